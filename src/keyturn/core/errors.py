@@ -1,0 +1,236 @@
+"""Every error a caller can catch.
+
+Each one names the state it met, the event that was refused and the remedy. The text of an error
+about a state or a decision never quotes the state's contents: logs are read by more people than
+inboxes are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class KeyturnError(Exception):
+    """The root of every error raised by Keyturn.
+
+    `run_data` is the result of the run as far as it came, where there is one: it can be read, and
+    `run_data.to_state()` is a state from which the run goes on.
+
+    >>> issubclass(UserError, KeyturnError)
+    True
+    """
+
+    run_data: Any = None
+
+
+AgentsException = KeyturnError
+
+
+class UserError(KeyturnError):
+    """The code that calls Keyturn asked for something that cannot be done.
+
+    >>> raise UserError("needs_approval must be True, False or a callable")
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: needs_approval must be True, False or a callable
+    """
+
+
+class ModelBehaviorError(KeyturnError):
+    """The model, or the provider that speaks for it, sent what no well-behaved model sends.
+
+    >>> issubclass(ModelBehaviorError, KeyturnError)
+    True
+    """
+
+
+class ModelRefusalError(KeyturnError):
+    """The model refused to answer where an answer of a given type was required.
+
+    >>> ModelRefusalError("I cannot help with that").refusal
+    'I cannot help with that'
+    """
+
+    def __init__(self, refusal: str) -> None:
+        self.refusal = refusal
+        super().__init__(f"the model refused to answer: {refusal}")
+
+
+class MaxTurnsExceeded(KeyturnError):
+    """The run reached its turn limit before a final answer.
+
+    Nothing is lost: resume the state with a higher `max_turns`.
+
+    >>> issubclass(MaxTurnsExceeded, KeyturnError)
+    True
+    """
+
+
+class ToolTimeoutError(KeyturnError):
+    """A tool ran past its timeout and was told to raise rather than to answer the model.
+
+    >>> ToolTimeoutError("backup", 2.5).timeout_seconds
+    2.5
+    """
+
+    def __init__(self, tool_name: str, timeout_seconds: float) -> None:
+        self.tool_name = tool_name
+        self.timeout_seconds = timeout_seconds
+        super().__init__(f"tool {tool_name!r} timed out after {timeout_seconds:g} s")
+
+
+class _Tripwire(KeyturnError):
+    """A guardrail said stop; `guardrail_result` is its report."""
+
+    _what = "guardrail"
+
+    def __init__(self, guardrail_result: Any) -> None:
+        self.guardrail_result = guardrail_result
+        name = getattr(getattr(guardrail_result, "guardrail", None), "name", None)
+        super().__init__(f"{self._what} {name!r} triggered its tripwire" if name else f"{self._what} tripwire triggered")
+
+
+class InputGuardrailTripwireTriggered(_Tripwire):
+    """An input guardrail stopped the run before any tool of its first turn.
+
+    >>> issubclass(InputGuardrailTripwireTriggered, KeyturnError)
+    True
+    """
+
+    _what = "input guardrail"
+
+
+class OutputGuardrailTripwireTriggered(_Tripwire):
+    """An output guardrail withheld the final answer.
+
+    >>> issubclass(OutputGuardrailTripwireTriggered, KeyturnError)
+    True
+    """
+
+    _what = "output guardrail"
+
+
+class _ToolTripwire(_Tripwire):
+    def __init__(self, guardrail: Any, output: Any) -> None:
+        self.guardrail = guardrail
+        self.output = output
+        KeyturnError.__init__(self, f"{self._what} {getattr(guardrail, 'name', None)!r} triggered its tripwire")
+
+
+class ToolInputGuardrailTripwireTriggered(_ToolTripwire):
+    """A tool input guardrail stopped the run before the tool ran.
+
+    >>> issubclass(ToolInputGuardrailTripwireTriggered, KeyturnError)
+    True
+    """
+
+    _what = "tool input guardrail"
+
+
+class ToolOutputGuardrailTripwireTriggered(_ToolTripwire):
+    """A tool output guardrail stopped the run after the tool ran.
+
+    >>> issubclass(ToolOutputGuardrailTripwireTriggered, KeyturnError)
+    True
+    """
+
+    _what = "tool output guardrail"
+
+
+class NotPending(UserError):
+    """A decision was given for a call that waits for none.
+
+    >>> issubclass(NotPending, UserError)
+    True
+    """
+
+
+class StateRejected(UserError):
+    """A saved state was refused before anything in it was believed.
+
+    Its version, its size, its MAC or its shape is wrong; the message says which, and what to do.
+
+    >>> issubclass(StateRejected, UserError)
+    True
+    """
+
+
+class ToolChanged(UserError):
+    """A tool is no longer what the approver saw, and the call cannot be asked again.
+
+    >>> issubclass(ToolChanged, UserError)
+    True
+    """
+
+
+class ToolMissing(UserError):
+    """A call waits for a tool that the agent no longer has.
+
+    The run and its pending approvals are kept: give the agent the tool again and resume.
+
+    >>> ToolMissing("pay", agent="billing").tool_name
+    'pay'
+    """
+
+    def __init__(self, tool_name: str, *, agent: str) -> None:
+        self.tool_name = tool_name
+        self.agent_name = agent
+        super().__init__(
+            f"agent {agent!r} no longer has the tool {tool_name!r} that a call of this run waits for; "
+            "nothing ran and nothing is lost: give the agent a tool of that name and resume"
+        )
+
+
+class AgentMissing(UserError):
+    """A state names an agent that the given agent graph does not contain.
+
+    >>> AgentMissing("billing").agent_path
+    'billing'
+    """
+
+    def __init__(self, agent_path: str) -> None:
+        self.agent_path = agent_path
+        super().__init__(
+            f"this state needs the agent {agent_path!r}, which cannot be reached from the agent given; "
+            "nothing ran and nothing is lost: resume with the agent graph that started the run"
+        )
+
+
+class Conflict(KeyturnError):
+    """Somebody else was first; the message names the winner.
+
+    `winner` says who or what won, `decision` what they decided and `at` when, where known.
+
+    >>> Conflict("the run was resumed from a newer state", winner="this process").winner
+    'this process'
+    """
+
+    def __init__(
+        self, message: str, *, winner: str | None = None, decision: str | None = None, at: int | None = None
+    ) -> None:
+        self.winner = winner
+        self.decision = decision
+        self.at = at
+        super().__init__(message)
+
+
+class Expired(KeyturnError):
+    """A decision came after the request's time was up.
+
+    >>> issubclass(Expired, KeyturnError)
+    True
+    """
+
+
+class BadJson(KeyturnError):
+    """A text is not the strict JSON that arguments, states and decisions must be.
+
+    `reason` says what is wrong without quoting the text.
+
+    >>> BadJson("duplicate key").reason
+    'duplicate key'
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"not strict JSON: {reason}")
