@@ -87,7 +87,9 @@ class _Tripwire(KeyturnError):
     def __init__(self, guardrail_result: Any) -> None:
         self.guardrail_result = guardrail_result
         name = getattr(getattr(guardrail_result, "guardrail", None), "name", None)
-        super().__init__(f"{self._what} {name!r} triggered its tripwire" if name else f"{self._what} tripwire triggered")
+        super().__init__(
+            f"{self._what} {name!r} triggered its tripwire" if name else f"{self._what} tripwire triggered"
+        )
 
 
 class InputGuardrailTripwireTriggered(_Tripwire):

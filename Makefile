@@ -1,0 +1,102 @@
+# Keyturn. `make` lists the targets. All they need is Python 3.11 or newer with venv and pip; uv is used if it is there.
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= 2
+ARGS   ?=
+
+BIN   := $(VENV)/bin
+PEERS := .venv-peers
+UV    := $(shell command -v uv 2>/dev/null)
+
+# What the set-up rules share; $(1) is the environment. An environment whose Python is gone or lacks pip is made anew.
+NEW_ENOUGH = $(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))"
+MAKE_VENV  = $(1)/bin/python $(if $(UV),-c "",-m pip --version) 2>/dev/null || { rm -rf $(1)/bin $(1)/lib* && $(PYTHON) -m venv $(1); }
+PIP        = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-input
+INSTALL    = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python $(2) || )$(call PIP,$(1)) $(2)
+
+# $(call quietly,ENVIRONMENT,WHAT,COMMANDS): one line to read; the rest goes to a log whose end is shown if it fails.
+define quietly
+	@echo "$(2)" >&2; mkdir -p $(1); \
+	{ $(3); } >>$(1)/setup.log 2>&1 </dev/null || \
+	{ tail -n 25 $(1)/setup.log >&2; echo "That failed; the whole log is $(1)/setup.log" >&2; exit 1; }
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types imports shape format bench bench-peers sweep lock clean distclean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ------------------------------------------------------------------------------------------------------------ set-up
+
+$(VENV)/.runtime: pyproject.toml requirements/dev.txt
+	@$(NEW_ENOUGH) || { echo "Keyturn needs Python 3.11 or newer: make PYTHON=/path/to/python3.12 ..." >&2; exit 1; }
+	$(call quietly,$(VENV),Setting up $(VENV) (once) ...,{ $(call MAKE_VENV,$(VENV)); } && { $(call INSTALL,$(VENV),-c requirements/dev.txt -e .); })
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.runtime
+	$(call quietly,$(VENV),Installing the tools of the tests (once) ...,$(call INSTALL,$(VENV),-r requirements/dev.txt))
+	@touch $@
+
+$(PEERS)/.ready: requirements/peers.txt
+	$(call quietly,$(PEERS),Installing the peers into $(PEERS) (once) ...,{ $(call MAKE_VENV,$(PEERS)); } && { $(call INSTALL,$(PEERS),-r requirements/peers.txt); })
+	@touch $@
+
+setup: $(VENV)/.ready ## Make .venv with the package (editable) and all tools
+
+# -------------------------------------------------------------------------------------------------------------- jobs
+
+demo: $(VENV)/.runtime ## Watch an agent wait for you, die, and go on in a new process
+	@$(BIN)/keyturn demo $(ARGS)
+
+test: check ## Run the checks, then every test
+	@$(BIN)/python -m pytest -n $(JOBS) -q --durations=10 $(ARGS)
+
+check: lint types imports shape ## Lint, format, strict types, import contracts, sizes, exports
+
+lint: $(VENV)/.ready
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "not formatted: make format" >&2; exit 1; }
+
+types: $(VENV)/.ready
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+imports: $(VENV)/.ready
+	@$(BIN)/lint-imports --no-logo
+
+shape: $(VENV)/.ready
+	@$(BIN)/python -m pytest -q tests/test_shape.py tests/test_architecture.py tests/test_exports.py
+
+format: $(VENV)/.ready ## Format, and mend what the linter can mend
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format --quiet
+
+bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and beside the peers if installed
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: $(PEERS)/.ready ## Install the peers that `make bench` compares with, apart from everything else
+
+COUNT   ?= 1000
+SEED    ?= random
+TIMEOUT ?= 1800
+sweep: $(VENV)/.ready ## The crash sweeps at length: make sweep COUNT=20000 SEED=7 TIMEOUT=3600 JOBS=2
+	@KEYTURN_SWEEP=$(COUNT) $(BIN)/python -m pytest -m sweep -n $(JOBS) -q --timeout=$(TIMEOUT) \
+	  --hypothesis-profile=sweep --hypothesis-seed=$(SEED) --durations=10 $(ARGS)
+
+# -------------------------------------------------------------------------------------------------------------- care
+
+COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
+  --no-emit-index-url --no-emit-find-links
+lock: $(VENV)/.runtime ## Compile requirements/*.in anew: pins for every supported Python, no index named
+	@command -v uv >/dev/null || test -x $(BIN)/uv || $(call PIP,$(VENV)) uv
+	@export PATH="$$PATH:$(abspath $(BIN))" UV_PYTHON_DOWNLOADS=never; \
+	$(COMPILE) --python $(BIN)/python pyproject.toml requirements/dev.in -o requirements/dev.txt && \
+	$(COMPILE) --python $(BIN)/python requirements/peers.in -o requirements/peers.txt
+
+clean: ## Remove caches and build products
+	@rm -rf build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## Remove the environments as well
+	@rm -rf $(VENV) $(PEERS)

@@ -1,0 +1,76 @@
+"""The table's rows: which workload, which of its figures, and what Keyturn must reach. A row is one line here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `must` and `aim` are for Keyturn; lower is better everywhere."""
+
+    key: str
+    title: str
+    workload: str
+    figure: str
+    must: float | None = None
+    aim: float | None = None
+    params: dict[str, int] = field(default_factory=dict)
+    watched: bool = False  # shown with --all only
+
+
+ROWS = (
+    Row("import", "import, ms", "imports", "ms", 150, 100),
+    Row("import-rss", "RSS after import, MiB", "imports", "mib", 45, 35),
+    Row("turns-20", "one turn with one ungated tool, run of 20 turns, us", "turns", "us", 100, 40, {"n": 20}),
+    Row("turns-200", "the same, 200 turns, us", "turns", "us", 100, 40, {"n": 200}),
+    Row("turns-1000", "the same, 1,000 turns, us", "turns", "us", 100, 40, {"n": 1000}),
+    Row("cycle", "pause, save, load, approve, resume, ms", "cycle", "ms", 0.4, 0.15, {"n": 50}),
+    Row(
+        "rounds-200",
+        "200 approval rounds in one conversation, text each round, ms",
+        "rounds",
+        "ms",
+        250,
+        120,
+        {"n": 200},
+    ),
+    Row("save", "save a state with 1,000 calls, ms", "state", "save_ms", 3, 1, {"n": 1000}),
+    Row("load", "load it, ms", "state", "load_ms", 10, 5, {"n": 1000}),
+    Row("size", "its size, kB", "state", "kb", 700, 400, {"n": 1000}),
+    Row("held-50", "50 calls held in one reply, approved, resumed, ms", "held", "ms", 4, 2, {"n": 50}),
+    Row("paused-500", "500 runs paused at once: RSS a run, KiB", "paused", "kib", 20, 8, {"n": 500}),
+    Row("deltas", "streamed text delta to the consumer, us", "deltas", "us", 8, 4, {"n": 2000}),
+    Row("rounds-200-mb", "text written in the 200 rounds, MB", "rounds", "mb", params={"n": 200}, watched=True),
+    Row("rounds-1000", "1,000 rounds with a reload each, ms", "rounds", "ms", params={"n": 1000}, watched=True),
+    Row("rounds-1000-mb", "text written meanwhile, MB", "rounds", "mb", params={"n": 1000}, watched=True),
+    Row("first-save", "save it for the first time, ms", "state", "first_save_ms", params={"n": 1000}, watched=True),
+    Row("sync-tool", "a turn with a sync tool, us", "turns", "us", params={"n": 200, "sync": 1}, watched=True),
+    Row(
+        "paused-alone",
+        "500 runs, each paused before the next",
+        "paused",
+        "kib",
+        params={"n": 500, "together": 0},
+        watched=True,
+    ),
+    Row(
+        "deltas-suspending",
+        "delta, model suspends at each",
+        "deltas",
+        "us",
+        params={"n": 2000, "suspend": 1},
+        watched=True,
+    ),
+)
+
+
+def chosen(names: str | None, everything: bool) -> list[Row]:
+    """The rows to show: those named (a name also stands for all rows it begins), or the table, or all."""
+    if names is None:
+        return [row for row in ROWS if everything or not row.watched]
+    wanted = [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if not any(row.key == name or row.key.startswith(name + "-") for row in ROWS):
+            raise SystemExit(f"no row {name!r}; there are: {', '.join(row.key for row in ROWS)}")
+    return [row for row in ROWS if any(row.key == name or row.key.startswith(name + "-") for name in wanted)]

@@ -1,0 +1,240 @@
+"""Agents: what a user declares of one, checked when it is declared.
+
+An agent is an object with settings. It holds no state of any run, so that one agent serves many runs at once;
+what it does in a run is the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from inspect import isfunction
+from typing import Any, Generic, Literal, TypedDict, cast, get_origin
+
+from ..core.errors import UserError
+from ..models.base import Model, ModelSettings
+from ..tools.agent_tool import AgentTool, FrameOptions, InputBuilder
+from ..tools.base import NeedsApproval
+from ..tools.bound import ToolErrorFunction, default_tool_error_function
+from ..tools.options import IsEnabled
+from .base import AgentBase, MCPConfig, check_names, snake_name
+from .context import RunContextWrapper, TContext
+from .guardrail import InputGuardrail, OutputGuardrail
+from .handoff import Handoff
+from .hooks import AgentHooksBase
+from .output import AgentOutputSchemaBase
+from .prompt import DynamicPromptFunction, Instructions, Prompt, check_instructions, resolved_prompt, system_prompt
+
+__all__ = [
+    "Agent",
+    "AgentBase",
+    "FunctionToolResult",
+    "MCPConfig",
+    "StopAtTools",
+    "ToolsToFinalOutputFunction",
+    "ToolsToFinalOutputResult",
+    "check_names",
+]
+
+
+class StopAtTools(TypedDict):
+    """A `tool_use_behavior`: the first result of one of these tools is the final output.
+
+    >>> StopAtTools(stop_at_tool_names=["book"])
+    {'stop_at_tool_names': ['book']}
+    """
+
+    stop_at_tool_names: list[str]
+
+
+@dataclass
+class ToolsToFinalOutputResult:
+    """What a `tool_use_behavior` callable says of a turn's tool results.
+
+    >>> ToolsToFinalOutputResult(is_final_output=True, final_output="booked").final_output
+    'booked'
+    """
+
+    is_final_output: bool
+    final_output: Any = None
+
+
+@dataclass
+class FunctionToolResult:
+    """One tool's result, as a `tool_use_behavior` callable gets it.
+
+    >>> FunctionToolResult(tool=None, output="42", run_item=None).output
+    '42'
+    """
+
+    tool: Any
+    output: Any
+    run_item: Any
+    interruptions: list[Any] = field(default_factory=list[Any])
+    agent_run_result: Any = None
+
+
+ToolsToFinalOutputFunction = Callable[
+    [RunContextWrapper[Any], list[FunctionToolResult]],
+    ToolsToFinalOutputResult | Awaitable[ToolsToFinalOutputResult],
+]
+
+
+@dataclass(eq=False)
+class Agent(AgentBase[TContext], Generic[TContext]):
+    """A model with instructions, tools and other agents to hand over to.
+
+    >>> agent = Agent(name="Support", instructions="Help politely.")
+    >>> agent.clone(name="Sales").instructions
+    'Help politely.'
+    """
+
+    name: str
+    instructions: Instructions | None = None
+    prompt: Prompt | DynamicPromptFunction | None = None
+    handoff_description: str | None = None
+    handoffs: list[Agent[Any] | Handoff[Any, Any]] = field(default_factory=list[Any])
+    model: str | Model | None = None
+    model_settings: ModelSettings = field(default_factory=ModelSettings)
+    tools: list[Any] = field(default_factory=list[Any])
+    mcp_servers: list[Any] = field(default_factory=list[Any])
+    mcp_config: MCPConfig = field(default_factory=MCPConfig)
+    input_guardrails: list[InputGuardrail[Any]] = field(default_factory=list[InputGuardrail[Any]])
+    output_guardrails: list[OutputGuardrail[Any]] = field(default_factory=list[OutputGuardrail[Any]])
+    output_type: type[Any] | AgentOutputSchemaBase | Any = None
+    hooks: AgentHooksBase[Any, Any] | None = None
+    tool_use_behavior: Literal["run_llm_again", "stop_on_first_tool"] | StopAtTools | ToolsToFinalOutputFunction = (
+        "run_llm_again"
+    )
+    reset_tool_choice: bool = True
+
+    def __post_init__(self) -> None:
+        _check_types(vars(self))
+        _check_entries(self)
+
+    def clone(self, **changes: Any) -> Agent[TContext]:
+        """A copy with some settings changed. Lists are shared unless they are among the changes."""
+        return replace(self, **changes)
+
+    def as_tool(
+        self,
+        tool_name: str | None,
+        tool_description: str | None,
+        custom_output_extractor: Callable[[Any], Any] | None = None,
+        is_enabled: IsEnabled = True,
+        on_stream: Callable[[Any], Any] | None = None,
+        run_config: Any = None,
+        max_turns: int | None = None,
+        hooks: Any = None,
+        previous_response_id: str | None = None,
+        conversation_id: str | None = None,
+        session: Any = None,
+        failure_error_function: ToolErrorFunction | None = default_tool_error_function,
+        needs_approval: NeedsApproval = False,
+        parameters: type[Any] | None = None,
+        input_builder: InputBuilder | None = None,
+        include_input_schema: bool = False,
+        on_stream_max_pending_events: int = 1024,
+    ) -> AgentTool:
+        """This agent as a tool of another: it answers one call and the other agent goes on.
+
+        >>> Agent("Contract expert").as_tool(None, "Asks the expert.", needs_approval=True).name
+        'contract_expert'
+        """
+        frame = FrameOptions(
+            custom_output_extractor=custom_output_extractor,
+            on_stream=on_stream,
+            run_config=run_config,
+            max_turns=max_turns,
+            hooks=hooks,
+            previous_response_id=previous_response_id,
+            conversation_id=conversation_id,
+            session=session,
+            on_stream_max_pending_events=on_stream_max_pending_events,
+        )
+        return AgentTool(
+            self,
+            snake_name(self.name) if tool_name is None else tool_name,
+            tool_description or "",
+            is_enabled=is_enabled,
+            needs_approval=needs_approval,
+            failure_error_function=failure_error_function,
+            parameters=parameters,
+            input_builder=input_builder,
+            include_input_schema=include_input_schema,
+            **frame,
+        )
+
+    async def get_system_prompt(self, run_context: RunContextWrapper[TContext]) -> str | None:
+        """The instructions for this run."""
+        if isinstance(self.instructions, str):
+            return self.instructions
+        # Looked at once per function: reading a signature costs more than calling it.
+        if self.__dict__.get("_checked") is not self.instructions:
+            check_instructions(self.instructions)
+            self.__dict__["_checked"] = self.instructions
+        return await system_prompt(self.instructions, run_context, self)
+
+    async def get_prompt(self, run_context: RunContextWrapper[TContext]) -> dict[str, Any] | None:
+        """The provider's prompt for this run."""
+        return await resolved_prompt(self.prompt, run_context, self)
+
+
+_LISTS = ("tools", "handoffs", "mcp_servers", "input_guardrails", "output_guardrails")
+_TYPES: dict[str, tuple[Any, str]] = {
+    "name": (str, "a string"),
+    "handoff_description": (str | None, "a string or None"),
+    "model": (str | Model | None, "a string, Model, or None"),
+    "model_settings": (ModelSettings, "a ModelSettings instance"),
+    "mcp_config": (dict, "a dict"),
+    "hooks": (AgentHooksBase | None, "an AgentHooks instance or None"),
+    "reset_tool_choice": (bool, "a boolean"),
+    **dict.fromkeys(_LISTS, (list, "a list")),
+}
+
+
+def _check_types(settings: dict[str, Any]) -> None:
+    for setting, (wanted, what) in _TYPES.items():
+        if not isinstance(settings[setting], wanted):
+            raise _wrong(setting, what, settings[setting])
+    instructions, prompt = settings["instructions"], settings["prompt"]
+    if instructions is not None and not isinstance(instructions, str) and not callable(instructions):
+        raise _wrong("instructions", "a string, callable, or None", instructions)
+    if prompt is not None and not isinstance(prompt, dict) and not callable(prompt):
+        raise _wrong("prompt", "a Prompt, callable, or None", prompt)
+    output_type = settings["output_type"]
+    if not isinstance(output_type, type | AgentOutputSchemaBase | None) and get_origin(output_type) is None:
+        raise _wrong("output_type", "a type, AgentOutputSchemaBase, or None", output_type)
+    if not _is_behavior(settings["tool_use_behavior"]):
+        what = "'run_llm_again', 'stop_on_first_tool', StopAtTools dict, or callable"
+        raise _wrong("tool_use_behavior", what, settings["tool_use_behavior"])
+
+
+def _wrong(setting: str, what: str, value: Any) -> TypeError:
+    return TypeError(f"Agent {setting} must be {what}, got {type(value).__name__}")
+
+
+def _is_behavior(behavior: Any) -> bool:
+    if isinstance(behavior, dict):
+        names: Any = cast("dict[str, Any]", behavior).get("stop_at_tool_names")
+        return isinstance(names, list) and all(isinstance(name, str) for name in cast("list[Any]", names))
+    return behavior in ("run_llm_again", "stop_on_first_tool") or callable(behavior)
+
+
+def _check_entries(agent: Agent[Any]) -> None:
+    """Refuse what is easily put into the wrong list, or forgotten to be wrapped."""
+    for tool in agent.tools:
+        if isfunction(tool) or isinstance(tool, Agent | type):
+            what = getattr(tool, "__name__", None) or tool.name
+            remedy = "use agent.as_tool(...)" if isinstance(tool, Agent) else "decorate it with @function_tool"
+            raise UserError(f"tools of agent {agent.name!r}: {what!r} is not a tool: {remedy}")
+    for entry in agent.handoffs:
+        if not isinstance(cast("Any", entry), Agent | Handoff):
+            raise UserError(
+                f"handoffs of agent {agent.name!r}: an entry must be an Agent or a Handoff, not {type(entry).__name__}"
+            )
+    for setting, wanted in (("input_guardrails", InputGuardrail), ("output_guardrails", OutputGuardrail)):
+        for entry in cast("list[Any]", getattr(agent, setting)):
+            if not isinstance(entry, wanted):
+                remedy = f"decorate it with @{wanted.__name__.replace('Guardrail', '_guardrail').lower()}"
+                raise UserError(f"{setting} of agent {agent.name!r}: {entry!r} is not an {wanted.__name__}: {remedy}")

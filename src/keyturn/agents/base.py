@@ -1,0 +1,141 @@
+"""What every kind of agent has: a name, tools, and servers that bring more tools.
+
+The tools an agent offers now are worked out here, since what is enabled may depend on the run. Nothing here
+runs a tool, talks to a model or knows what an agent says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from inspect import Parameter, isawaitable, signature
+from typing import Any, Generic, NotRequired, Protocol, TypedDict, runtime_checkable
+
+from ..core.errors import UserError
+from .context import RunContextWrapper, TContext
+
+
+class MCPConfig(TypedDict):
+    """How an agent uses the tools of its MCP servers.
+
+    >>> MCPConfig(convert_schemas_to_strict=True)
+    {'convert_schemas_to_strict': True}
+    """
+
+    convert_schemas_to_strict: NotRequired[bool]
+    failure_error_function: NotRequired[Callable[[Any, Exception], Any] | None]
+    include_server_in_tool_names: NotRequired[bool]
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Something that brings tools of its own to an agent, as an MCP server does.
+
+    >>> class Nothing:
+    ...     async def tools_for(self, context, agent): return []
+    >>> isinstance(Nothing(), ToolSource)
+    True
+    """
+
+    async def tools_for(self, context: RunContextWrapper[Any], agent: Any) -> list[Any]:
+        """The tools for this agent in this run; `agent.mcp_config` says how they are wanted."""
+        ...
+
+
+class AgentBase(Generic[TContext]):
+    """What `Agent` and `RealtimeAgent` have in common.
+
+    >>> import inspect
+    >>> inspect.iscoroutinefunction(AgentBase.get_all_tools)
+    True
+    """
+
+    name: str
+    handoff_description: str | None
+    tools: list[Any]
+    mcp_servers: list[Any]
+    mcp_config: MCPConfig
+
+    def static_tools(self) -> list[Any] | None:
+        """The enabled tools where nobody has to be asked which those are, None where somebody has."""
+        if self.mcp_servers:
+            return None
+        offered: list[Any] = []
+        for tool in self.tools:
+            enabled: Any = getattr(tool, "is_enabled", True)
+            if callable(enabled):
+                return None
+            if enabled:
+                offered.append(tool)
+        return offered
+
+    async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
+        """The tools that are enabled now, the MCP servers' included."""
+        tools = self.static_tools()
+        if tools is None:
+            tools = [tool for tool in self.tools if await is_enabled(tool, run_context, self)]
+            tools += await self.get_mcp_tools(run_context)
+        return tools
+
+    async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
+        """The tools of the MCP servers that are enabled now."""
+        tools: list[Any] = []
+        for server in self.mcp_servers:
+            if not isinstance(server, ToolSource):
+                raise UserError(
+                    f"mcp_servers of agent {self.name!r}: {type(server).__name__} brings no tools; it needs "
+                    "an async method tools_for(context, agent)"
+                )
+            tools += [
+                tool for tool in await server.tools_for(run_context, self) if await is_enabled(tool, run_context, self)
+            ]
+        return tools
+
+
+async def is_enabled(tool: Any, context: RunContextWrapper[Any], agent: AgentBase[Any]) -> bool:
+    """Whether a tool or handoff of an agent is offered in this run."""
+    enabled: Any = getattr(tool, "is_enabled", True)
+    if isinstance(enabled, bool):
+        return enabled
+    answer = enabled(context, agent)
+    return bool(await answer if isawaitable(answer) else answer)
+
+
+def check_names(tools: Iterable[Any]) -> None:
+    """Refuse two tools of one name: a person could be shown one and the other would run."""
+    known: dict[str, Any] = {}
+    for tool in tools:
+        name: str = tool.name
+        other = known.setdefault(name, tool)
+        if other is not tool:
+            raise UserError(
+                f"two tools of one agent are named {name!r}: {_what(other)} and {_what(tool)}; "
+                "give one of them another name (name_override=, tool_name=, tool_name_override=)"
+            )
+
+
+def _what(tool: Any) -> str:
+    what = f"a {getattr(tool, 'kind', type(tool).__name__)} tool"
+    described = getattr(tool, "description", "") or ""
+    return f"{what} ({described[:60]!r})" if described else what
+
+
+def snake_name(text: str) -> str:
+    """A text, such as an agent's name, as a name that every provider accepts for a tool.
+
+    >>> snake_name("Refund Agent")
+    'refund_agent'
+    """
+    return re.sub(r"[^a-zA-Z0-9_]", "_", text).lower()
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a callable can be called with exactly that many positional arguments."""
+    try:
+        signature(function).bind(*[Parameter.empty] * count)
+    except TypeError:
+        return False
+    except ValueError:
+        # Some built-in callables have no signature to look at: the call will tell.
+        return True
+    return True

@@ -1,0 +1,177 @@
+"""Guardrails on what goes into an agent and what comes out of it.
+
+A guardrail looks and reports; the engine acts on the report. One that cannot report (it is not callable, or
+answers with something else than a `GuardrailFunctionOutput`) is an error: it never counts as "all clear".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, Generic, overload
+
+from ..core.errors import UserError
+from ..core.items import Item
+from .context import RunContextWrapper, TContext
+
+
+@dataclass
+class GuardrailFunctionOutput:
+    """A guardrail's report: whatever it found out, and whether to stop.
+
+    >>> GuardrailFunctionOutput(output_info="off topic", tripwire_triggered=True).tripwire_triggered
+    True
+    """
+
+    output_info: Any
+    tripwire_triggered: bool
+
+
+InputGuardrailFunction = Callable[
+    [RunContextWrapper[Any], Any, str | list[Item]], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]
+]
+OutputGuardrailFunction = Callable[
+    [RunContextWrapper[Any], Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]
+]
+
+
+@dataclass(eq=False)
+class InputGuardrail(Generic[TContext]):
+    """Looks at the input of a run's first agent, beside the first model call or, not in parallel, before it.
+
+    >>> async def short(context, agent, input):
+    ...     return GuardrailFunctionOutput(None, tripwire_triggered=len(input) > 1000)
+    >>> InputGuardrail(short, run_in_parallel=False).get_name()
+    'short'
+    """
+
+    guardrail_function: InputGuardrailFunction
+    name: str | None = None
+    run_in_parallel: bool = True
+
+    def __post_init__(self) -> None:
+        _check_callable(self.guardrail_function)
+
+    def get_name(self) -> str:
+        """The guardrail's name, else its function's."""
+        return self.name or getattr(self.guardrail_function, "__name__", type(self.guardrail_function).__name__)
+
+    async def run(
+        self, agent: Any, input: str | list[Item], context: RunContextWrapper[TContext]
+    ) -> InputGuardrailResult:
+        """Ask the guardrail about this input."""
+        answer = self.guardrail_function(context, agent, input)
+        return InputGuardrailResult(self, _report(self, await answer if isawaitable(answer) else answer))
+
+
+@dataclass(eq=False)
+class OutputGuardrail(Generic[TContext]):
+    """Looks at an agent's final output before anybody gets it.
+
+    >>> def polite(context, agent, output):
+    ...     return GuardrailFunctionOutput(None, tripwire_triggered="damn" in output)
+    >>> OutputGuardrail(polite).get_name()
+    'polite'
+    """
+
+    guardrail_function: OutputGuardrailFunction
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_callable(self.guardrail_function)
+
+    def get_name(self) -> str:
+        """The guardrail's name, else its function's."""
+        return self.name or getattr(self.guardrail_function, "__name__", type(self.guardrail_function).__name__)
+
+    async def run(self, context: RunContextWrapper[TContext], agent: Any, agent_output: Any) -> OutputGuardrailResult:
+        """Ask the guardrail about this output."""
+        answer = self.guardrail_function(context, agent, agent_output)
+        report = _report(self, await answer if isawaitable(answer) else answer)
+        return OutputGuardrailResult(self, agent_output, agent, report)
+
+
+@dataclass
+class InputGuardrailResult:
+    """Which input guardrail reported what.
+
+    >>> InputGuardrailResult(None, GuardrailFunctionOutput("fine", False)).output.output_info
+    'fine'
+    """
+
+    guardrail: Any
+    output: GuardrailFunctionOutput
+
+
+@dataclass
+class OutputGuardrailResult:
+    """Which output guardrail reported what, and on which output of which agent.
+
+    >>> OutputGuardrailResult(None, "hi", None, GuardrailFunctionOutput(None, False)).agent_output
+    'hi'
+    """
+
+    guardrail: Any
+    agent_output: Any
+    agent: Any
+    output: GuardrailFunctionOutput
+
+
+def _check_callable(function: Any) -> None:
+    if not callable(function):
+        raise UserError(f"a guardrail's function must be callable, not {type(function).__name__}")
+
+
+def _report(guardrail: InputGuardrail[Any] | OutputGuardrail[Any], answer: Any) -> GuardrailFunctionOutput:
+    if isinstance(answer, GuardrailFunctionOutput):
+        return answer
+    raise UserError(
+        f"guardrail {guardrail.get_name()!r} returned {type(answer).__name__}; it must return a GuardrailFunctionOutput"
+    )
+
+
+@overload
+def input_guardrail(func: InputGuardrailFunction, /) -> InputGuardrail[Any]: ...
+@overload
+def input_guardrail(
+    *, name: str | None = None, run_in_parallel: bool = True
+) -> Callable[[InputGuardrailFunction], InputGuardrail[Any]]: ...
+def input_guardrail(
+    func: InputGuardrailFunction | None = None, *, name: str | None = None, run_in_parallel: bool = True
+) -> InputGuardrail[Any] | Callable[[InputGuardrailFunction], InputGuardrail[Any]]:
+    """Make a function an input guardrail; bare, or called with its options.
+
+    >>> @input_guardrail(name="length", run_in_parallel=False)
+    ... def check(context, agent, input):
+    ...     return GuardrailFunctionOutput(None, tripwire_triggered=False)
+    >>> check.name, check.run_in_parallel
+    ('length', False)
+    """
+
+    def make(function: InputGuardrailFunction) -> InputGuardrail[Any]:
+        return InputGuardrail(function, name or getattr(function, "__name__", None), run_in_parallel)
+
+    return make if func is None else make(func)
+
+
+@overload
+def output_guardrail(func: OutputGuardrailFunction, /) -> OutputGuardrail[Any]: ...
+@overload
+def output_guardrail(*, name: str | None = None) -> Callable[[OutputGuardrailFunction], OutputGuardrail[Any]]: ...
+def output_guardrail(
+    func: OutputGuardrailFunction | None = None, *, name: str | None = None
+) -> OutputGuardrail[Any] | Callable[[OutputGuardrailFunction], OutputGuardrail[Any]]:
+    """Make a function an output guardrail; bare, or called with its options.
+
+    >>> @output_guardrail
+    ... async def no_secrets(context, agent, output):
+    ...     return GuardrailFunctionOutput(None, tripwire_triggered="secret" in str(output))
+    >>> no_secrets.name
+    'no_secrets'
+    """
+
+    def make(function: OutputGuardrailFunction) -> OutputGuardrail[Any]:
+        return OutputGuardrail(function, name or getattr(function, "__name__", None))
+
+    return make if func is None else make(func)

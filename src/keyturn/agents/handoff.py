@@ -1,0 +1,236 @@
+"""Handoffs: an agent gives the conversation to another agent, as a call of a tool that the model sees.
+
+A handoff is a tool that runs after its siblings and answers with a `Handover`. What the next agent sees and
+what the run records of it is the engine's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from inspect import isawaitable
+from typing import Any, ClassVar, Generic, cast
+
+from ..core.errors import BadJson, UserError
+from ..core.items import Item
+from ..core.strict import parse
+from ..tools.base import Handover, InvalidArguments, Prepared, Tool
+from ..tools.structured import StructuredInput
+from .base import AgentBase, snake_name, takes
+from .context import RunContextWrapper, TContext
+from .hooks import TAgent
+
+_NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+@dataclass(frozen=True)
+class HandoffInputData:
+    """What the next agent would see, as an `input_filter` gets it and gives it back.
+
+    `new_items` are the items of the turn that handed over. `input_items`, where set, are sent in their place.
+
+    >>> data = HandoffInputData("hi", (), ())
+    >>> data.clone(input_history="hello").input_history
+    'hello'
+    """
+
+    input_history: str | tuple[Item, ...]
+    pre_handoff_items: tuple[Any, ...]
+    new_items: tuple[Any, ...]
+    run_context: RunContextWrapper[Any] | None = None
+    input_items: tuple[Any, ...] | None = None
+
+    def clone(self, **changes: Any) -> HandoffInputData:
+        """The same data with some of it changed."""
+        return replace(self, **changes)
+
+
+HandoffInputFilter = Callable[[HandoffInputData], HandoffInputData | Awaitable[HandoffInputData]]
+OnHandoff = Callable[..., Any]
+
+
+@dataclass(eq=False)
+class Handoff(Tool, Generic[TContext, TAgent]):
+    """A handoff as the model's tool. `handoff` makes one for an agent; make one by hand for full control.
+
+    >>> from keyturn.agents.agent import Agent
+    >>> to_billing = handoff(Agent("Billing", handoff_description="Knows invoices."))
+    >>> to_billing.tool_name, to_billing.tool_description
+    ('transfer_to_billing', 'Handoff to the Billing agent to handle the request. Knows invoices.')
+    """
+
+    kind: ClassVar[str] = "handoff"
+    after_siblings = True
+    # Deciding who goes on can be done again: a crash in the middle is not worth a person's time.
+    idempotent = True
+
+    tool_name: str
+    tool_description: str
+    input_json_schema: dict[str, Any]
+    on_invoke_handoff: Callable[[RunContextWrapper[Any], str], Awaitable[TAgent]]
+    agent_name: str
+    input_filter: HandoffInputFilter | None = None
+    nest_handoff_history: bool | None = None
+    strict_json_schema: bool = True
+    is_enabled: bool | Callable[[Any, Any], bool | Awaitable[bool]] = True
+    name: str = field(init=False, repr=False)
+    agent: TAgent | None = field(default=None, init=False, repr=False)
+    _structured: StructuredInput | None = field(default=None, init=False, repr=False)
+    _spec: dict[str, Any] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.tool_name
+        if not isinstance(cast("Any", self.is_enabled), bool) and not callable(self.is_enabled):
+            raise UserError(f"handoff {self.tool_name!r}: is_enabled must be True, False or a callable")
+
+    @property
+    def description(self) -> str:
+        """What the model is told of the handoff."""
+        return self.tool_description
+
+    @property
+    def params_json_schema(self) -> dict[str, Any]:
+        """The schema of the arguments, under the name it has for every other tool."""
+        return self.input_json_schema
+
+    def spec(self) -> dict[str, Any]:
+        """Name, description, schema and target: the same dict until one of them is replaced."""
+        told = self._spec
+        if (
+            told is None
+            or told["name"] is not self.tool_name
+            or told["description"] is not self.tool_description
+            or told["schema"] is not self.input_json_schema
+        ):
+            told = {"kind": self.kind, "name": self.tool_name, "description": self.tool_description}
+            told |= {"schema": self.input_json_schema, "agent": self.agent_name}
+            self._spec = told
+        return told
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The model's arguments; where the schema has none, whatever it wrote counts as none."""
+        text: str = item.get("arguments") or ""
+        if self._structured is not None:
+            return self._structured.freeze(text)
+        if not self.input_json_schema.get("properties"):
+            return Prepared("{}", {}, exact=text == "{}")
+        try:
+            params = parse(text or "{}")
+        except BadJson as error:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
+        if not isinstance(params, dict):
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: they must be a JSON object")
+        return Prepared(text or "{}", params, exact=bool(text))
+
+    async def invoke(self, context: Any, prepared: Prepared) -> Handover:
+        """Ask who goes on, and hand over."""
+        target: Any = await self.on_invoke_handoff(context, prepared.text)
+        if not isinstance(target, AgentBase):
+            raise UserError(f"handoff {self.tool_name!r} must lead to an agent, not to {type(target).__name__}")
+        return Handover(target, self.get_transfer_message(target), self.input_filter)
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The call's result as the model reads it."""
+        text = value.text if isinstance(value, Handover) else str(value)
+        return {"type": "function_call_output", "call_id": item["call_id"], "output": text}
+
+    def get_transfer_message(self, agent: AgentBase[Any]) -> str:
+        """What the call's result says: who goes on."""
+        return json.dumps({"assistant": agent.name})
+
+    @classmethod
+    def default_tool_name(cls, agent: AgentBase[Any]) -> str:
+        """The tool's name where none is given."""
+        return snake_name(f"transfer_to_{agent.name}")
+
+    @classmethod
+    def default_tool_description(cls, agent: AgentBase[Any]) -> str:
+        """The tool's description where none is given."""
+        about = agent.handoff_description or ""
+        return f"Handoff to the {agent.name} agent to handle the request. {about}".strip()
+
+
+def handoff(
+    agent: TAgent,
+    tool_name_override: str | None = None,
+    tool_description_override: str | None = None,
+    on_handoff: OnHandoff | None = None,
+    input_type: type[Any] | None = None,
+    input_filter: HandoffInputFilter | None = None,
+    nest_handoff_history: bool | None = None,
+    is_enabled: bool | Callable[[Any, Any], bool | Awaitable[bool]] = True,
+) -> Handoff[Any, TAgent]:
+    """A handoff to an agent, with a callback, an input or a filter of its own.
+
+    `on_handoff` is called with the context, and with the input where `input_type` says what the model must give.
+
+    >>> from keyturn.agents.agent import Agent
+    >>> handoff(Agent("FAQ"), tool_name_override="ask_faq").name
+    'ask_faq'
+    """
+    target: Any = agent
+    if not isinstance(target, AgentBase):
+        raise UserError(f"a handoff leads to an agent, not to {type(target).__name__}")
+    name = Handoff.default_tool_name(target) if tool_name_override is None else tool_name_override
+    described = tool_description_override
+    structured = None if input_type is None else StructuredInput(name, input_type)
+    _check_callback(name, on_handoff, structured)
+
+    async def go(context: RunContextWrapper[Any], arguments: str) -> TAgent:
+        if on_handoff is not None:
+            given = () if structured is None else (structured.value(arguments),)
+            called = on_handoff(context, *given)
+            if isawaitable(called):
+                await called
+        return agent
+
+    made = Handoff[Any, TAgent](
+        tool_name=name,
+        tool_description=Handoff.default_tool_description(target) if described is None else described,
+        input_json_schema=_NO_INPUT if structured is None else structured.json_schema,
+        on_invoke_handoff=go,
+        agent_name=target.name,
+        input_filter=input_filter,
+        nest_handoff_history=nest_handoff_history,
+        is_enabled=is_enabled,
+    )
+    made.agent, made._structured = agent, structured
+    return made
+
+
+def _check_callback(name: str, on_handoff: Any, structured: StructuredInput | None) -> None:
+    if on_handoff is None:
+        if structured is not None:
+            raise UserError(f"handoff {name!r}: input_type needs an on_handoff that takes the input")
+        return
+    if not callable(on_handoff):
+        raise UserError(f"handoff {name!r}: on_handoff must be callable, not {type(on_handoff).__name__}")
+    wanted = "one argument: the context" if structured is None else "two arguments: the context and the input"
+    if not takes(on_handoff, 1 if structured is None else 2):
+        raise UserError(f"handoff {name!r}: on_handoff must take {wanted}")
+
+
+def handoffs_of(agent: Any) -> list[Handoff[Any, Any]]:
+    """The handoffs of an agent; a plain agent among them is wrapped once and stays the same tool."""
+    made: dict[int, Handoff[Any, Any]] = agent.__dict__.setdefault("_handoffs", {})
+    found: list[Handoff[Any, Any]] = []
+    for entry in agent.handoffs:
+        if isinstance(entry, Handoff):
+            found.append(cast("Handoff[Any, Any]", entry))
+        elif isinstance(entry, AgentBase):
+            known = made.get(id(entry))
+            # Handed over under the name and description that the target has now, not those it had before.
+            if known is None or known.agent is not entry or _stale(known, cast("Any", entry)):
+                known = made[id(entry)] = handoff(cast("Any", entry))
+            found.append(known)
+        else:
+            raise UserError(
+                f"handoffs of agent {agent.name!r}: an entry must be an Agent or a Handoff, not {type(entry).__name__}"
+            )
+    return found
+
+
+def _stale(made: Handoff[Any, Any], target: AgentBase[Any]) -> bool:
+    described = made.tool_description
+    return made.agent_name != target.name or described != Handoff.default_tool_description(target)

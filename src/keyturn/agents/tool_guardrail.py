@@ -1,0 +1,239 @@
+"""Guardrails on one tool's arguments and results.
+
+Each looks at one call and says allow, reject (the model reads a message instead) or raise (the run stops).
+It never runs the tool and never approves a call that waits for a person. Whatever else it answers is an
+error, not an "allow".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any, Generic, Literal, TypedDict, TypeVar, overload
+
+from ..core.errors import UserError
+from .context import TContext, ToolContext
+
+
+class AllowBehavior(TypedDict):
+    """Go on.
+
+    >>> AllowBehavior(type="allow")
+    {'type': 'allow'}
+    """
+
+    type: Literal["allow"]
+
+
+class RejectContentBehavior(TypedDict):
+    """Give the model `message` in place of the call's result.
+
+    >>> RejectContentBehavior(type="reject_content", message="not this file")["message"]
+    'not this file'
+    """
+
+    type: Literal["reject_content"]
+    message: str
+
+
+class RaiseExceptionBehavior(TypedDict):
+    """Stop the run.
+
+    >>> RaiseExceptionBehavior(type="raise_exception")
+    {'type': 'raise_exception'}
+    """
+
+    type: Literal["raise_exception"]
+
+
+def _allow() -> AllowBehavior | RejectContentBehavior | RaiseExceptionBehavior:
+    return AllowBehavior(type="allow")
+
+
+@dataclass
+class ToolGuardrailFunctionOutput:
+    """A tool guardrail's report: whatever it found out, and what to do.
+
+    >>> ToolGuardrailFunctionOutput.reject_content("outside the workspace").behavior
+    {'type': 'reject_content', 'message': 'outside the workspace'}
+    """
+
+    output_info: Any = None
+    behavior: AllowBehavior | RejectContentBehavior | RaiseExceptionBehavior = field(default_factory=_allow)
+
+    @classmethod
+    def allow(cls, output_info: Any = None) -> ToolGuardrailFunctionOutput:
+        """Go on."""
+        return cls(output_info, AllowBehavior(type="allow"))
+
+    @classmethod
+    def reject_content(cls, message: str, output_info: Any = None) -> ToolGuardrailFunctionOutput:
+        """Give the model this message in place of the call's result; the run goes on."""
+        return cls(output_info, RejectContentBehavior(type="reject_content", message=message))
+
+    @classmethod
+    def raise_exception(cls, output_info: Any = None) -> ToolGuardrailFunctionOutput:
+        """Stop the run with a tripwire exception."""
+        return cls(output_info, RaiseExceptionBehavior(type="raise_exception"))
+
+
+@dataclass
+class ToolInputGuardrailData:
+    """What a tool input guardrail looks at; the arguments are `context.tool_arguments`.
+
+    >>> ToolInputGuardrailData(ToolContext(None, tool_arguments="{}"), agent=None).context.tool_arguments
+    '{}'
+    """
+
+    context: ToolContext[Any]
+    agent: Any
+
+
+@dataclass
+class ToolOutputGuardrailData(ToolInputGuardrailData):
+    """What a tool output guardrail looks at: the call, and what the tool returned.
+
+    >>> ToolOutputGuardrailData(ToolContext(None), agent=None, output="42").output
+    '42'
+    """
+
+    output: Any
+
+
+ToolInputGuardrailFunction = Callable[
+    [ToolInputGuardrailData], ToolGuardrailFunctionOutput | Awaitable[ToolGuardrailFunctionOutput]
+]
+ToolOutputGuardrailFunction = Callable[
+    [ToolOutputGuardrailData], ToolGuardrailFunctionOutput | Awaitable[ToolGuardrailFunctionOutput]
+]
+TData = TypeVar("TData")
+
+
+@dataclass(eq=False)
+class _ToolGuardrail(Generic[TData]):
+    guardrail_function: Callable[[TData], ToolGuardrailFunctionOutput | Awaitable[ToolGuardrailFunctionOutput]]
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.guardrail_function):
+            raise UserError(
+                f"a tool guardrail's function must be callable, not {type(self.guardrail_function).__name__}"
+            )
+
+    def get_name(self) -> str:
+        """The guardrail's name, else its function's."""
+        return self.name or getattr(self.guardrail_function, "__name__", type(self.guardrail_function).__name__)
+
+    async def run(self, data: TData) -> ToolGuardrailFunctionOutput:
+        """Ask the guardrail about this call."""
+        answer = self.guardrail_function(data)
+        return _report(self.get_name(), await answer if isawaitable(answer) else answer)
+
+
+class ToolInputGuardrail(_ToolGuardrail[ToolInputGuardrailData], Generic[TContext]):
+    """Looks at a call's arguments just before the tool runs.
+
+    >>> def inside(data):
+    ...     return ToolGuardrailFunctionOutput.allow()
+    >>> ToolInputGuardrail(inside).get_name()
+    'inside'
+    """
+
+
+class ToolOutputGuardrail(_ToolGuardrail[ToolOutputGuardrailData], Generic[TContext]):
+    """Looks at what a tool returned before the model reads it.
+
+    >>> def no_keys(data):
+    ...     return ToolGuardrailFunctionOutput.reject_content("withheld")
+    >>> ToolOutputGuardrail(no_keys).get_name()
+    'no_keys'
+    """
+
+
+@dataclass
+class ToolInputGuardrailResult:
+    """Which tool input guardrail reported what.
+
+    >>> ToolInputGuardrailResult(None, ToolGuardrailFunctionOutput.allow("ok")).output.output_info
+    'ok'
+    """
+
+    guardrail: Any
+    output: ToolGuardrailFunctionOutput
+
+
+@dataclass
+class ToolOutputGuardrailResult:
+    """Which tool output guardrail reported what.
+
+    >>> ToolOutputGuardrailResult(None, ToolGuardrailFunctionOutput.allow("ok")).output.output_info
+    'ok'
+    """
+
+    guardrail: Any
+    output: ToolGuardrailFunctionOutput
+
+
+def _report(name: str, answer: Any) -> ToolGuardrailFunctionOutput:
+    if not isinstance(answer, ToolGuardrailFunctionOutput):
+        raise UserError(
+            f"tool guardrail {name!r} returned {type(answer).__name__}; it must return a ToolGuardrailFunctionOutput"
+        )
+    kind = answer.behavior.get("type")
+    if kind == "reject_content" and isinstance(answer.behavior.get("message"), str):
+        return answer
+    if kind in ("allow", "raise_exception"):
+        return answer
+    raise UserError(
+        f"tool guardrail {name!r} answered with a behavior that is none of allow(), reject_content(message) "
+        "and raise_exception()"
+    )
+
+
+@overload
+def tool_input_guardrail(func: ToolInputGuardrailFunction, /) -> ToolInputGuardrail[Any]: ...
+@overload
+def tool_input_guardrail(
+    *, name: str | None = None
+) -> Callable[[ToolInputGuardrailFunction], ToolInputGuardrail[Any]]: ...
+def tool_input_guardrail(
+    func: ToolInputGuardrailFunction | None = None, *, name: str | None = None
+) -> ToolInputGuardrail[Any] | Callable[[ToolInputGuardrailFunction], ToolInputGuardrail[Any]]:
+    """Make a function a tool input guardrail; bare, or called with its options.
+
+    >>> @tool_input_guardrail
+    ... def inside(data):
+    ...     return ToolGuardrailFunctionOutput.allow()
+    >>> inside.name
+    'inside'
+    """
+
+    def make(function: ToolInputGuardrailFunction) -> ToolInputGuardrail[Any]:
+        return ToolInputGuardrail(function, name or getattr(function, "__name__", None))
+
+    return make if func is None else make(func)
+
+
+@overload
+def tool_output_guardrail(func: ToolOutputGuardrailFunction, /) -> ToolOutputGuardrail[Any]: ...
+@overload
+def tool_output_guardrail(
+    *, name: str | None = None
+) -> Callable[[ToolOutputGuardrailFunction], ToolOutputGuardrail[Any]]: ...
+def tool_output_guardrail(
+    func: ToolOutputGuardrailFunction | None = None, *, name: str | None = None
+) -> ToolOutputGuardrail[Any] | Callable[[ToolOutputGuardrailFunction], ToolOutputGuardrail[Any]]:
+    """Make a function a tool output guardrail; bare, or called with its options.
+
+    >>> @tool_output_guardrail(name="keys")
+    ... async def no_keys(data):
+    ...     return ToolGuardrailFunctionOutput.allow()
+    >>> no_keys.name
+    'keys'
+    """
+
+    def make(function: ToolOutputGuardrailFunction) -> ToolOutputGuardrail[Any]:
+        return ToolOutputGuardrail(function, name or getattr(function, "__name__", None))
+
+    return make if func is None else make(func)

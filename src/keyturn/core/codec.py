@@ -1,0 +1,100 @@
+"""Steps as lines of text and back: the only place that knows how a log is written down.
+
+A line is one step, one commit. Lines are kept as they were written and never written twice. Reading is
+closed: only the events of `events.py` can come out, and what does not fit is refused by name of the fault,
+never by quoting it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from .errors import StateRejected
+from .events import Step
+from .evolve import fold
+from .run import Run, new_run
+from .upcasts import VERSION, upcast
+
+GENESIS = "0" * 64
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Step, strict=True)
+
+
+def encode(step: Step) -> bytes:
+    """One step as a line, without its newline."""
+    return _encoder.encode(step)
+
+
+def decode(line: bytes | str, version: str = VERSION) -> Step:
+    """The step that a line holds."""
+    try:
+        if version == VERSION:
+            return _decoder.decode(line)
+        old = msgspec.json.decode(line)
+        events = [upcast(event, version) for event in old["events"]]
+        return msgspec.convert({"at": old["at"], "events": events}, Step)
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, ValueError, UnicodeError):
+        raise StateRejected(
+            "the state's log holds a line that is no step of a run; use the state as it was saved"
+        ) from None
+
+
+def link(before: str, line: bytes) -> str:
+    """The hash of a line in its chain: what stands after it can only stand after all before it."""
+    return hashlib.sha256(before.encode() + b"\n" + line).hexdigest()
+
+
+class Log:
+    """A run's steps in order, with the run they fold to and their lines, written when first asked for."""
+
+    __slots__ = ("_lines", "run", "steps")
+
+    def __init__(
+        self, steps: list[Step] | None = None, lines: list[bytes] | None = None, run: Run | None = None
+    ) -> None:
+        self.steps: list[Step] = steps if steps is not None else []
+        self._lines: list[bytes] = lines if lines is not None else []
+        self.run = run if run is not None else fold(new_run(), self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def append(self, step: Step, line: bytes | None = None) -> None:
+        """Add a step whose events are folded into `run` already, with its line where it was written."""
+        if line is not None:
+            self.lines().append(line)
+        self.steps.append(step)
+        self.run.seq += 1
+
+    def lines(self, count: int | None = None) -> list[bytes]:
+        """The first `count` lines; all by default."""
+        if len(self._lines) < len(self.steps):
+            self._lines.extend(_encoder.encode(step) for step in self.steps[len(self._lines) :])
+        return self._lines if count is None else self._lines[:count]
+
+    def extend(self, lines: Sequence[bytes]) -> list[Step]:
+        """Fold what somebody else appended; what was only decided here is forgotten."""
+        theirs = [decode(line) for line in lines]
+        self._lines = [*self.lines(), *lines]
+        self.steps += theirs
+        self.refold()
+        return theirs
+
+    def refold(self) -> None:
+        """Forget what was folded but not appended."""
+        self.run = fold(new_run(), self.steps)
+
+    @classmethod
+    def read(cls, lines: Sequence[bytes], version: str = VERSION) -> Log:
+        """The log that these lines are, or `StateRejected`."""
+        steps = [decode(line, version) for line in lines]
+        try:
+            run = fold(new_run(), steps)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError):
+            raise StateRejected(
+                "the state's log cannot have been written by a run; use the state as it was saved"
+            ) from None
+        return cls(steps, list(lines) if version == VERSION else None, run)

@@ -1,0 +1,200 @@
+"""What can be asked of a run: the commands, imperative, one struct each.
+
+A command carries ids and data, never a live object, so that after a lost race it can be decided again
+against the run as it now stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .events import Decision, GrantTerms, Proposal, Report
+from .items import Item
+from .policy import Verdict
+
+
+class Command(msgspec.Struct, frozen=True, gc=False):
+    """The base of all commands."""
+
+
+class Start(Command):
+    """Begin a run, or open a nested frame for a started call: the caller fills what applies."""
+
+    run: str
+    salt: str
+    input: str | list[Any]
+    about: dict[str, Any]
+    agent: str
+    items: list[Item | int]
+    max_turns: int | None
+    guarded: str = ""
+    prefix: str | None = None
+    response_id: str | None = None
+
+
+class OpenFrame(Command):
+    """Let a nested agent answer a started call."""
+
+    call: str
+    agent: str
+    items: list[Item | int]
+    max_turns: int | None
+    guarded: str = ""
+    prefix: str | None = None
+    response_id: str | None = None
+
+
+class Resume(Command):
+    """Take the run up again; -1 turns means no limit, None the limit it has."""
+
+    max_turns: int | None = None
+
+
+class SaveContext(Command):
+    """Record the caller's context."""
+
+    context: Any
+
+
+class AddInput(Command):
+    """Add a message, to be read at the next model call."""
+
+    frame: str
+    items: list[Item]
+
+
+class RecordReply(Command):
+    """Record a model's whole reply."""
+
+    frame: str
+    output: list[Item]
+    proposals: list[Proposal]
+    usage: list[int]
+    response_id: str | None = None
+    request_id: str | None = None
+    tools: dict[str, Any] = {}
+    judged: bool = False
+
+
+class Screen(Command):
+    """Record the verdict on a call."""
+
+    call: str
+    verdict: Verdict
+
+
+class Deliver(Command):
+    """Give decisions and standing decisions, all in one step. `replaced` are those that were replaced in hand."""
+
+    decisions: list[Decision]
+    grants: list[GrantTerms] = []
+    replaced: list[Decision] = []
+    recheck: bool = False
+
+
+class Revoke(Command):
+    """Take a standing decision back."""
+
+    grant: str
+    by: str | None = None
+
+
+class StartCall(Command):
+    """Say that a tool is about to be touched; `tool` is the digest of the tool that would run."""
+
+    call: str
+    tool: str
+    reports: list[Report] = []
+
+
+class VoidCall(Command):
+    """Propose a call anew because what was shown is not what would run."""
+
+    call: str
+    proposal: Proposal
+    why: str
+    tools: dict[str, Any] = {}
+
+
+class FinishCall(Command):
+    """Record a call's result for the model."""
+
+    call: str
+    item: Item
+    value: Any = None
+    failed: bool = False
+    reports: list[Report] = []
+
+
+class LoseCall(Command):
+    """Say that a started call will never report. Only the holder of the run may say so."""
+
+    call: str
+    why: str
+
+
+class HandOff(Command):
+    """Finish a call by letting another agent go on in its frame."""
+
+    call: str
+    item: Item
+    agent: str
+    view: list[list[int] | Item] | None = None
+
+
+class GuardFrame(Command):
+    """Record what the input guardrails of a frame said."""
+
+    frame: str
+    reports: list[Report]
+
+
+class JudgeFrame(Command):
+    """Record whether a frame has its final answer. `item` is a nested frame's result for its caller."""
+
+    frame: str
+    final: bool
+    output: Any = None
+    item: Item | None = None
+    reports: list[Report] = []
+
+
+class CloseFrame(Command):
+    """End a nested frame that failed; `item` is what its caller's model reads."""
+
+    frame: str
+    error: str
+    item: Item
+
+
+class CloseRun(Command):
+    """End the run with an answer that no model gave: an error handler's."""
+
+    output: Any
+    items: list[Item]
+
+
+class WroteSession(Command):
+    """Record how much of a frame's tape its session holds."""
+
+    frame: str
+    count: int
+
+
+class Fail(Command):
+    """Record that the run stopped on an error."""
+
+    error: str
+
+
+class Cancel(Command):
+    """End the run."""
+
+    by: str | None = None
+    why: str = ""
+
+
+class Tick(Command):
+    """Let time pass: requests that ran out are expired."""

@@ -1,0 +1,57 @@
+"""What the world owes a run: `pending`, derived from its state alone.
+
+Restart, resume and replay are the same thing: fold the log and ask `pending`. It walks what is open,
+never what happened. An effect names what to do and on what; doing it reports back as a command.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .run import Frame, Run
+
+
+class Effect(NamedTuple):
+    """One thing to be done: `do` on the frame or call `on`.
+
+    do is one of: guard, model, exhausted, tripped, judge (on a frame); screen, run, settle (on a call).
+    """
+
+    do: str
+    on: str
+
+
+def pending(run: Run) -> list[Effect]:
+    """Everything the world should be doing for this run now; empty where only people can move it."""
+    if run.status in ("new", "finished", "cancelled"):
+        return []
+    effects = [Effect(do, frame.id) for frame in run.frames.values() for do in _of_frame(frame)]
+    groups = run.groups
+    effects += [Effect("screen", call_id) for call_id in groups["screen"]]
+    effects += [Effect("settle", call_id) for call_id in groups["settle"]]
+    for call in groups["run"].values():
+        frame = run.frames[call.frame]
+        if call.recheck:
+            effects.append(Effect("screen", call.id))
+        elif not frame.guarding and frame.tripped is None and (not call.proposal.last or frame.open == frame.last):
+            effects.append(Effect("run", call.id))
+    return effects
+
+
+def _of_frame(frame: Frame) -> list[str]:
+    if frame.tripped is not None:
+        return ["tripped"]
+    does: list[str] = ["guard"] if frame.guarding else []
+    if frame.guarding == "before":
+        return does
+    if frame.phase == "model":
+        full = frame.max_turns is not None and frame.turn >= frame.max_turns
+        does.append("exhausted" if full else "model")
+    elif frame.phase == "judge" and not frame.guarding:
+        does.append("judge")
+    return does
+
+
+def waiting(run: Run) -> bool:
+    """Whether a person is waited for and nothing else can be done."""
+    return bool(run.groups["wait"]) and not pending(run)

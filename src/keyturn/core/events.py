@@ -1,0 +1,308 @@
+"""What can happen in a run: the events, past tense, frozen, one struct each.
+
+An event says what happened, to which frame or call, with the data needed to fold it and nothing
+that can be derived. A step is the events of one commit: it is one line of the log, so a log can
+never be cut inside a step. A retired version of an event gets one function in `upcasts.py`.
+
+Frames and calls are named by where they are: the root frame is "r", call 0 of its first turn is
+"r/1.0", and the frame that a call opens bears that call's name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .items import Item
+from .policy import Approval
+
+ROOT = "r"
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e", gc=False):
+    """The base of all events."""
+
+
+class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One call as the model made it and as it will run.
+
+    `item` is its place in the reply; `label` the provider's call id; `tool` the digest of what the tool
+    is. `args` is the frozen text of what will run, absent where it is the model's own text. `refused` is
+    the result of a call that never gets as far as the gate. `gate` is what the tool's own setting says
+    where that needs no question. `recover` says what an interrupted start means; `last` that it runs after
+    its siblings.
+    """
+
+    kind: str
+    name: str
+    label: str
+    item: int
+    tool: str = ""
+    args: str | None = None
+    refused: Item | None = None
+    gate: str = ""
+    terms: Approval | None = None
+    recover: str = "ask"
+    last: bool = False
+
+
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one guardrail said."""
+
+    name: str
+    stage: str
+    tripped: bool = False
+    info: Any = None
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What somebody decided of one call: bound to a digest, single use.
+
+    `args` is the edited text of what will run, `output` a person's own result, `message` the words for
+    the model, `note` the words for the record.
+    """
+
+    call: str
+    verdict: str
+    digest: str
+    at: int
+    by: str | None = None
+    note: str | None = None
+    message: str | None = None
+    args: str | None = None
+    output: Any = None
+
+
+class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A standing decision: which tool of which agent, for which arguments, how long, how often."""
+
+    id: str
+    agent: str
+    tool: str
+    verdict: str = "approve"
+    where: dict[str, Any] | None = None
+    expires_at: int | None = None
+    uses: int | None = None
+    message: str | None = None
+    by: str | None = None
+
+
+class RunStarted(Event):
+    """A run began. `salt` keys its request ids; `about` is what the caller said of it (workflow, trace)."""
+
+    run: str
+    salt: str
+    input: str | list[Any]
+    about: dict[str, Any] = {}
+
+
+class RunResumed(Event):
+    """Somebody took the run up again, perhaps with another limit."""
+
+    max_turns: int | None = None
+
+
+class ContextSaved(Event):
+    """The caller's context as it was at a pause."""
+
+    context: Any
+
+
+class FrameOpened(Event):
+    """An agent began to work: the root, or a nested agent on behalf of the call of the same name.
+
+    `items` are the items it starts with, an integer standing for an item of the session's history.
+    `prefix` is the content address of that history. `guarded` says that input guardrails report "before" the
+    first model call or "beside" it; no tool runs until they have.
+    """
+
+    frame: str
+    agent: str
+    items: list[Item | int]
+    max_turns: int | None = None
+    guarded: str = ""
+    prefix: str | None = None
+    written: int = 0
+    response_id: str | None = None
+
+
+class InputAdded(Event):
+    """A message was added; it is read after the results of the calls that are open, at the next model call."""
+
+    frame: str
+    items: list[Item]
+
+
+class ReplyRecorded(Event):
+    """The model answered. `tools` holds, by digest, what the model was told of tools that may ask."""
+
+    frame: str
+    output: list[Item]
+    proposals: list[Proposal] = []
+    usage: list[int] = []
+    response_id: str | None = None
+    request_id: str | None = None
+    tools: dict[str, Any] = {}
+    judged: bool = False
+
+
+class CallScreened(Event):
+    """A verdict on a call: allow, ask or deny. It is never asked for again, only made stricter."""
+
+    call: str
+    action: str
+    reason: str = ""
+    by: str = ""
+    terms: Approval | None = None
+    at: int = 0
+
+
+class VoteCast(Event):
+    """A decision that did not settle the call: one voice of a quorum, or one that was replaced in hand."""
+
+    decision: Decision
+    replaced: bool = False
+
+
+class CallDecided(Event):
+    """A call was decided. `recheck` says that the run's policy must be asked once more before it runs."""
+
+    decision: Decision
+    recheck: bool = False
+
+
+class CallVoided(Event):
+    """What was shown is no longer what would run: the call is proposed anew and asks again."""
+
+    call: str
+    proposal: Proposal
+    why: str
+    tools: dict[str, Any] = {}
+
+
+class CallStarted(Event):
+    """The tool is about to be touched. From here to its result the call may be in doubt."""
+
+    call: str
+
+
+class CallFinished(Event):
+    """A call has its result for the model. `value` is the tool's own value where the item does not hold it."""
+
+    call: str
+    item: Item
+    value: Any = None
+    failed: bool = False
+
+
+class CallLost(Event):
+    """A started call will never report. `again` says that it may simply be started anew."""
+
+    call: str
+    why: str
+    again: bool = False
+
+
+class GrantGiven(Event):
+    """Somebody gave a standing decision."""
+
+    grant: GrantTerms
+
+
+class GrantUsed(Event):
+    """A standing decision decided this call."""
+
+    grant: str
+    call: str
+
+
+class GrantRevoked(Event):
+    """A standing decision was taken back."""
+
+    grant: str
+    by: str | None = None
+
+
+class HandedOff(Event):
+    """Another agent goes on in this frame. `view` is what it sees, where not everything: ranges and items."""
+
+    frame: str
+    agent: str
+    view: list[list[int] | Item] | None = None
+
+
+class ToolsJudged(Event):
+    """The agent judged its tools' results: a final answer or not."""
+
+    frame: str
+    final: bool
+
+
+class GuardrailReported(Event):
+    """Guardrails reported, on a frame or on a call."""
+
+    on: str
+    reports: list[Report]
+
+
+class FrameClosed(Event):
+    """An agent's work ended; the root's end is the run's end. `error` says that it failed."""
+
+    frame: str
+    output: Any = None
+    error: str = ""
+
+
+class SessionWritten(Event):
+    """The first `count` items of the frame's tape are in the session."""
+
+    frame: str
+    count: int
+
+
+class RunFailed(Event):
+    """The run stopped on an error; what ran is recorded and it can be resumed."""
+
+    error: str
+
+
+class RunCancelled(Event):
+    """Somebody ended the run; what was not decided will not run."""
+
+    by: str | None = None
+    why: str = ""
+
+
+AnyEvent = (
+    RunStarted
+    | RunResumed
+    | ContextSaved
+    | FrameOpened
+    | InputAdded
+    | ReplyRecorded
+    | CallScreened
+    | VoteCast
+    | CallDecided
+    | CallVoided
+    | CallStarted
+    | CallFinished
+    | CallLost
+    | GrantGiven
+    | GrantUsed
+    | GrantRevoked
+    | HandedOff
+    | ToolsJudged
+    | GuardrailReported
+    | FrameClosed
+    | SessionWritten
+    | RunFailed
+    | RunCancelled
+)
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """One commit: when, and what happened. One line of the log."""
+
+    at: int
+    events: list[AnyEvent]

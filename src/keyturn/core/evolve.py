@@ -1,0 +1,301 @@
+"""The fold: one event at a time into a run.
+
+`evolve` never fails on a log that `decide` wrote; it asks nobody, reads no clock and derives nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import events as ev
+from .items import Item
+from .run import Call, Frame, Run
+from .states import GROUPS, MOVES, READY, SETTLED
+
+
+def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
+    """Fold whole steps into a run."""
+    for step in steps:
+        run.now = max(run.now, step.at)
+        for event in step.events:
+            evolve(run, event)
+        run.seq += 1
+    return run
+
+
+def evolve(run: Run, event: ev.AnyEvent) -> None:
+    """Fold one event."""
+    _FOLD[type(event)](run, event)
+
+
+def _move(run: Run, call: Call, verb: str) -> None:
+    before, after = call.state, MOVES[call.state, verb]
+    call.state = after
+    group, target = GROUPS.get(before), GROUPS.get(after)
+    if group != target:
+        if group is not None:
+            run.groups[group].pop(call.id, None)
+        if target is not None:
+            run.groups[target][call.id] = call
+    if after in SETTLED:
+        _settled(run, call)
+
+
+def _settled(run: Run, call: Call) -> None:
+    frame = run.frames[call.frame]
+    frame.open -= 1
+    frame.last -= call.proposal.last
+    if call.item is not None and frame.prefix is not None:
+        frame.tape.append(call.item)
+    if frame.open == 0:
+        done = [run.calls.pop(call_id) for call_id in frame.calls]
+        frame.items.extend(call.item for call in done if call.item is not None)
+        frame.items.extend(frame.queued)
+        frame.calls, frame.queued = [], []
+        frame.results = done if frame.judged else []
+        frame.phase = "judge" if frame.judged else "model"
+
+
+def _run_started(run: Run, event: ev.RunStarted) -> None:
+    run.id, run.salt, run.input, run.about = event.run, event.salt, event.input, event.about
+    run.status = "running"
+
+
+def _run_resumed(run: Run, event: ev.RunResumed) -> None:
+    run.status, run.error = "running", ""
+    if event.max_turns is not None:
+        run.max_turns = run.frames[ev.ROOT].max_turns = None if event.max_turns < 0 else event.max_turns
+
+
+def _context_saved(run: Run, event: ev.ContextSaved) -> None:
+    run.context = event.context
+
+
+def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
+    run.frames[event.frame] = Frame(
+        id=event.frame,
+        agent=event.agent,
+        items=list(event.items),
+        max_turns=event.max_turns,
+        guarding=event.guarded,
+        prefix=event.prefix,
+        written=event.written,
+        response_id=event.response_id,
+        history=len(event.items),
+        tape=[item for item in event.items if type(item) is dict] if event.prefix is not None else [],
+    )
+    if event.frame == ev.ROOT:
+        run.root_agent = run.last_agent = event.agent
+        run.max_turns = event.max_turns
+        run.response_id = event.response_id
+
+
+def _input_added(run: Run, event: ev.InputAdded) -> None:
+    frame = run.frames[event.frame]
+    (frame.queued if frame.phase == "calls" else frame.items).extend(event.items)
+    if frame.prefix is not None:
+        frame.tape.extend(event.items)
+
+
+def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
+    frame = run.frames[event.frame]
+    frame.turn += 1
+    frame.fresh = False
+    frame.items.extend(event.output)
+    if frame.prefix is not None:
+        frame.tape.extend(event.output)
+    frame.sent, frame.replied = len(frame.items), len(event.output)
+    frame.used_tools = frame.used_tools or bool(event.proposals)
+    frame.judged = event.judged and bool(event.proposals)
+    if event.response_id is not None:
+        frame.response_id = event.response_id
+    for index, count in enumerate(event.usage):
+        run.usage[index] += count
+    if event.tools:
+        run.tools.update(event.tools)
+    if frame.id == ev.ROOT:
+        run.turns = frame.turn
+        run.response_id = event.response_id or run.response_id
+    frame.phase = "calls" if event.proposals else "judge"
+    frame.open = len(event.proposals)
+    frame.last = sum(proposal.last for proposal in event.proposals)
+    _open_calls(run, frame, event)
+
+
+def _open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
+    opened: list[Call] = []
+    for index, proposal in enumerate(event.proposals):
+        call = Call(f"{frame.id}/{frame.turn}.{index}", frame.id, frame.agent, event.output[proposal.item], proposal)
+        opened.append(call)
+        run.calls[call.id] = call
+        frame.calls.append(call.id)
+    for call in opened:
+        if call.proposal.refused is not None:
+            call.item = call.proposal.refused
+            _move(run, call, "refuse")
+        elif call.proposal.gate == "allow":
+            _move(run, call, "allow")
+        else:
+            run.groups["screen"][call.id] = call
+
+
+def _call_screened(run: Run, event: ev.CallScreened) -> None:
+    call = run.calls[event.call]
+    if call.state in READY:
+        call.recheck = False
+        if event.action != "deny":
+            return
+    call.reason, call.by, call.terms = event.reason, event.by, event.terms
+    call.asked_at, call.voided = event.at, ""
+    _move(run, call, event.action)
+
+
+def _vote_cast(run: Run, event: ev.VoteCast) -> None:
+    if not event.replaced:
+        call = run.calls[event.decision.call]
+        call.votes = {**call.votes, event.decision.by or "": event.decision}
+
+
+def _call_decided(run: Run, event: ev.CallDecided) -> None:
+    decision = event.decision
+    call = run.calls[decision.call]
+    call.decision = decision
+    call.recheck = event.recheck
+    run.decided[call.id] = decision
+    _move(run, call, decision.verdict)
+
+
+def _call_voided(run: Run, event: ev.CallVoided) -> None:
+    call = run.calls[event.call]
+    if event.tools:
+        run.tools.update(event.tools)
+    call.shown = call.proposal.tool
+    call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
+    run.decided.pop(call.id, None)
+    _move(run, call, "void")
+    if event.proposal.refused is not None:
+        call.item = event.proposal.refused
+        _move(run, call, "refuse")
+
+
+def _call_started(run: Run, event: ev.CallStarted) -> None:
+    _move(run, run.calls[event.call], "start")
+
+
+def _call_finished(run: Run, event: ev.CallFinished) -> None:
+    call = run.calls[event.call]
+    call.item, call.value = event.item, event.value
+    _move(run, call, "fail" if event.failed and (call.state, "fail") in MOVES else "finish")
+
+
+def _call_lost(run: Run, event: ev.CallLost) -> None:
+    call = run.calls[event.call]
+    call.reason = event.why
+    _move(run, call, "again" if event.again else "lose")
+
+
+def _grant_given(run: Run, event: ev.GrantGiven) -> None:
+    run.grants[event.grant.id] = event.grant
+
+
+def _grant_used(run: Run, event: ev.GrantUsed) -> None:
+    run.grant_uses[event.grant] = run.grant_uses.get(event.grant, 0) + 1
+
+
+def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
+    run.grants.pop(event.grant, None)
+
+
+def _handed_off(run: Run, event: ev.HandedOff) -> None:
+    frame = run.frames[event.frame]
+    frame.agent, frame.phase, frame.fresh, frame.judged = event.agent, "model", True, False
+    frame.used_tools, frame.results = False, []
+    if event.view is not None:
+        frame.items = viewed(frame.items, event.view)
+        frame.sent, frame.history = 0, len(frame.items)
+    if frame.id == ev.ROOT:
+        run.last_agent = event.agent
+
+
+def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item | int]:
+    """The items that a recorded view leaves: ranges of the old ones and new ones."""
+    seen: list[Item | int] = []
+    for part in view:
+        if isinstance(part, list):
+            seen.extend(items[part[0] : part[1]])
+        else:
+            seen.append(part)
+    return seen
+
+
+def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
+    frame = run.frames[event.frame]
+    frame.judged, frame.results = False, []
+    frame.phase = "judge" if event.final else "model"
+
+
+def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
+    frame = run.frames.get(event.on)
+    if frame is not None:
+        frame.guarding = ""
+        frame.tripped = next((report for report in event.reports if report.tripped), None)
+
+
+def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
+    _drop_below(run, event.frame)
+    if event.frame == ev.ROOT:
+        run.status, run.output = "finished", event.output
+        run.frames[ev.ROOT].phase = "closed"
+    else:
+        del run.frames[event.frame]
+
+
+def _drop_below(run: Run, frame: str) -> None:
+    """Forget what was still open inside a frame that ends: its calls and the frames they opened."""
+    below = frame + "/"
+    for call_id in [call_id for call_id in run.calls if call_id.startswith(below)]:
+        group = GROUPS.get(run.calls.pop(call_id).state)
+        if group is not None:
+            run.groups[group].pop(call_id, None)
+    for inner in [name for name in run.frames if name.startswith(below)]:
+        del run.frames[inner]
+
+
+def _session_written(run: Run, event: ev.SessionWritten) -> None:
+    run.frames[event.frame].written = event.count
+
+
+def _run_failed(run: Run, event: ev.RunFailed) -> None:
+    run.status, run.error = "failed", event.error
+
+
+def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
+    run.status, run.error = "cancelled", event.why
+
+
+_FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
+    ev.RunStarted: _run_started,
+    ev.RunResumed: _run_resumed,
+    ev.ContextSaved: _context_saved,
+    ev.FrameOpened: _frame_opened,
+    ev.InputAdded: _input_added,
+    ev.ReplyRecorded: _reply_recorded,
+    ev.CallScreened: _call_screened,
+    ev.VoteCast: _vote_cast,
+    ev.CallDecided: _call_decided,
+    ev.CallVoided: _call_voided,
+    ev.CallStarted: _call_started,
+    ev.CallFinished: _call_finished,
+    ev.CallLost: _call_lost,
+    ev.GrantGiven: _grant_given,
+    ev.GrantUsed: _grant_used,
+    ev.GrantRevoked: _grant_revoked,
+    ev.HandedOff: _handed_off,
+    ev.ToolsJudged: _tools_judged,
+    ev.GuardrailReported: _guardrail_reported,
+    ev.FrameClosed: _frame_closed,
+    ev.SessionWritten: _session_written,
+    ev.RunFailed: _run_failed,
+    ev.RunCancelled: _run_cancelled,
+}

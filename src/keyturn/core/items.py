@@ -1,0 +1,86 @@
+"""Conversation items: the plain dicts that models, sessions and logs exchange.
+
+An item is one entry of a conversation in the Responses input format. It is data and nothing else:
+no agent, no tool, no behaviour. `RawItem` lets the same dict be read in both habits that users
+bring, `item["arguments"]` and `item.arguments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+Item = dict[str, Any]
+
+
+class RawItem(dict[str, Any]):
+    """A dict whose keys can also be read as attributes, all the way down.
+
+    >>> item = RawItem(type="function_call", action={"commands": ["ls"]})
+    >>> item["type"] == item.type and item.action.commands == ["ls"]
+    True
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        return _readable(value)
+
+    def model_dump(self, **_options: Any) -> dict[str, Any]:
+        """The plain dict, for code that expects a pydantic object."""
+        return dict(self)
+
+
+def _readable(value: Any) -> Any:
+    if type(value) is dict:
+        return RawItem(cast("dict[str, Any]", value))
+    if type(value) is list:
+        return [_readable(entry) for entry in cast("list[Any]", value)]
+    return value
+
+
+def plain_item(item: Any) -> Item:
+    """An item as a plain dict, whether it came as a mapping or as a provider SDK's object."""
+    if type(item) is dict:
+        return cast("Item", item)
+    if isinstance(item, Mapping):
+        return dict(cast("Mapping[str, Any]", item))
+    dump = getattr(item, "model_dump", None)
+    if dump is not None:
+        return cast("Item", dump(mode="json", exclude_unset=True))
+    raise TypeError(f"a conversation item must be a mapping, not {type(item).__name__}")
+
+
+def input_items(given: str | list[Any]) -> list[Item]:
+    """What a caller passes as input, as a list of items.
+
+    >>> input_items("hi")
+    [{'role': 'user', 'content': 'hi'}]
+    """
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    return [plain_item(item) for item in given]
+
+
+def message_text(item: Mapping[str, Any]) -> str:
+    """The text of an assistant message, "" for every other item."""
+    content = item.get("content")
+    if item.get("type", "message") != "message" or item.get("role") != "assistant":
+        return ""
+    if isinstance(content, str):
+        return content
+    parts = cast("list[dict[str, Any]]", content or [])
+    return "".join(part.get("text") or "" for part in parts if part.get("type") in ("output_text", "text"))
+
+
+def refusal_text(item: Mapping[str, Any]) -> str:
+    """The refusal inside an assistant message, "" where there is none."""
+    content = item.get("content")
+    if not isinstance(content, list):
+        return ""
+    parts = cast("list[dict[str, Any]]", content)
+    return "".join(part.get("refusal") or "" for part in parts if part.get("type") == "refusal")

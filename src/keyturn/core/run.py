@@ -1,0 +1,134 @@
+"""A run as it stands: its frames, its live calls, its grants.
+
+Data only; `evolve.py` is what changes it. Live calls are kept in groups by what the world owes them and
+dropped once their turn is over, so that what is open is what costs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from . import events as ev
+from .digest import canonical, digest
+from .items import Item
+from .policy import Approval
+from .strict import parse
+
+
+class Call(msgspec.Struct):
+    """One tool call, from proposal to result."""
+
+    id: str
+    frame: str
+    agent: str
+    raw: Item
+    proposal: ev.Proposal
+    state: str = "proposed"
+    reason: str = ""
+    by: str = ""
+    terms: Approval | None = None
+    asked_at: int = 0
+    decision: ev.Decision | None = None
+    votes: dict[str, ev.Decision] = {}
+    recheck: bool = False
+    voided: str = ""
+    item: Item | None = None
+    value: Any = None
+    shown: str = ""
+
+    @property
+    def text(self) -> str:
+        """The frozen text of what will run."""
+        if self.decision is not None and self.decision.args is not None:
+            return self.decision.args
+        args = self.proposal.args
+        return cast("str", self.raw["arguments"]) if args is None else args
+
+    @property
+    def params(self) -> Any:
+        """What will run, as a value."""
+        return parse(self.text or "{}")
+
+    @property
+    def expires_at(self) -> int | None:
+        """When a decision comes too late, in milliseconds."""
+        wait = self.terms.expires_ms if self.terms is not None else None
+        return None if wait is None else self.asked_at + wait
+
+    @property
+    def kind(self) -> str:
+        """What is waited for: approval, an external result, or word of a call in doubt."""
+        return "in_doubt" if self.state == "in_doubt" else "approval"
+
+
+class Frame(msgspec.Struct):
+    """One agent at work: the root, or a nested agent on behalf of a call."""
+
+    id: str
+    agent: str
+    items: list[Item | int]
+    max_turns: int | None
+    guarding: str
+    prefix: str | None
+    written: int
+    response_id: str | None
+    turn: int = 0
+    phase: str = "model"
+    fresh: bool = True
+    judged: bool = False
+    used_tools: bool = False
+    replied: int = 0
+    history: int = 0
+    sent: int = 0
+    open: int = 0
+    last: int = 0
+    calls: list[str] = []
+    results: list[Call] = []
+    queued: list[Item] = []
+    tape: list[Item] = []
+    tripped: ev.Report | None = None
+
+
+class Run(msgspec.Struct):
+    """Everything that is true of a run now."""
+
+    id: str = ""
+    salt: str = ""
+    status: str = "new"
+    seq: int = 0
+    now: int = 0
+    input: str | list[Any] = ""
+    about: dict[str, Any] = {}
+    context: Any = None
+    root_agent: str = ""
+    frames: dict[str, Frame] = {}
+    calls: dict[str, Call] = {}
+    groups: dict[str, dict[str, Call]] = {}
+    grants: dict[str, ev.GrantTerms] = {}
+    grant_uses: dict[str, int] = {}
+    decided: dict[str, ev.Decision] = {}
+    tools: dict[str, Any] = {}
+    usage: list[int] = []
+    turns: int = 0
+    max_turns: int | None = None
+    last_agent: str = ""
+    response_id: str | None = None
+    output: Any = None
+    error: str = ""
+
+
+def new_run() -> Run:
+    """A run of which nothing is known yet."""
+    return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")}, usage=[0] * 6)
+
+
+def call_digest(run: Run, call: Call) -> str:
+    """What an approval of this call is bound to."""
+    return digest(run.id, call.id, call.agent, call.proposal.tool, canonical(call.params))
+
+
+def request_id(run: Run, call_id: str) -> str:
+    """The unguessable public name of a call's request."""
+    return digest(run.salt, "request", call_id)[:32]

@@ -1,0 +1,28 @@
+"""How retired versions of events become current ones: one function per retired version, nothing else.
+
+A log says in its header which version wrote it. `UPCASTS` maps a version to the version that followed it
+and the function that rewrites one event, as a plain dict, between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+VERSION = "1"
+
+Upcast = Callable[[dict[str, Any]], dict[str, Any]]
+UPCASTS: dict[str, tuple[str, Upcast]] = {}
+
+
+def readable(upcasts: Mapping[str, tuple[str, Upcast]] = UPCASTS) -> list[str]:
+    """The versions that can be read, the current one last."""
+    return [*upcasts, VERSION]
+
+
+def upcast(event: dict[str, Any], version: str, upcasts: Mapping[str, tuple[str, Upcast]] = UPCASTS) -> dict[str, Any]:
+    """One event of an older version as an event of this one."""
+    while version != VERSION:
+        version, rewrite = upcasts[version]
+        event = rewrite(event)
+    return event

@@ -1,0 +1,130 @@
+"""The loop, the only one there is: ask what is pending, do it, append what came of it.
+
+Plain, synchronous and streamed runs, nested agents, workers and realtime sessions are thin drivers of it.
+There is no barrier: a slow tool never holds up a nested agent beside it. A lone job is awaited in line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..core import commands as cm
+from ..core import events as ev
+from ..core.effects import Effect, pending
+from ..core.errors import Conflict
+from ..core.run import Call, Run
+from .drive import Drive
+from .perform import PERFORM
+
+
+class Loop:
+    """One pass over a drive: the jobs in flight, and what failed."""
+
+    def __init__(self, drive: Drive) -> None:
+        self.drive = drive
+        self._jobs: dict[Effect, asyncio.Task[None]] = {}
+        self._failure: Exception | None = None
+        self._failing: dict[str, Exception] = {}
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands."""
+        return self.drive.run
+
+    async def advance(self) -> None:
+        """Move the run until it is finished or only people can move it."""
+        try:
+            while True:
+                todo = [] if self._failure or self.drive.stopping else self._todo()
+                if not todo and not self._jobs:
+                    break
+                if len(todo) == 1 and not self._jobs:
+                    await self._perform(todo[0])
+                else:
+                    await self._together(todo)
+                if self._failing:
+                    await self._close_failed()
+        except asyncio.CancelledError:
+            await asyncio.shield(self._abandon())
+            raise
+        if self._failure is not None:
+            raise self._failure
+
+    def _todo(self) -> list[Effect]:
+        effects = pending(self.run)
+        if self._jobs or self._failing:
+            effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]
+        return effects
+
+    async def _together(self, todo: list[Effect]) -> None:
+        for effect in todo:
+            self._jobs[effect] = asyncio.ensure_future(self._perform(effect))
+        done, _ = await asyncio.wait(self._jobs.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._jobs = {effect: job for effect, job in self._jobs.items() if job not in done}
+        for job in done:
+            job.result()
+
+    async def _perform(self, effect: Effect) -> None:
+        try:
+            await PERFORM[effect.do](self.drive, effect.on)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            await self._failed(self._frame_of(effect), error)
+
+    async def _failed(self, frame_id: str, error: Exception) -> None:
+        """An error inside a nested agent is its agent tool's error result; the root's stops the drive."""
+        if frame_id == ev.ROOT or isinstance(error, Conflict):
+            self._failure = self._failure or error
+        else:
+            self._failing.setdefault(frame_id, error)
+
+    def _frame_of(self, effect: Effect) -> str:
+        if effect.on in self.run.frames and effect.do not in ("run", "screen", "settle"):
+            return effect.on
+        return effect.on.rpartition("/")[0]
+
+    def _below_failure(self, effect: Effect) -> bool:
+        where = self._frame_of(effect) + "/"
+        return any(where.startswith(frame + "/") for frame in self._failing)
+
+    async def _close_failed(self) -> None:
+        """Close nested frames that failed, once nothing inside them is still at work."""
+        for frame_id, error in list(self._failing.items()):
+            if any((self._frame_of(job) + "/").startswith(frame_id + "/") for job in self._jobs):
+                continue
+            del self._failing[frame_id]
+            try:
+                await self._report_failure(frame_id, error)
+            except Exception as fatal:
+                await self._failed(frame_id.rpartition("/")[0], fatal)
+
+    async def _report_failure(self, frame_id: str, error: Exception) -> None:
+        call = self.run.calls.get(frame_id)
+        if call is None or frame_id not in self.run.frames:
+            return
+        scope = await self.drive.enter(frame_id)
+        text = await scope.tool.failure(scope.context, error)
+        item = scope.tool.output(call.raw, text)
+        await self.drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
+
+    async def _abandon(self) -> None:
+        """Cancelled: stop what is in flight and record that its outcome is unknown."""
+        for job in self._jobs.values():
+            job.cancel()
+        await asyncio.gather(*self._jobs.values(), return_exceptions=True)
+        self._jobs = {}
+        await lose_started(self.drive, "it was cancelled while it ran")
+
+
+async def advance(drive: Drive) -> None:
+    """Move a run until it is finished or only people can move it."""
+    await Loop(drive).advance()
+
+
+async def lose_started(drive: Drive, why: str) -> list[Call]:
+    """Say of every started call that it will never report. Only the holder of the run may."""
+    lost = [call for call in drive.run.groups["started"].values() if call.id not in drive.run.frames]
+    if lost:
+        await drive.commit(*(cm.LoseCall(call.id, why) for call in lost))
+    return lost

@@ -1,0 +1,192 @@
+"""One question to the model: what it is told, and its reply recorded whole.
+
+A stream that breaks off leaves nothing behind: a reply is recorded when it is complete, or not at all.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from ..agents.agent import Agent
+from ..agents.output import output_schema_for
+from ..agents.settings import CallModelData, ModelInputData, RunErrorHandlerInput, RunErrorHandlerResult
+from ..core import commands as cm
+from ..core import events as ev
+from ..core.errors import MaxTurnsExceeded, ModelBehaviorError
+from ..core.items import Item
+from ..core.run import Frame
+from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
+from .drive import Drive
+from .facts import jsonable
+from .propose import proposals
+from .scope import Scope, Toolset, model_for
+from .signals import AgentAtWork, Delta
+
+
+async def ask_model(drive: Drive, frame_id: str) -> None:
+    """Ask the model of a frame's agent and record what it answers."""
+    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    agent = drive.agent(frame.agent)
+    if frame.fresh:
+        await _agent_starts(drive, frame, scope, agent)
+    toolset = await drive.toolset(frame, fresh=True)
+    request = await _request(drive, frame, scope, toolset)
+    await _hook(scope, agent, "on_llm_start", request.system_instructions, request.input)
+    response = await _reply(drive, frame_id, model_for(agent, scope.config), request)
+    await _hook(scope, agent, "on_llm_end", response)
+    output, made, tools = await proposals(drive, frame, toolset, response)
+    judged = agent.tool_use_behavior != "run_llm_again"
+    scope.context.usage.add(response.usage)
+    await drive.commit(
+        cm.RecordReply(
+            frame_id,
+            output,
+            made,
+            response.usage.counts(),
+            response.response_id,
+            response.request_id,
+            tools,
+            judged,
+        )
+    )
+
+
+async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any]) -> None:
+    drive.signal(AgentAtWork(frame.id, agent))
+    if scope.hooks is not None:
+        await scope.hooks.on_agent_start(scope.context, agent)
+    if agent.hooks is not None:
+        await agent.hooks.on_start(scope.context, agent)
+
+
+async def _hook(scope: Scope, agent: Agent[Any], name: str, *args: Any) -> None:
+    if scope.hooks is not None:
+        await getattr(scope.hooks, name)(scope.context, agent, *args)
+    if agent.hooks is not None:
+        await getattr(agent.hooks, name)(scope.context, agent, *args)
+
+
+async def _request(drive: Drive, frame: Frame, scope: Scope, toolset: Toolset) -> ModelRequest:
+    agent, config = drive.agent(frame.agent), scope.config
+    instructions = await agent.get_system_prompt(scope.context)
+    conversation = drive.live.conversation(frame.id)
+    if scope.managed:
+        conversation = conversation[frame.sent :]
+    if config.call_model_input_filter is not None:
+        data = CallModelData(ModelInputData(conversation, instructions), agent, scope.context.context)
+        answer: Any = config.call_model_input_filter(data)
+        changed = cast("ModelInputData", await answer if inspect.isawaitable(answer) else answer)
+        conversation, instructions = list(changed.input), changed.instructions
+    return ModelRequest(
+        instructions,
+        conversation,
+        _settings(agent, config.model_settings, frame),
+        toolset.tools,
+        output_schema_for(agent.output_type),
+        toolset.handoffs,
+        None,
+        frame.response_id if scope.chained else None,
+        scope.conversation_id,
+        await agent.get_prompt(scope.context) if agent.prompt is not None else None,
+    )
+
+
+def _settings(agent: Agent[Any], override: ModelSettings | None, frame: Frame) -> ModelSettings:
+    settings = agent.model_settings.resolve(override)
+    if agent.reset_tool_choice and frame.used_tools and settings.tool_choice is not None:
+        return replace(settings, tool_choice=None)
+    return settings
+
+
+async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelRequest) -> ModelResponse:
+    asked = (
+        request.system_instructions,
+        request.input,
+        request.model_settings,
+        request.tools,
+        request.output_schema,
+        request.handoffs,
+        request.tracing,
+    )
+    kept = {
+        "previous_response_id": request.previous_response_id,
+        "conversation_id": request.conversation_id,
+        "prompt": request.prompt,
+    }
+    if not drive.listens(frame_id):
+        return _counted(await model.get_response(*asked, **kept))
+    final: Any = None
+    async for event in model.stream_response(*asked, **kept):
+        drive.signal(Delta(frame_id, event))
+        if read(event, "type") == "response.completed":
+            final = read(event, "response")
+    if final is None:
+        raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
+    return _counted(streamed_response(final))
+
+
+def _counted(response: ModelResponse) -> ModelResponse:
+    if not response.usage.requests:
+        response.usage.requests = 1
+    return response
+
+
+def read(value: Any, name: str) -> Any:
+    """A field of a provider's object or of a mapping, None where it has none."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value).get(name)
+    return getattr(value, name, None)
+
+
+def streamed_response(final: Any) -> ModelResponse:
+    """The reply that a `response.completed` event carries."""
+    if isinstance(final, ModelResponse):
+        return final
+    counts = read(final, "usage")
+    usage = Usage(requests=1)
+    if isinstance(counts, Usage):
+        usage = counts
+    elif counts is not None:
+        usage.input_tokens = read(counts, "input_tokens") or 0
+        usage.output_tokens = read(counts, "output_tokens") or 0
+        usage.total_tokens = read(counts, "total_tokens") or 0
+        cached = read(read(counts, "input_tokens_details"), "cached_tokens") or 0
+        reasoning = read(read(counts, "output_tokens_details"), "reasoning_tokens") or 0
+        usage.input_tokens_details = TokenDetails(cached_tokens=cached)
+        usage.output_tokens_details = TokenDetails(reasoning_tokens=reasoning)
+    return ModelResponse(list(read(final, "output") or []), usage, read(final, "id"), read(final, "_request_id"))
+
+
+async def exhausted(drive: Drive, frame_id: str) -> None:
+    """The turn limit is reached before another model call: let a handler answer, or say so."""
+    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    error = MaxTurnsExceeded(
+        f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
+        "nothing is lost: resume the run with a higher max_turns"
+    )
+    handler = (scope.error_handlers or {}).get("max_turns")
+    if handler is None or frame_id != ev.ROOT:
+        raise error
+    answer: Any = handler(RunErrorHandlerInput(error=error, context=scope.context, run_data=drive.result()))
+    answer = await answer if inspect.isawaitable(answer) else answer
+    if answer is None:
+        raise error
+    await drive.commit(cm.CloseRun(*_handled(answer)))
+
+
+def _handled(answer: Any) -> tuple[Any, list[Item]]:
+    if isinstance(answer, dict) and "final_output" in answer:
+        answer = RunErrorHandlerResult(**cast("dict[str, Any]", answer))
+    if not isinstance(answer, RunErrorHandlerResult):
+        answer = RunErrorHandlerResult(final_output=answer)
+    output: Any = answer.final_output
+    text = output if isinstance(output, str) else str(output)
+    message: Item = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text, "annotations": []}],
+    }
+    return jsonable(output), [message] if answer.include_in_history else []

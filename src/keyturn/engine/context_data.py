@@ -1,0 +1,64 @@
+"""The caller's context as text that a state can carry: as the caller says, never pickled, never revived by type."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ..agents.context import RunContextWrapper
+from ..core.errors import StateRejected, UserError
+
+_REMEDY = "pass context_serializer= (and context_deserializer= when you load), or context= at resume"
+
+
+def dump_context(wrapper: RunContextWrapper[Any], serializer: Callable[[Any], Any] | None, *, strict: bool) -> str:
+    """The context as text: its kind, and its data."""
+    kind, data = _plain(wrapper.context, serializer)
+    if kind == "omitted":
+        what = type(wrapper.context).__name__
+        if strict:
+            raise UserError(f"a context of type {what} cannot be saved; {_REMEDY}")
+        warnings.warn(f"the context of type {what} is not saved with the state; {_REMEDY}", stacklevel=4)
+    try:
+        return msgspec.json.encode({"kind": kind, "data": data}).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"the context holds something that cannot be saved ({error}); {_REMEDY}") from None
+
+
+def _plain(context: Any, serializer: Callable[[Any], Any] | None) -> tuple[str, Any]:
+    if serializer is not None:
+        return "serialized", serializer(context)
+    if context is None or isinstance(context, str | int | float | bool | list):
+        return "plain", context
+    if isinstance(context, Mapping):
+        return "plain", dict(cast("Mapping[str, Any]", context))
+    dump = getattr(context, "model_dump", None)
+    if dump is not None:
+        return "typed", dump(mode="json")
+    if dataclasses.is_dataclass(context) and not isinstance(context, type):
+        return "typed", dataclasses.asdict(context)
+    return "omitted", None
+
+
+def load_context(
+    text: str, override: Any, deserializer: Callable[[Any], Any] | None, *, strict: bool
+) -> RunContextWrapper[Any]:
+    """The context again; what had a type comes back as plain data unless a deserializer makes it."""
+    if override is not None:
+        return RunContextWrapper(override)
+    try:
+        saved = msgspec.json.decode(text, type=dict[str, Any])
+        kind, data = saved["kind"], saved["data"]
+    except (msgspec.MsgspecError, KeyError, RecursionError):
+        raise StateRejected("the state's context is not one; use the state as it was saved") from None
+    if deserializer is not None and data is not None:
+        return RunContextWrapper(deserializer(data))
+    if kind in ("typed", "serialized", "omitted") and strict:
+        raise UserError(f"the state's context needs more than its data to come back; {_REMEDY}")
+    if kind in ("typed", "serialized"):
+        warnings.warn(f"the state's context comes back as plain data; {_REMEDY}", stacklevel=4)
+    return RunContextWrapper(data)

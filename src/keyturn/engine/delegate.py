@@ -1,0 +1,30 @@
+"""Opening a nested frame: an agent used as a tool begins to work inside the same run."""
+
+from __future__ import annotations
+
+from ..core import commands as cm
+from ..core.items import input_items
+from ..core.run import Call
+from ..tools.base import Delegate
+from .drive import Drive
+from .guard import guarded, input_guardrails
+from .history import opening
+from .scope import Scope
+
+
+async def open_frame(drive: Drive, scope: Scope, call: Call, delegate: Delegate) -> None:
+    """Record that a nested agent answers for a started call."""
+    inner = await drive.enter(call.id)
+    path = drive.live.graph.path(delegate.agent, call.agent)
+    items, prefix = await opening(drive.live, call.id, inner, input_items(delegate.input))
+    await drive.commit(
+        cm.OpenFrame(
+            call.id,
+            path,
+            items,
+            delegate.max_turns,
+            guarded(input_guardrails(delegate.agent, inner)),
+            prefix,
+            getattr(inner.tool, "previous_response_id", None),
+        )
+    )

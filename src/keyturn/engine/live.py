@@ -1,0 +1,58 @@
+"""A run as this process holds it: its log, its agents, and what cannot be written down.
+
+The log is the truth; everything else here is attached to it while somebody in this process has it in hand.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..agents.context import RunContextWrapper
+from ..core.codec import Log
+from ..core.items import Item
+from ..core.run import Run
+from ..journal.base import Journal
+from .graph import Graph
+
+
+def clock_ms() -> int:
+    """The time now, in milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def new_id() -> str:
+    """An id that cannot be guessed."""
+    return secrets.token_hex(16)
+
+
+@dataclass
+class Live:
+    """One run in hand."""
+
+    log: Log
+    graph: Graph
+    context: RunContextWrapper[Any]
+    journal: Journal | None = None
+    session: Any = None
+    policy: Any = None
+    prefixes: dict[str, list[Item]] = field(default_factory=dict[str, list[Item]])
+    finals: dict[str, Any] = field(default_factory=dict[str, Any])
+    guardrails: dict[str, Any] = field(default_factory=dict[str, Any])
+    clock: Callable[[], int] = clock_ms
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands."""
+        return self.log.run
+
+    def conversation(self, frame_id: str) -> list[Item]:
+        """A frame's conversation as a new list, the session's history put in place."""
+        items = self.run.frames[frame_id].items
+        prefix = self.prefixes.get(frame_id)
+        if not prefix:
+            return items.copy()  # type: ignore[return-value]  # without a history no entry is a place in it
+        return [prefix[item] if isinstance(item, int) else item for item in items]

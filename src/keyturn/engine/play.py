@@ -1,0 +1,221 @@
+"""One drive from a caller's word to a result: start or take up, advance, save the session, say what it came to.
+
+`Runner.run`, `run_sync` and `run_streamed` are thin over this; so will be every other driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ..core import commands as cm
+from ..core import events as ev
+from ..core.effects import pending
+from ..core.errors import MaxTurnsExceeded, ToolMissing, UserError
+from ..core.items import input_items
+from ..core.run import Run
+from ..core.states import READY, TO_SETTLE
+from ..journal.base import Claim
+from .advance import advance
+from .drive import Drive
+from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
+from .guard import guarded, input_guardrails
+from .history import opening, reopen, save_session
+from .ledger import LEDGER
+from .live import Live, new_id
+from .propose import check_terms
+from .recover import recover
+from .requests import tools_of
+from .result import RunResult
+from .scope import Scope
+from .state import RunState, Undelivered
+
+CLAIM_MS = 60_000
+
+
+class Play:
+    """One run in one caller's hands."""
+
+    def __init__(self, live: Live, scope: Scope, state: RunState[Any] | None, max_turns: int | None) -> None:
+        self.live = live
+        self.scope = scope
+        self.state = state
+        self.max_turns = max_turns
+        self.drive = Drive(live, scope)
+        self.drive.result = self.result
+        self.said = state.undelivered if state is not None else Undelivered()
+        self._sink: Sink | None = None
+        self._tools: dict[str, Any] = {}
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands."""
+        return self.live.run
+
+    def listen(self, sink: Sink) -> None:
+        """Hand the root's events to a sink."""
+        self.drive.feeds[ev.ROOT] = Feed(self.live.graph, ev.ROOT, sink)
+        for step in self.live.log.steps:
+            self.drive.feeds[ev.ROOT].projection.feed(step)
+        if self.run.status != "new":
+            sink(AgentUpdatedStreamEvent(self.live.graph.agent(self.run.frames[ev.ROOT].agent)))
+        self._sink = sink
+
+    def result(self, frame: str = ev.ROOT, value: Any = None) -> RunResult:
+        """What the run, or a nested frame of it, came to so far."""
+        return RunResult(self.live, self._tools, frame=frame, value=value)
+
+    async def finish(self) -> RunResult:
+        """Drive the run until it is finished or only people can move it."""
+        if self.run.status == "finished":
+            return self.result()
+        position = self.state.position if self.state is not None else 0
+        if self.state is not None:
+            LEDGER.take(self.state.run_id, position)
+        try:
+            return await self._claimed()
+        finally:
+            if self.state is not None:
+                LEDGER.give_back(self.state.run_id, len(self.live.log))
+
+    async def _claimed(self) -> RunResult:
+        journal, claim = self.live.journal, None
+        if journal is not None:
+            claim = await journal.claim(self.run.id or self._fresh_id(), f"process-{id(self):x}", CLAIM_MS)
+            self.drive.claim = claim
+        try:
+            return await self._moved()
+        except BaseException as error:
+            await asyncio.shield(self._stopped(error))
+            raise
+        finally:
+            if self.state is not None:
+                self.state.moved(len(self.live.log))
+            if claim is not None:
+                await self._release(claim)
+
+    def _fresh_id(self) -> str:
+        self.run.id = new_id()
+        return self.run.id
+
+    async def _release(self, claim: Claim) -> None:
+        assert self.live.journal is not None
+        await self.live.journal.release(claim)
+
+    async def _moved(self) -> RunResult:
+        if self.run.status == "new":
+            await self._start()
+        else:
+            await self._take_up()
+        await advance(self.drive)
+        for frame in list(self.run.frames.values()):
+            await save_session(self.drive, frame.id)
+        for feed in list(self.drive.feeds.values()):
+            await feed.drained()
+        self._tools = await tools_of(self.drive)
+        result = self.result()
+        if self._sink is not None:
+            for item in result.interruptions:
+                self._sink(ApprovalRequestedStreamEvent(item))
+        if self.state is not None:
+            self.state.settled(result.interruptions)
+        return result
+
+    async def _stopped(self, error: BaseException) -> None:
+        """Record that the run stopped, and give the error what the run came to."""
+        if self.run.status == "running" and self.run.frames:
+            await self.drive.commit(cm.Fail(type(error).__name__))
+        try:
+            self._tools = await tools_of(self.drive)
+            error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
+            if self.state is not None:
+                self.state.settled(self.result().interruptions)
+        except Exception:  # an exception that takes no attributes, or a run that is not there yet
+            return
+
+    async def _start(self) -> None:
+        given = self.said.start
+        assert given is not None
+        agent = self.live.graph.root
+        items, prefix = await opening(self.live, ev.ROOT, self.scope, input_items(given["input"]))
+        check_terms(agent.tools, people=self.live.journal is not None)
+        limit = self.max_turns if self.max_turns is not None else given["max_turns"]
+        await self.drive.commit(
+            cm.Start(
+                self.run.id or self._fresh_id(),
+                new_id(),
+                given["input"],
+                self._about(given),
+                agent.name,
+                items,
+                None if limit is not None and limit < 0 else limit,
+                guarded(input_guardrails(agent, self.scope)),
+                prefix,
+                given["previous_response_id"],
+            ),
+            *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
+        )
+
+    def _about(self, given: dict[str, Any]) -> dict[str, Any]:
+        config = self.scope.config
+        about: dict[str, Any] = {"workflow": config.workflow_name} if config.workflow_name else {}
+        if config.policy is not None:
+            about["policy"] = True
+        if given["conversation_id"] is not None:
+            about["conversation_id"] = given["conversation_id"]
+        if self.scope.chained:
+            about["chained"] = True
+        for name in ("trace_id", "group_id", "trace_metadata"):
+            if getattr(config, name) is not None:
+                about[name] = getattr(config, name)
+        return about
+
+    async def _take_up(self) -> None:
+        run, said, drive = self.run, self.said, self.drive
+        if run.about.get("policy") and self.scope.config.policy is None:
+            raise UserError("this run was started under a policy; pass policy= to resume it under one")
+        await self._check_reachable()
+        for frame in list(run.frames.values()):
+            await reopen(self.live, frame, await drive.enter(frame.id))
+        await recover(drive)
+        if not said.decisions and not said.grants and not said.input and self.max_turns is None:
+            if pending(run) or run.status == "failed":
+                await drive.commit(cm.Resume(), cm.Tick())
+            else:
+                await drive.commit(cm.Tick())
+            return
+        self._check_turns()
+        recheck = self.scope.config.policy is not None
+        commands: list[cm.Command] = [cm.Resume(self.max_turns)]
+        if said.decisions or said.grants:
+            commands.append(cm.Deliver(said.decisions, list(said.grants.values()), said.replaced, recheck))
+        if said.input:
+            commands.append(cm.AddInput(ev.ROOT, said.input))
+        await drive.commit(*commands, cm.Tick())
+        if self.state is not None:
+            self.state.delivered()
+
+    async def _check_reachable(self) -> None:
+        """Every agent and tool that an open call needs is there, or nothing is done at all."""
+        for frame in self.run.frames.values():
+            self.drive.agent(frame.agent)
+        for call in list(self.run.calls.values()):
+            needs = call.state in READY or call.state in ("asked", "proposed")
+            if needs and call.state not in TO_SETTLE and await self.drive.find_tool(call) is None:
+                if self._rejects(call.id):
+                    continue
+                raise ToolMissing(call.proposal.name, agent=call.agent)
+
+    def _rejects(self, call_id: str) -> bool:
+        return any(one.call == call_id and one.verdict in ("reject", "answer") for one in self.said.decisions)
+
+    def _check_turns(self) -> None:
+        """With the turns spent and another model call to follow, say so before an approved tool runs."""
+        frame = self.run.frames[ev.ROOT]
+        limit = frame.max_turns if self.max_turns is None else (None if self.max_turns < 0 else self.max_turns)
+        spent = limit is not None and frame.turn >= limit and frame.phase == "calls" and not frame.judged
+        if spent and "max_turns" not in (self.scope.error_handlers or {}):
+            raise MaxTurnsExceeded(
+                f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "
+                "used: resume it with a higher max_turns"
+            )

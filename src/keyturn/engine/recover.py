@@ -1,0 +1,48 @@
+"""What a started call without a result means when a run is taken up again: in doubt, started anew, or probed.
+
+Only whoever holds the run may say so. A tool that declares a `check` is asked whether the effect happened before a
+person is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..core import commands as cm
+from ..core.events import Decision
+from ..core.run import Call, call_digest
+from .advance import lose_started
+from .drive import Drive
+from .facts import jsonable
+
+_WHY = "the process that ran it ended before its result was recorded"
+
+
+async def recover(drive: Drive) -> None:
+    """Settle what an earlier process left started, as far as that can be done without a person."""
+    if not drive.run.groups["started"]:
+        return
+    for call in await lose_started(drive, _WHY):
+        if call.state == "in_doubt" and call.proposal.recover == "probe":
+            await _probe(drive, call)
+
+
+async def _probe(drive: Drive, call: Call) -> None:
+    """Ask the tool's `check`: True or an output says it ran, False that it did not; anything else leaves the doubt."""
+    tool = await drive.find_tool(call)
+    if tool is None or tool.check is None:
+        return
+    try:
+        answer: Any = tool.check(drive.tool_context(call, tool))
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except Exception:  # a probe that cannot tell leaves the call to a person
+        return
+    if answer is None:
+        return
+    ran = answer is not False
+    output = None if answer is True or not ran else jsonable(answer)
+    decision = Decision(
+        call.id, "ran" if ran else "retry", call_digest(drive.run, call), drive.live.clock(), by="probe", output=output
+    )
+    await drive.commit(cm.Deliver([decision]))

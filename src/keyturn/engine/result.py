@@ -1,0 +1,192 @@
+"""What a run came to, pinned: a result reads its log up to where it was made and never a live state."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..agents.output import output_schema_for
+from ..core import events as ev
+from ..core.errors import UserError
+from ..core.items import Item, input_items, message_text
+from ..core.run import Frame, Run
+from ..models.base import ModelResponse, Usage
+from ..sessions.history import orphan_calls, superseded_output
+from .guard_results import results_of
+from .items import RunItem, ToolApprovalItem, ToolCallOutputItem
+from .live import Live
+from .project import Projection
+from .requests import requests_of
+from .state import RunState
+
+T = TypeVar("T")
+_WAITING = "not executed: it still waits for a decision"
+
+
+class RunResult:
+    """What `Runner.run` returns: a final answer, or the interruptions for which the run waits.
+
+    An interrupted run returns normally: `interruptions` is not empty and `final_output` is None.
+
+    >>> from keyturn import Agent, Runner
+    >>> from keyturn.testing import ScriptedModel
+    >>> result = Runner.run_sync(Agent(name="a", model=ScriptedModel(["hello"])), "hi")
+    >>> result.final_output, result.interruptions
+    ('hello', [])
+    """
+
+    def __init__(
+        self, live: Live, tools: dict[str, Any] | None = None, *, frame: str = ev.ROOT, value: Any = None
+    ) -> None:
+        run = live.run
+        self._live = live
+        self._frame = frame
+        self._position = len(live.log)
+        self._finished = frame != ev.ROOT or run.status == "finished"
+        self.interruptions: list[ToolApprovalItem] = [] if self._finished else requests_of(live, tools or {})
+        self.final_output: Any = value if frame != ev.ROOT else _final_output(live)
+        self._usage = Usage.from_counts(run.usage)
+        path = run.frames[frame].agent if frame in run.frames else run.last_agent
+        self._last_agent = live.graph.agent(path)
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self._live.run.id
+
+    @property
+    def input(self) -> str | list[Any]:
+        """What the run was started with."""
+        return self._live.run.input
+
+    @property
+    def usage(self) -> Usage:
+        """What the run had used, all pauses and nested agents included."""
+        return self._usage
+
+    @property
+    def context_wrapper(self) -> RunContextWrapper[Any]:
+        """The context with which the run was driven."""
+        return self._live.context
+
+    @property
+    def last_agent(self) -> Agent[Any]:
+        """The agent that was at work last."""
+        return self._last_agent
+
+    @property
+    def max_turns(self) -> int | None:
+        """The turn limit."""
+        return self._live.run.max_turns
+
+    @cached_property
+    def _read(self) -> tuple[Projection, list[RunItem]]:
+        projection = Projection(self._live.graph, self._frame)
+        items: list[RunItem] = []
+        for step in self._live.log.steps[: self._position]:
+            items += projection.feed(step)
+        return projection, items
+
+    @property
+    def new_items(self) -> list[RunItem]:
+        """Everything the run produced, the calls that wait at the end."""
+        return [*in_order(self._read[1]), *self.interruptions]
+
+    @property
+    def raw_responses(self) -> list[ModelResponse]:
+        """The model's replies."""
+        return list(self._read[0].replies)
+
+    @property
+    def last_response_id(self) -> str | None:
+        """The provider's id of the last reply."""
+        replies = self._read[0].replies
+        return replies[-1].response_id if replies else None
+
+    @property
+    def input_guardrail_results(self) -> list[Any]:
+        """What the guardrails on the input said."""
+        return results_of(self._live, self._read[0].reports, "input")
+
+    @property
+    def output_guardrail_results(self) -> list[Any]:
+        """What the guardrails on the output said."""
+        return results_of(self._live, self._read[0].reports, "output")
+
+    @property
+    def tool_input_guardrail_results(self) -> list[Any]:
+        """What the guardrails on tools' arguments said."""
+        return results_of(self._live, self._read[0].reports, "tool_input")
+
+    @property
+    def tool_output_guardrail_results(self) -> list[Any]:
+        """What the guardrails on tools' results said."""
+        return results_of(self._live, self._read[0].reports, "tool_output")
+
+    @property
+    def state(self) -> RunState[Any]:
+        """Short for `to_state()`."""
+        return self.to_state()
+
+    def to_state(self) -> RunState[Any]:
+        """A state of the run as of this result; each call makes an independent one."""
+        return RunState.at(self._live, self._position, self.interruptions)
+
+    def to_input_list(self, *, mode: str = "preserve_all") -> list[Item]:
+        """The conversation as input for another run. Calls that still wait are answered as not executed."""
+        made = [*input_items(self.input), *(item.to_input_item() for item in in_order(self._read[1]))]
+        return [*made, *(superseded_output(call, _WAITING) for call in orphan_calls(made))]
+
+    def final_output_as(self, cls: type[T], raise_if_incorrect_type: bool = False) -> T:
+        """The final output, for a type checker, and checked if asked."""
+        if raise_if_incorrect_type and not isinstance(self.final_output, cls):
+            raise TypeError(f"the final output is a {type(self.final_output).__name__}, not a {cls.__name__}")
+        return cast("T", self.final_output)
+
+    def release_agents(self, *, release_new_items: bool = True) -> None:
+        """Nothing to release: a result holds its log, and agents are looked up."""
+
+    def __repr__(self) -> str:
+        waits = f", waiting for {len(self.interruptions)}" if self.interruptions else ""
+        return f"{type(self).__name__}(run_id={self.run_id!r}, last_agent={self.last_agent.name!r}{waits})"
+
+
+def in_order(items: list[RunItem]) -> list[RunItem]:
+    """Items with the results of one reply in the order of its calls, as the model reads them."""
+    ordered: list[RunItem] = []
+    outputs: list[RunItem] = []
+    rank: dict[Any, int] = {}
+    for item in items:
+        if isinstance(item, ToolCallOutputItem):
+            outputs.append(item)
+            continue
+        if outputs:
+            ordered += sorted(outputs, key=lambda one: rank.get(one.raw_item.get("call_id"), 0))
+            outputs = []
+        rank[item.raw_item.get("call_id")] = len(ordered)
+        ordered.append(item)
+    return ordered + sorted(outputs, key=lambda one: rank.get(one.raw_item.get("call_id"), 0))
+
+
+def _final_output(live: Live) -> Any:
+    run = live.run
+    if run.status != "finished":
+        return None
+    if ev.ROOT in live.finals:
+        return live.finals[ev.ROOT]
+    return _parsed(live, run, run.frames[ev.ROOT])
+
+
+def _parsed(live: Live, run: Run, frame: Frame) -> Any:
+    """The answer of a run that finished elsewhere, as a value of the agent's output type."""
+    schema = output_schema_for(live.graph.agent(frame.agent).output_type)
+    reply = [item for item in frame.items[frame.sent - frame.replied : frame.sent] if isinstance(item, dict)]
+    text = message_text(reply[-1]) if reply else ""
+    if schema is None or schema.is_plain_text() or not text or frame.results:
+        return run.output
+    try:
+        return schema.validate_json(text)
+    except UserError:
+        return run.output

@@ -1,0 +1,134 @@
+"""The gate's other side: the last check, the intent, the effect, the result.
+
+Nothing touches a tool before `CallStarted` is recorded, and what started is never started again unless a person or
+the tool's own declaration says so. A value that cannot be recorded is a failed result, never a lost one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from ..agents.hooks import AgentHooks, RunHooks
+from ..core import commands as cm
+from ..core.digest import canonical
+from ..core.items import Item
+from ..core.run import Call
+from ..tools.base import Delegate, Handover, OutcomeUnknown, Prepared, Tool, tool_digest
+from .delegate import open_frame
+from .drive import Drive
+from .facts import jsonable
+from .handoff_view import filtered_view
+from .propose import revised
+from .scope import Scope
+from .tool_guards import judged_output, rejected_by_input
+
+_EDITED = "A person changed the arguments of this call before approving it. It ran with: "
+
+
+async def run_tool(drive: Drive, call_id: str) -> None:
+    """Run a call that may run."""
+    call = drive.run.calls[call_id]
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if tool_digest(tool) != call.proposal.tool:
+        await _ask_anew(drive, scope, call, tool)
+        return
+    context = drive.tool_context(call, tool)
+    reports, message = await rejected_by_input(drive, call, tool, context)
+    if message is not None:
+        await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
+        return
+    await _tool_hooks(scope, context, "on_tool_start", tool)
+    async with drive.slots or contextlib.nullcontext():
+        await drive.commit(cm.StartCall(call_id, tool_digest(tool), reports))
+        await _invoke(drive, scope, call, tool, context)
+
+
+async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
+    """The tool is not what was shown: the approval is void, the call is proposed anew and asks again."""
+    why = "the tool changed after it was shown: compare its description and schema before you decide again"
+    spec = {tool_digest(tool): tool.spec()}
+    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
+
+
+async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: Any) -> None:
+    prepared = Prepared(call.text, call.params)
+    fatal: BaseException | None = None
+    failed = False
+    try:
+        value = await tool.invoke(context, prepared)
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except OutcomeUnknown as unknown:
+        await drive.commit(cm.LoseCall(call.id, str(unknown)))
+        return
+    except BaseException as error:  # a tool may raise anything, SystemExit too; the run outlives it
+        value, fatal = await _told(tool, context, error)
+        failed = True
+    if isinstance(value, Delegate):
+        await open_frame(drive, scope, call, value)
+        return
+    if isinstance(value, Handover):
+        await _hand_over(drive, scope, call, tool, value)
+        return
+    reports, value, tripwire = await judged_output(drive, call, tool, context, value)
+    await _finish(drive, call, tool, value, failed=failed, reports=reports)
+    if fatal is not None or tripwire is not None:
+        raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
+    await _tool_hooks(scope, context, "on_tool_end", tool, value)
+
+
+async def _told(tool: Tool, context: Any, error: BaseException) -> tuple[Any, BaseException | None]:
+    """What the model is told of an error, and the error itself where it stops the run."""
+    default = "An error occurred while running the tool. Please try again."
+    if not isinstance(error, Exception):
+        return default, None
+    try:
+        return await tool.failure(context, error), None
+    except Exception as fatal:  # the tool's own setting says that its errors stop the run
+        return default, fatal
+
+
+async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: bool, reports: list[Any]) -> None:
+    try:
+        item = tool.output(call.raw, value)
+        kept = None if isinstance(value, str) else jsonable(value)
+        canonical(item)
+    except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
+        text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
+        item, kept, failed = tool.output(call.raw, text), None, True
+    if call.decision is not None and call.decision.verdict == "edit":
+        item = told_of_edit(item, call.text)
+    await drive.commit(cm.FinishCall(call.id, item, kept, failed, reports))
+
+
+def told_of_edit(item: Item, ran: str) -> Item:
+    """A call's result with word, for the model, that a person changed the arguments, and to what."""
+    notice, output = _EDITED + ran, item.get("output")
+    if isinstance(output, str):
+        return {**item, "output": f"{notice}\n\n{output}"}
+    if isinstance(output, list):
+        return {**item, "output": [{"type": "input_text", "text": notice}, *output]}
+    return item
+
+
+async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: Handover) -> None:
+    source = drive.agent(call.agent)
+    item = tool.output(call.raw, value.text)
+    input_filter = value.input_filter or scope.config.handoff_input_filter
+    view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
+    path = drive.live.graph.path(value.agent, call.agent)
+    if scope.hooks is not None:
+        await scope.hooks.on_handoff(scope.context, from_agent=source, to_agent=value.agent)
+    if value.agent.hooks is not None:
+        await value.agent.hooks.on_handoff(scope.context, agent=value.agent, source=source)
+    await drive.commit(cm.HandOff(call.id, item, path, view))
+
+
+async def _tool_hooks(scope: Scope, context: Any, name: str, tool: Tool, *args: Any) -> None:
+    agent = context.agent
+    hooks: list[RunHooks[Any] | AgentHooks[Any] | None] = [scope.hooks, agent.hooks]
+    for listener in hooks:
+        if listener is not None:
+            await getattr(listener, name)(context, agent, tool, *args)

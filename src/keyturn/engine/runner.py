@@ -1,0 +1,229 @@
+"""How a caller starts, resumes and streams a run. Thin: each way builds the same play and finishes it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..agents.hooks import RunHooks
+from ..agents.settings import RunConfig
+from ..core.errors import AgentMissing, UserError
+from ..journal.base import Journal
+from .graph import Graph
+from .live import Live
+from .play import Play
+from .result import RunResult
+from .scope import Scope
+from .state import RunState
+from .stream import RunResultStreaming
+
+T = TypeVar("T")
+
+
+class _Default(int):
+    """A turn limit that the caller did not give: at a resume the run keeps its own."""
+
+
+DEFAULT_MAX_TURNS = _Default(10)
+
+
+class Runner:
+    """Runs agents.
+
+    >>> from keyturn import Agent, Runner
+    >>> from keyturn.testing import ScriptedModel
+    >>> Runner.run_sync(Agent(name="a", model=ScriptedModel(["hello"])), "hi").final_output
+    'hello'
+    """
+
+    @classmethod
+    async def run(
+        cls,
+        starting_agent: Agent[Any],
+        input: str | list[Any] | RunState[Any] | RunResult,
+        *,
+        context: Any = None,
+        max_turns: int | None = DEFAULT_MAX_TURNS,
+        hooks: RunHooks[Any] | None = None,
+        run_config: RunConfig | dict[str, Any] | None = None,
+        error_handlers: Any = None,
+        previous_response_id: str | None = None,
+        auto_previous_response_id: bool = False,
+        conversation_id: str | None = None,
+        session: Any = None,
+        journal: Journal | str | None = None,
+        policy: Any = None,
+    ) -> RunResult:
+        """Run an agent on an input, or take a state up again, until it is finished or waits for people."""
+        play = _play(**_given(locals()))
+        return await play.finish()
+
+    @classmethod
+    def run_sync(
+        cls,
+        starting_agent: Agent[Any],
+        input: str | list[Any] | RunState[Any] | RunResult,
+        *,
+        context: Any = None,
+        max_turns: int | None = DEFAULT_MAX_TURNS,
+        hooks: RunHooks[Any] | None = None,
+        run_config: RunConfig | dict[str, Any] | None = None,
+        error_handlers: Any = None,
+        previous_response_id: str | None = None,
+        auto_previous_response_id: bool = False,
+        conversation_id: str | None = None,
+        session: Any = None,
+        journal: Journal | str | None = None,
+        policy: Any = None,
+    ) -> RunResult:
+        """The same without `await`; works inside a notebook's running loop too."""
+        given = _given(locals())
+        return _wait_for(_finish(given))
+
+    @classmethod
+    def run_streamed(
+        cls,
+        starting_agent: Agent[Any],
+        input: str | list[Any] | RunState[Any] | RunResult,
+        context: Any = None,
+        max_turns: int | None = DEFAULT_MAX_TURNS,
+        hooks: RunHooks[Any] | None = None,
+        run_config: RunConfig | dict[str, Any] | None = None,
+        previous_response_id: str | None = None,
+        auto_previous_response_id: bool = False,
+        conversation_id: str | None = None,
+        session: Any = None,
+        *,
+        error_handlers: Any = None,
+        journal: Journal | str | None = None,
+        policy: Any = None,
+    ) -> RunResultStreaming:
+        """The same, listened to: returns at once, the run goes on while its events are read."""
+        return RunResultStreaming(_play(**_given(locals())))
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name != "cls"}
+
+
+async def _finish(given: dict[str, Any]) -> RunResult:
+    return await _play(**given).finish()
+
+
+def _wait_for(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    outcome: list[Any] = []
+
+    def apart() -> None:
+        try:
+            outcome.append((asyncio.run(work), None))
+        except BaseException as error:  # handed to the caller's thread, whatever it is
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=apart, name="keyturn-run-sync")
+    thread.start()
+    thread.join()
+    value, error = outcome[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
+    if isinstance(input, RunResult | RunResultStreaming):
+        input = input.to_state()
+    config = RunConfig.of(given["run_config"])
+    if given["policy"] is not None:
+        config.policy = given["policy"]
+    if isinstance(input, RunState):
+        return _resumed(starting_agent, input, config, given)
+    return _fresh(starting_agent, input, config, given)
+
+
+def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, Any]) -> Play:
+    if not isinstance(agent, Agent):
+        raise UserError(f"Runner runs an Agent, not a {type(agent).__name__}")
+    if not isinstance(input, str | list):
+        raise UserError(f"a run's input is a text, a list of items or a RunState, not a {type(input).__name__}")
+    limit = given["max_turns"]
+    state: RunState[Any] = RunState(
+        given["context"],
+        input,
+        agent,
+        None if limit is None else int(limit),
+        conversation_id=given["conversation_id"],
+        previous_response_id=given["previous_response_id"],
+        auto_previous_response_id=given["auto_previous_response_id"],
+    )
+    live = state.live
+    live.journal, live.session, live.policy = _journal(given["journal"]), given["session"], config.policy
+    play = Play(live, _scope(live, config, given, state.undelivered.start or {}), None, None)
+    play.said = state.undelivered
+    return play
+
+
+def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Play:
+    live = state.live
+    _attach_agent(live, agent)
+    if given["context"] is not None:
+        context = given["context"]
+        usage = live.context.usage
+        live.context = context if isinstance(context, RunContextWrapper) else RunContextWrapper(context, usage=usage)
+    live.context.decisions.clear()
+    if given["session"] is not None:
+        live.session = given["session"]
+    if given["journal"] is not None:
+        live.journal = _journal(given["journal"])
+    if config.policy is None:
+        config.policy = live.policy
+    live.policy = config.policy
+    start = state.undelivered.start or {}
+    limit = given["max_turns"]
+    chosen = None if isinstance(limit, _Default) else (-1 if limit is None else int(limit))
+    return Play(live, _scope(live, config, given, start), state, chosen)
+
+
+def _attach_agent(live: Live, agent: Agent[Any]) -> None:
+    """Take the agent given at a resume: the root again, perhaps rebuilt, or any agent of its graph."""
+    root = live.graph.root
+    if agent is root or id(agent) in live.graph.path_of:
+        return
+    if agent.name != root.name:
+        raise AgentMissing(root.name)
+    live.graph = Graph(agent)
+
+
+def _scope(live: Live, config: RunConfig, given: dict[str, Any], start: dict[str, Any]) -> Scope:
+    about = live.run.about
+    conversation = given["conversation_id"] or start.get("conversation_id") or about.get("conversation_id")
+    chained = bool(
+        given["previous_response_id"]
+        or given["auto_previous_response_id"]
+        or start.get("previous_response_id")
+        or start.get("auto_previous_response_id")
+        or about.get("chained")
+    )
+    return Scope(
+        config,
+        live.context,
+        given["hooks"],
+        live.session,
+        conversation,
+        chained,
+        error_handlers=given["error_handlers"],
+    )
+
+
+def _journal(journal: Journal | str | None) -> Journal | None:
+    if isinstance(journal, str):
+        from ..journal import open_journal
+
+        return open_journal(journal)
+    return journal

@@ -1,0 +1,95 @@
+"""What one frame runs under: its configuration, hooks, session and listeners.
+
+The root's scope is what the caller of `Runner` said; a nested frame's is what its agent tool declares. A
+nested frame inherits the run's policy and never its decisions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..agents.hooks import RunHooks
+from ..agents.settings import RunConfig
+from ..core.errors import UserError
+from ..models.base import Model, ModelProvider
+from ..models.routing import MultiProvider
+from ..tools.base import Tool
+
+
+@dataclass
+class Scope:
+    """The settings of one frame."""
+
+    config: RunConfig
+    context: RunContextWrapper[Any]
+    hooks: RunHooks[Any] | None = None
+    session: Any = None
+    conversation_id: str | None = None
+    chained: bool = False
+    error_handlers: Any = None
+    tool: Any = None
+
+    @property
+    def managed(self) -> bool:
+        """Whether the provider keeps the conversation, so that only what it has not seen is sent."""
+        return self.conversation_id is not None or self.chained
+
+    def inner(self, tool: Any) -> Scope:
+        """The scope of the frame that an agent tool opens."""
+        config = RunConfig.of(tool.run_config)
+        if config.policy is None:
+            config.policy = self.config.policy
+        if config.model_provider is None:
+            config.model_provider = self.config.model_provider
+        context = RunContextWrapper(self.context.context, usage=self.context.usage)
+        return Scope(
+            config,
+            context,
+            tool.hooks,
+            tool.session,
+            tool.conversation_id,
+            tool.previous_response_id is not None,
+            tool=tool,
+        )
+
+
+_default_provider = MultiProvider()
+
+
+def model_for(agent: Agent[Any], config: RunConfig) -> Model:
+    """The model that answers for an agent."""
+    wanted = config.model if config.model is not None else agent.model
+    if isinstance(wanted, Model):
+        return wanted
+    provider: ModelProvider = config.model_provider or _default_provider
+    return provider.get_model(wanted)
+
+
+@dataclass
+class Toolset:
+    """What an agent may call, by the type and name under which the model calls it."""
+
+    agent: str
+    tools: list[Any]
+    handoffs: list[Any]
+    by_key: dict[tuple[str, str | None], Tool] = field(default_factory=dict[tuple[str, str | None], Tool])
+
+    def __post_init__(self) -> None:
+        for tool in (*self.tools, *self.handoffs):
+            if isinstance(tool, Tool):
+                self._add(tool)
+
+    def _add(self, tool: Tool) -> None:
+        key = (tool.call_type, tool.name)
+        if key in self.by_key:
+            raise UserError(f"two tools of this agent are called {tool.name!r}; give one of them another name")
+        self.by_key[key] = tool
+        if tool.call_type != "function_call":
+            self.by_key.setdefault((tool.call_type, None), tool)
+
+    def find(self, call_type: str, name: str | None) -> Tool | None:
+        """The tool that a call means."""
+        return self.by_key.get((call_type, name)) or self.by_key.get((call_type, None))

@@ -1,0 +1,107 @@
+"""The gate's question: may this call run, must somebody be asked, or is it denied?
+
+A tool's own setting is asked once per call; the run's policy at the first screening and again when a decision is
+made, when it may only tighten. Whatever raises here asks a person: never a reason to run.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..core import commands as cm
+from ..core.events import Decision
+from ..core.policy import ALLOW, CallView, Verdict
+from ..core.run import Call, call_digest
+from ..tools.base import Tool
+from .drive import Drive
+from .project import approval_item
+from .scope import Scope
+from .tool_guards import rejected_by_input
+
+
+async def screen(drive: Drive, call_id: str) -> None:
+    """Find the verdict on a call and record it."""
+    call = drive.run.calls[call_id]
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if call.recheck:
+        verdict = await _policy(drive, scope, call, tool) or ALLOW
+        await drive.commit(cm.Screen(call_id, verdict))
+        return
+    verdict = await _verdict(drive, scope, call, tool)
+    early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
+    if verdict.action == "ask" and early and tool.tool_input_guardrails:
+        context = drive.tool_context(call, tool)
+        reports, message = await rejected_by_input(drive, call, tool, context)
+        if message is not None:
+            await drive.commit(cm.Screen(call_id, Verdict("deny", reason=message, by="guardrail")))
+            return
+    await drive.commit(cm.Screen(call_id, verdict))
+    if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":
+        await _ask_in_line(drive, scope, call, tool)
+
+
+async def _verdict(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+    own = await _own(scope, call, tool)
+    if scope.config.policy is None:
+        return own
+    stated = await _policy(drive, scope, call, tool)
+    if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
+        return own if stated is None else Verdict("ask", stated.reason, own.terms, stated.by)
+    return stated
+
+
+async def _own(scope: Scope, call: Call, tool: Tool) -> Verdict:
+    needs: Any = tool.needs_approval
+    if not callable(needs):
+        return Verdict("ask", terms=tool.approval, by="tool") if needs or tool.approval is not None else ALLOW
+    try:
+        answer: Any = needs(scope.context, tool.subject(call.params), call.proposal.label)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:  # fail closed: a question that cannot be answered asks a person
+        return Verdict("ask", f"needs_approval raised {type(error).__name__}", tool.approval, "tool")
+    if not isinstance(answer, bool):
+        return Verdict("ask", "needs_approval did not answer True or False", tool.approval, "tool")
+    return Verdict("ask", terms=tool.approval, by="tool") if answer else ALLOW
+
+
+async def _policy(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict | None:
+    policy: Any = scope.config.policy
+    if policy is None:
+        return None
+    view = CallView(
+        call.proposal.name,
+        call.proposal.kind,
+        call.agent,
+        call.params,
+        call_digest(drive.run, call),
+        call.proposal.label,
+        tool.risk,
+        drive.run.id,
+    )
+    try:
+        answer: Any = policy(view, scope.context)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:  # fail closed, as above
+        return Verdict("ask", f"the policy raised {type(error).__name__}", by="policy")
+    if answer is None or isinstance(answer, Verdict):
+        return answer
+    if answer in ("allow", "ask", "deny"):
+        return Verdict(answer, by="policy")
+    return Verdict("ask", "the policy did not answer with a verdict", by="policy")
+
+
+async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
+    """Ask the tool's own `on_approval`; only a real True or False decides, all else leaves the call waiting."""
+    assert tool.on_approval is not None
+    item = approval_item(drive.run, call, drive.agent(call.agent), tool)
+    answer: Any = tool.on_approval(scope.context, item)
+    answer = await answer if inspect.isawaitable(answer) else answer
+    approve: Any = answer.get("approve") if isinstance(answer, dict) else None
+    if approve is not True and approve is not False:
+        return
+    verdict, reason = ("approve", None) if approve else ("reject", answer.get("reason") or None)
+    made = Decision(
+        call.id, verdict, call_digest(drive.run, call), drive.live.clock(), by="on_approval", message=reason
+    )
+    await drive.commit(cm.Deliver([made]))

@@ -1,0 +1,365 @@
+"""A handle on a run at a position, with the decisions that were not delivered yet.
+
+A state decides nothing by itself: what is decided on it is kept with it, and appended in one step when the run is
+resumed. Two states of one result share nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal
+
+import msgspec
+
+from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper, TContext
+from ..core import events as ev
+from ..core.codec import Log
+from ..core.errors import AgentMissing, Expired, NotPending, StateRejected, UserError
+from ..core.items import Item, input_items
+from ..journal.base import Journal
+from ..models.base import Usage
+from ..policies.grants import Grant
+from ..tools.base import InvalidArguments
+from .blob import MAX_BYTES, Blob, from_text, pack, to_text, unpack
+from .context_data import dump_context, load_context
+from .facts import jsonable
+from .graph import Graph
+from .items import ToolApprovalItem
+from .live import Live, new_id
+from .requests import requests_of
+
+_VERBS = {"ran": "ran", "did_not_run": "did_not_run", "retry": "retry"}
+
+
+class Undelivered(msgspec.Struct, omit_defaults=True):
+    """What was said on a state in hand: one entry a decision, the last of a call counts."""
+
+    decisions: list[ev.Decision] = []
+    grants: dict[str, ev.GrantTerms] = {}
+    replaced: list[ev.Decision] = []
+    input: list[Item] = []
+    start: dict[str, Any] | None = None
+
+
+class RunState(Generic[TContext]):
+    """A paused run in hand: look at its interruptions, decide them, save it, resume it.
+
+    >>> from keyturn import Agent, RunState
+    >>> state = RunState(context=None, original_input="hi", starting_agent=Agent(name="a"))
+    >>> state.get_interruptions()
+    []
+    """
+
+    def __init__(
+        self,
+        context: TContext | RunContextWrapper[TContext],
+        original_input: str | list[Any],
+        starting_agent: Agent[Any],
+        max_turns: int | None = 10,
+        *,
+        conversation_id: str | None = None,
+        previous_response_id: str | None = None,
+        auto_previous_response_id: bool = False,
+    ) -> None:
+        wrapper = context if isinstance(context, RunContextWrapper) else RunContextWrapper(context)
+        self._live = Live(Log(), Graph(starting_agent), wrapper)
+        self._live.log.run.id = new_id()
+        self._position = 0
+        self._interruptions: list[ToolApprovalItem] = []
+        self._said = Undelivered(
+            start={
+                "input": original_input if isinstance(original_input, str) else input_items(original_input),
+                "max_turns": max_turns,
+                "conversation_id": conversation_id,
+                "previous_response_id": previous_response_id,
+                "auto_previous_response_id": auto_previous_response_id,
+            }
+        )
+
+    @classmethod
+    def at(cls, live: Live, position: int, interruptions: list[ToolApprovalItem]) -> RunState[Any]:
+        """A state of a run in hand; decisions given on its context come along."""
+        state: RunState[Any] = cls.__new__(cls)
+        state._live, state._position = live, position
+        state._interruptions = list(interruptions)
+        state._said = Undelivered()
+        for given in live.context.decisions:
+            if given.item.call not in {item.call for item in interruptions}:
+                continue
+            if given.verb == "approve":
+                state.approve(given.item, given.always)
+            else:
+                state.reject(given.item, given.always, rejection_message=given.message)
+        return state
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self._live.run.id
+
+    @property
+    def live(self) -> Live:
+        """The run this is a handle on."""
+        return self._live
+
+    @property
+    def position(self) -> int:
+        """How far the run had come when this state was made, or last resumed."""
+        return self._position
+
+    @property
+    def undelivered(self) -> Undelivered:
+        """What was said here and not delivered yet."""
+        return self._said
+
+    def delivered(self) -> None:
+        """What was said is in the log now."""
+        self._said = Undelivered()
+
+    def moved(self, position: int) -> None:
+        """The run came this far under this state."""
+        self._position = position
+
+    def settled(self, interruptions: list[ToolApprovalItem]) -> None:
+        """The calls that wait now."""
+        self._interruptions = list(interruptions)
+
+    @property
+    def usage(self) -> Usage:
+        """What the run has used."""
+        return Usage.from_counts(self._live.run.usage)
+
+    @property
+    def context(self) -> RunContextWrapper[Any]:
+        """The context with which the run will be resumed."""
+        return self._live.context
+
+    @property
+    def grants(self) -> list[ev.GrantTerms]:
+        """The standing decisions of the run, those not delivered yet included."""
+        return [*self._live.run.grants.values(), *self._said.grants.values()]
+
+    @property
+    def pending_input(self) -> list[Item]:
+        """Messages added here and not delivered yet."""
+        return list(self._said.input)
+
+    def get_interruptions(self) -> list[ToolApprovalItem]:
+        """The calls that wait; those decided here stay listed until the run is resumed, so that minds can change."""
+        return list(self._interruptions)
+
+    def approve(
+        self,
+        approval_item: Any,
+        always_approve: bool = False,
+        *,
+        edit: Mapping[str, Any] | None = None,
+        grant: Grant | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Let exactly this call run.
+
+        `edit` gives other arguments, whole: they are validated now and run as they are. `always_approve=True` or a
+        `Grant` approves later calls of the same tool of the same agent too.
+        """
+        item = self._pending(approval_item, "approval", "resolve()")
+        args = None if edit is None else _edited(item, edit)
+        verdict = "approve" if args is None else "edit"
+        self._say(item, verdict, by=by, note=note, args=args)
+        if always_approve or grant is not None:
+            self._stand(item, grant or Grant(), "approve", None, by)
+
+    def reject(
+        self,
+        approval_item: Any,
+        always_reject: bool = False,
+        *,
+        rejection_message: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Refuse this call; the run goes on and the model is told `rejection_message`."""
+        item = self._pending(approval_item, "approval", "resolve()")
+        self._say(item, "reject", by=by, note=note, message=rejection_message)
+        if always_reject:
+            self._stand(item, Grant(), "reject", rejection_message, by)
+
+    def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
+        """Give the model a person's own result; the tool does not run."""
+        item = self._pending(approval_item, "approval", "resolve()")
+        self._say(item, "answer", by=by, note=note, output=jsonable(output))
+
+    def resolve(
+        self,
+        approval_item: Any,
+        outcome: Literal["ran", "did_not_run", "retry"],
+        output: Any = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Say what became of a call in doubt: it ran (with this output), it did not, or it shall be tried again."""
+        if outcome not in _VERBS:
+            raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
+        item = self._pending(approval_item, "in_doubt", "approve(), reject() or answer()")
+        self._say(item, outcome, by=by, note=note, output=jsonable(output))
+
+    def add_input(self, message: str | list[Any]) -> None:
+        """Add a message that the model reads after the results of its calls, at its next turn."""
+        if self._live.run.status in ("finished", "cancelled"):
+            raise UserError("this run is over; start another run with the message")
+        self._said.input = [*self._said.input, *input_items(message)]
+
+    def clear_pending_input(self) -> None:
+        """Take back messages that were not delivered."""
+        self._said.input = []
+
+    def _pending(self, item: Any, kind: str, other: str) -> ToolApprovalItem:
+        for waiting in self._interruptions:
+            same = waiting is item or (waiting.call, waiting.run_id) == (
+                getattr(item, "call", None),
+                getattr(item, "run_id", None),
+            )
+            if same and waiting.digest == getattr(item, "digest", None):
+                if (waiting.kind == "in_doubt") != (kind == "in_doubt"):
+                    raise NotPending(f"this call is {waiting.kind}; use {other}")
+                if waiting.expires_at is not None and self._live.clock() > waiting.expires_at:
+                    raise Expired("this request ran out of time; resume the run and its model is told so")
+                return waiting
+        raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
+
+    def _say(self, item: ToolApprovalItem, verdict: str, **words: Any) -> None:
+        decision = ev.Decision(item.call, verdict, item.digest, self._live.clock(), **words)
+        said = self._said
+        replaced = [one for one in said.decisions if one.call == item.call]
+        said.decisions = [*(one for one in said.decisions if one.call != item.call), decision]
+        said.replaced = [*said.replaced, *replaced]
+        said.grants = {call: grant for call, grant in said.grants.items() if call != item.call}
+
+    def _stand(self, item: ToolApprovalItem, grant: Grant, verdict: str, message: str | None, by: str | None) -> None:
+        call = self._live.run.calls[item.call]
+        terms = grant.terms(
+            id=new_id(),
+            agent=call.agent,
+            tool=call.proposal.tool,
+            now=self._live.clock(),
+            verdict=verdict,
+            message=message,
+            by=by,
+        )
+        self._said.grants = {**self._said.grants, item.call: terms}
+
+    def to_json(
+        self,
+        *,
+        context_serializer: Callable[[Any], Mapping[str, Any]] | None = None,
+        strict_context: bool = False,
+        include_tracing_api_key: bool = False,
+    ) -> dict[str, Any]:
+        """The state as a plain dict, authenticated; `schema_version` names its form."""
+        context = dump_context(self._live.context, context_serializer, strict=strict_context)
+        lines = self._live.log.lines(self._position)
+        undelivered = msgspec.json.encode(self._said).decode()
+        return pack(Blob(self.run_id, self._live.graph.root.name, context, b"\n".join(lines).decode(), undelivered))
+
+    def to_string(
+        self,
+        *,
+        context_serializer: Callable[[Any], Mapping[str, Any]] | None = None,
+        strict_context: bool = False,
+        include_tracing_api_key: bool = False,
+    ) -> str:
+        """The same as text."""
+        return to_text(self.to_json(context_serializer=context_serializer, strict_context=strict_context))
+
+    @classmethod
+    async def from_json(
+        cls,
+        initial_agent: Agent[Any],
+        state_json: Mapping[str, Any],
+        *,
+        context_override: Any = None,
+        context_deserializer: Callable[[Any], Any] | None = None,
+        strict_context: bool = False,
+        allow_unsigned: bool = False,
+        max_bytes: int = MAX_BYTES,
+    ) -> RunState[Any]:
+        """The state that `to_json` made, for the agent that started its run."""
+        blob = unpack(state_json, allow_unsigned=allow_unsigned, max_bytes=max_bytes)
+        if blob.agent != initial_agent.name:
+            raise AgentMissing(blob.agent)
+        wrapper = context_override
+        if not isinstance(wrapper, RunContextWrapper):
+            wrapper = load_context(blob.context, context_override, context_deserializer, strict=strict_context)
+        log = Log.read(blob.log.encode().split(b"\n") if blob.log else [], blob.version)
+        return await _loaded(cls, Live(log, Graph(initial_agent), wrapper), blob)
+
+    @classmethod
+    async def from_string(
+        cls,
+        initial_agent: Agent[Any],
+        state_string: str,
+        *,
+        context_override: Any = None,
+        context_deserializer: Callable[[Any], Any] | None = None,
+        strict_context: bool = False,
+        allow_unsigned: bool = False,
+        max_bytes: int = MAX_BYTES,
+    ) -> RunState[Any]:
+        """The state that `to_string` made."""
+        return await cls.from_json(
+            initial_agent,
+            from_text(state_string, max_bytes),
+            context_override=context_override,
+            context_deserializer=context_deserializer,
+            strict_context=strict_context,
+            allow_unsigned=allow_unsigned,
+            max_bytes=max_bytes,
+        )
+
+    @classmethod
+    async def load(cls, journal: Journal, run_id: str, agent: Agent[Any], *, context: Any = None) -> RunState[Any]:
+        """Find a run again in the journal that keeps it."""
+        lines = await journal.read(run_id)
+        if not lines:
+            raise UserError(f"the journal has no run {run_id!r}")
+        log = Log.read(lines)
+        wrapper = context if isinstance(context, RunContextWrapper) else RunContextWrapper(context)
+        return await _loaded(cls, Live(log, Graph(agent), wrapper, journal), None)
+
+
+async def _loaded(cls: type[RunState[Any]], live: Live, blob: Blob | None) -> RunState[Any]:
+    """A state of a log that was read: its agents are checked, its waiting calls looked up."""
+    run = live.run
+    for frame in run.frames.values():
+        live.graph.agent(frame.agent)
+    live.context.usage = Usage.from_counts(run.usage)
+    tools = await _tools(live)
+    state = cls.at(live, len(live.log), requests_of(live, tools))
+    if blob is not None:
+        try:
+            state._said = msgspec.json.decode(blob.undelivered, type=Undelivered)  # pyright: ignore[reportPrivateUsage]  # the class's own maker
+        except msgspec.MsgspecError:
+            raise StateRejected("the state's decisions are not decisions; use the state as it was saved") from None
+        if not live.log.steps:
+            live.log.run.id = blob.run
+    return state
+
+
+async def _tools(live: Live) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for call in live.run.groups["wait"].values():
+        tools = await live.graph.agent(call.agent).get_all_tools(live.context)
+        found[call.id] = next((tool for tool in tools if getattr(tool, "name", None) == call.proposal.name), None)
+    return found
+
+
+def _edited(item: ToolApprovalItem, edit: Mapping[str, Any]) -> str:
+    if item.tool is None:
+        raise UserError(f"the tool {item.tool_name!r} is not there to check the edit; give the agent the tool again")
+    try:
+        return item.tool.edit(edit).text
+    except InvalidArguments as error:
+        raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None

@@ -1,0 +1,213 @@
+"""The seam to a language model: one question, one reply.
+
+A model turns a conversation into a reply, whole or as a stream of Responses events that ends in
+`response.completed`. It knows nothing of runs, tools' code, approvals or retries of ours.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Protocol, cast
+
+from ..core.items import Item, RawItem, plain_item
+
+
+@dataclass
+class TokenDetails:
+    """The parts of a token count that providers report apart."""
+
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass
+class Usage:
+    """What a run has used so far; it adds up over pauses and nested agents.
+
+    >>> total = Usage(requests=1, input_tokens=10, total_tokens=10)
+    >>> total.add(Usage(requests=1, output_tokens=5, total_tokens=5)); total.total_tokens
+    15
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    input_tokens_details: TokenDetails = field(default_factory=TokenDetails)
+    output_tokens: int = 0
+    output_tokens_details: TokenDetails = field(default_factory=TokenDetails)
+    total_tokens: int = 0
+
+    def add(self, other: Usage) -> None:
+        """Add another count to this one."""
+        self.requests += other.requests
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.total_tokens += other.total_tokens
+        self.input_tokens_details.cached_tokens += other.input_tokens_details.cached_tokens
+        self.output_tokens_details.reasoning_tokens += other.output_tokens_details.reasoning_tokens
+
+    def counts(self) -> list[int]:
+        """The six numbers, in the order in which `from_counts` takes them."""
+        return [
+            self.requests,
+            self.input_tokens,
+            self.output_tokens,
+            self.total_tokens,
+            self.input_tokens_details.cached_tokens,
+            self.output_tokens_details.reasoning_tokens,
+        ]
+
+    @classmethod
+    def from_counts(cls, counts: Sequence[int]) -> Usage:
+        """The usage whose `counts()` these are."""
+        requests, sent, received, total, cached, reasoning = counts
+        return cls(requests, sent, TokenDetails(cached_tokens=cached), received, TokenDetails(0, reasoning), total)
+
+
+@dataclass
+class ModelResponse:
+    """One reply of a model, as it came.
+
+    >>> ModelResponse(output=[{"type": "reasoning"}]).output[0].type
+    'reasoning'
+    """
+
+    output: list[Any]
+    usage: Usage = field(default_factory=Usage)
+    response_id: str | None = None
+    request_id: str | None = None
+
+    def __post_init__(self) -> None:
+        self.output = [item if type(item) is RawItem else RawItem(plain_item(item)) for item in self.output]
+
+    def to_input_items(self) -> list[Item]:
+        """The reply as items of the next request's input."""
+        return [dict(cast("RawItem", item)) for item in self.output]
+
+
+@dataclass
+class ModelSettings:
+    """How a model is asked. What is None is left to the provider.
+
+    >>> ModelSettings(temperature=0.2).resolve(ModelSettings(max_tokens=50)).temperature
+    0.2
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    max_tokens: int | None = None
+    reasoning: Any = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    metadata: dict[str, str] | None = None
+    store: bool | None = None
+    prompt_cache_retention: str | None = None
+    include_usage: bool | None = None
+    response_include: list[str] | None = None
+    top_logprobs: int | None = None
+    extra_query: Mapping[str, Any] | None = None
+    extra_body: Mapping[str, Any] | None = None
+    extra_headers: Mapping[str, str] | None = None
+    extra_args: dict[str, Any] | None = None
+    retry: Any = None
+    timeout: float | None = None
+
+    def resolve(self, override: ModelSettings | None) -> ModelSettings:
+        """These settings with every field that `override` sets taken from it."""
+        if override is None:
+            return self
+        given = {f.name: value for f in fields(override) if (value := getattr(override, f.name)) is not None}
+        if "extra_args" in given and self.extra_args:
+            given["extra_args"] = {**self.extra_args, **given["extra_args"]}
+        return replace(self, **given) if given else self
+
+
+class ModelTool(Protocol):
+    """What a model needs to know of a tool: enough to offer it, nothing to run it."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Everything a model is asked with, in one value; also what a scripted model records.
+
+    `input` is a list made for this request: a model may keep it, nobody else writes to it.
+    """
+
+    system_instructions: str | None
+    input: list[Item]
+    model_settings: ModelSettings
+    tools: Sequence[Any]
+    output_schema: Any
+    handoffs: Sequence[Any]
+    tracing: Any = None
+    previous_response_id: str | None = None
+    conversation_id: str | None = None
+    prompt: Any = None
+
+
+class Model(abc.ABC):
+    """A language model. Subclass it to bring your own.
+
+    `get_response` answers whole. `stream_response` yields Responses stream events, as mappings or as
+    objects with a `type`, the last of which is `response.completed` and carries the `response`.
+
+    >>> issubclass(Model, abc.ABC)
+    True
+    """
+
+    @abc.abstractmethod
+    async def get_response(
+        self,
+        system_instructions: str | None,
+        input: str | list[Item],
+        model_settings: ModelSettings,
+        tools: Sequence[Any],
+        output_schema: Any,
+        handoffs: Sequence[Any],
+        tracing: Any,
+        *,
+        previous_response_id: str | None = None,
+        conversation_id: str | None = None,
+        prompt: Any = None,
+    ) -> ModelResponse:
+        """One reply to this conversation."""
+
+    @abc.abstractmethod
+    def stream_response(
+        self,
+        system_instructions: str | None,
+        input: str | list[Item],
+        model_settings: ModelSettings,
+        tools: Sequence[Any],
+        output_schema: Any,
+        handoffs: Sequence[Any],
+        tracing: Any,
+        *,
+        previous_response_id: str | None = None,
+        conversation_id: str | None = None,
+        prompt: Any = None,
+    ) -> AsyncIterator[Any]:
+        """The same reply as a stream of events."""
+
+    async def close(self) -> None:
+        """Release what the model holds. The default holds nothing."""
+
+
+class ModelProvider(abc.ABC):
+    """Finds models by name.
+
+    >>> issubclass(ModelProvider, abc.ABC)
+    True
+    """
+
+    @abc.abstractmethod
+    def get_model(self, model_name: str | None) -> Model:
+        """The model of that name; None asks for the provider's default."""

@@ -1,0 +1,143 @@
+"""From a model's name to the model: which member speaks for it, imported when it is first asked for.
+
+A bare name is OpenAI's; `provider:name` and `provider/name` name the provider. A new provider is one row of
+`MEMBERS`. Nothing here talks to a provider or knows how one is configured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Literal
+
+from ..core.errors import UserError
+from .base import Model, ModelProvider
+from .defaults import OPENAI
+
+# What a prefix means: module and class. The extra to install is the prefix up to its first dash.
+MEMBERS: dict[str, str] = {
+    "openai": "keyturn.models.openai_responses:OpenAIResponsesModel",
+    "openai-chat": "keyturn.models.openai_chat:OpenAIChatCompletionsModel",
+    "anthropic": "keyturn.models.anthropic:AnthropicModel",
+    "google": "keyturn.models.google:GoogleModel",
+}
+
+# OpenAI's own names may hold a colon: fine-tuned models do.
+_BARE = re.compile(r"ft:.*|[^:/]*")
+_NAME = re.compile(r"([^:/]*)[:/](.*)", re.DOTALL)
+
+
+def split_name(model_name: str) -> tuple[str | None, str]:
+    """The provider that a name says, None where it says none, and the rest.
+
+    >>> split_name("anthropic:claude-sonnet"), split_name("openai/gpt-5"), split_name("gpt-5")
+    (('anthropic', 'claude-sonnet'), ('openai', 'gpt-5'), (None, 'gpt-5'))
+    """
+    found = None if _BARE.fullmatch(model_name) else _NAME.fullmatch(model_name)
+    return (None, model_name) if found is None else (found[1], found[2])
+
+
+def model_class(prefix: str) -> Any:
+    """The member class behind a prefix, or a `UserError` that says what to install."""
+    module, _, name = MEMBERS[prefix].partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise _missing(prefix, error) from error
+
+
+def _missing(prefix: str, error: ModuleNotFoundError) -> UserError:
+    extra = prefix.partition("-")[0]
+    return UserError(
+        f"models of {prefix!r} need the package {error.name!r}, which is not installed: pip install 'keyturn[{extra}]'"
+    )
+
+
+class MultiProvider(ModelProvider):
+    """Finds a model by its name, whoever the provider is. What it made once for a name it gives again.
+
+    `mapping` adds prefixes of your own, or takes over known ones: `{"local": MyProvider()}` serves
+    `"local:llama"` and `"local/llama"`. The `openai_*` settings are for OpenAI's models.
+
+    >>> MultiProvider().get_model("local:llama")
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: no provider is called 'local' (model 'local:llama'); known are openai, \
+openai-chat, anthropic, google. Write 'openai:local:llama' if that is the whole name of a model behind OpenAI's API, \
+or pass MultiProvider({'local': provider})
+    """
+
+    def __init__(
+        self,
+        mapping: Mapping[str, ModelProvider] | None = None,
+        *,
+        provider_map: Mapping[str, ModelProvider] | None = None,
+        openai_api_key: str | None = None,
+        openai_base_url: str | None = None,
+        openai_client: Any = None,
+        openai_organization: str | None = None,
+        openai_project: str | None = None,
+        openai_use_responses: bool | None = None,
+        unknown_prefix_mode: Literal["error", "model_id"] = "error",
+    ) -> None:
+        self._mapping = {**(provider_map or {}), **(mapping or {})}
+        for prefix, provider in self._mapping.items():
+            if not isinstance(provider, ModelProvider):
+                raise UserError(f"MultiProvider: {prefix!r} must map to a ModelProvider, not {type(provider).__name__}")
+        account = {
+            "api_key": openai_api_key,
+            "base_url": openai_base_url,
+            "organization": openai_organization,
+            "project": openai_project,
+        }
+        self._openai: dict[str, Any] = {name: value for name, value in account.items() if value is not None}
+        if openai_client is not None:
+            if self._openai:
+                raise UserError(f"MultiProvider: openai_client already has its own {', '.join(self._openai)}")
+            self._openai = {"openai_client": openai_client}
+        self._use_responses = openai_use_responses
+        self._unknown_is_name = unknown_prefix_mode == "model_id"
+        self._made: dict[tuple[str, str, int], Model] = {}
+
+    def get_model(self, model_name: str | None) -> Model:
+        """The model of that name; None is OpenAI's default model."""
+        prefix, name = split_name(model_name) if model_name else (None, OPENAI.model_name())
+        if prefix in self._mapping:
+            return self._mapping[prefix].get_model(name or None)
+        if prefix is not None and prefix not in MEMBERS:
+            if not self._unknown_is_name:
+                raise self._unknown(prefix, model_name or "")
+            prefix, name = None, model_name or ""
+        if not name:
+            raise UserError(f"the model {model_name!r} names a provider and no model")
+        return self._member(self._api() if prefix is None else prefix, name)
+
+    async def aclose(self) -> None:
+        """Release what the models made here hold."""
+        made, self._made = self._made, {}
+        for model in made.values():
+            await model.close()
+
+    def _api(self) -> str:
+        responses = OPENAI.api == "responses" if self._use_responses is None else self._use_responses
+        return "openai" if responses else "openai-chat"
+
+    def _member(self, prefix: str, name: str) -> Model:
+        key = (prefix, name, OPENAI.changes)
+        model = self._made.get(key)
+        if model is None:
+            member, options = model_class(prefix), self._openai if prefix.startswith("openai") else {}
+            try:
+                model = member(name, **options)
+            except ModuleNotFoundError as error:  # a member may import its SDK as late as here
+                raise _missing(prefix, error) from error
+            self._made[key] = model
+        return model
+
+    def _unknown(self, prefix: str, model_name: str) -> UserError:
+        known = ", ".join([*self._mapping, *MEMBERS])
+        return UserError(
+            f"no provider is called {prefix!r} (model {model_name!r}); known are {known}. Write 'openai:{model_name}' "
+            f"if that is the whole name of a model behind OpenAI's API, or pass MultiProvider({{{prefix!r}: provider}})"
+        )

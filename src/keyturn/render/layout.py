@@ -1,0 +1,120 @@
+"""A preview as styled lines of escaped text: what every face draws, made once.
+
+A line is either a heading, which begins with a word of ours, or a row of content, which a face must keep
+inside its own margin, so that no data can pass for a heading. `text` is safe to print and holds no newline;
+`style` is one of a few words of ours. No data is dropped: only a `limit` cuts, each text by itself, with
+a mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias, assert_never, cast
+
+from ..core.digest import canonical
+from ..core.errors import BadJson
+from ..core.preview import Block, Command, Diff, Json, Preview, Text
+from . import diff
+from .escape import clip, quote, reorders
+
+Style: TypeAlias = Literal["heading", "note", "text", "command", "json", "context", "removed", "added", "unchanged"]
+
+
+class Line(NamedTuple):
+    style: Style
+    text: str
+
+    @property
+    def content(self) -> bool:
+        """Whether this is a row of data, to be kept inside a margin, and not a heading or note of ours."""
+        return self.style not in {"heading", "note"}
+
+
+def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[Line]]:
+    """The summary, if there is one, and then each block, as lists of lines."""
+    if preview.summary:
+        yield list(_noted([_heading("summary", preview.summary, limit)]))
+    for block in preview.blocks:
+        yield list(_noted(block_lines(block, limit)))
+
+
+def block_lines(block: Block, limit: int | None = None) -> Iterator[Line]:
+    """One block: its headings, then its content.
+
+    >>> [line.text for line in block_lines(Command("ls", cwd="/srv"))]
+    ['command', 'in: /srv', 'ls']
+    """
+    match block:
+        case Text():
+            yield _heading("text", block.label, limit)
+            yield from _rows("text", block.text, limit)
+        case Command():
+            yield _heading("command", block.label, limit)
+            if block.cwd:
+                yield _heading("in", block.cwd, limit)
+            yield from _rows("command", block.command, limit)
+        case Diff():
+            yield _heading("diff", block.label, limit)
+            if block.path:
+                yield _heading("path", block.path, limit)
+            yield from _diff(block, limit)
+        case Json():
+            yield _heading("json", block.label, limit)
+            yield from (Line("json", row) for row in _tree(block.value, limit, "", ""))
+        case _:
+            assert_never(block)
+
+
+def _heading(word: str, data: str, limit: int | None) -> Line:
+    return Line("heading", f"{word}: {clip(data, limit, keep='')}" if data else word)
+
+
+def _rows(style: Style, text: str, limit: int | None) -> Iterator[Line]:
+    return (Line(style, row) for row in clip(text, limit).split("\n"))
+
+
+_SIGNS: dict[diff.Sign, Style] = {" ": "context", "-": "removed", "+": "added", "@": "unchanged", "\\": "note"}
+
+
+def _diff(block: Diff, limit: int | None) -> Iterator[Line]:
+    equal = True
+    for sign, text in diff.rows(block.before, block.after):
+        equal = False
+        yield Line(_SIGNS[sign], sign + clip(text, limit, keep=""))
+    if equal:
+        yield Line("note", "note: nothing changes")
+
+
+def _tree(value: object, limit: int | None, lead: str, tail: str) -> Iterator[str]:
+    """A JSON value, one member a row, in the order in which it was given."""
+    indent = lead[: len(lead) - len(lead.lstrip(" "))]
+    if isinstance(value, dict) and value:
+        members = [(_key(key, limit), member) for key, member in cast(dict[object, object], value).items()]
+        opening, closing = "{}"
+    elif isinstance(value, list) and value:
+        members = [("", member) for member in cast(list[object], value)]
+        opening, closing = "[]"
+    else:
+        yield lead + (quote(value, limit) if isinstance(value, str) else canonical(cast(object, value))) + tail
+        return
+    yield lead + opening
+    last = len(members) - 1
+    for place, (key, member) in enumerate(members):
+        yield from _tree(member, limit, f"{indent}  {key}", "" if place == last else ",")
+    yield indent + closing + tail
+
+
+def _key(key: object, limit: int | None) -> str:
+    if not isinstance(key, str):
+        raise BadJson("a key is not a text")
+    return quote(key, limit) + ": "
+
+
+def _noted(lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
+    """The lines, and a note after them if their letters may be drawn in another order than they run."""
+    turned = False
+    for line in lines:
+        turned = turned or reorders(line.text)
+        yield line
+    if turned:
+        yield Line("note", "note: some letters run from right to left; rows that hold them may be drawn out of order")

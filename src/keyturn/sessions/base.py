@@ -1,0 +1,99 @@
+"""The seam of the sessions room: where a conversation is kept between runs.
+
+Here live the protocol, its abstract twin and the settings they share. No storage, no I/O and no
+knowledge of what the items mean: a session keeps plain dicts in the Responses input format, in the
+order they were added, and gives them back unchanged.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ..core.errors import UserError
+from ..core.items import Item
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """How a session is read where the reader does not say.
+
+    >>> SessionSettings(limit=20).window(None), SessionSettings(limit=20).window(5)
+    (20, 5)
+    """
+
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        self.window(None)
+
+    def window(self, limit: int | None) -> int | None:
+        """How many of the newest items a read may give; None is all of them."""
+        wanted = self.limit if limit is None else limit
+        # Stores disagree about negative numbers (SQLite reads -1 as "all", a slice cuts from the other end),
+        # and a history of the wrong length is a mistake that nobody sees.
+        if wanted is not None and wanted < 0:
+            raise UserError(f"a session was asked for its last {wanted} items: give 0 or more, or None for all")
+        return wanted
+
+
+@runtime_checkable
+class Session(Protocol):
+    """What a run needs of a session; any class of yours that has it will do.
+
+    >>> class Forgetful:
+    ...     session_id = "nobody"
+    ...     async def get_items(self, limit=None): return []
+    ...     async def add_items(self, items): pass
+    ...     async def pop_item(self): return None
+    ...     async def clear_session(self): pass
+    >>> isinstance(Forgetful(), Session)
+    True
+    """
+
+    session_id: str
+
+    async def get_items(self, limit: int | None = None) -> list[Item]:
+        """The newest `limit` items, or all of them, oldest first."""
+        ...
+
+    async def add_items(self, items: list[Item]) -> None:
+        """Append the batch: all of it, or, if this raises, nothing."""
+        ...
+
+    async def pop_item(self) -> Item | None:
+        """Remove the newest item and give it back; None if there is none."""
+        ...
+
+    async def clear_session(self) -> None:
+        """Forget every item of this session, and of no other."""
+        ...
+
+
+class SessionABC(ABC):
+    """The same as `Session`, to inherit from: a method left out is an error when the object is made.
+
+    >>> class Half(SessionABC):
+    ...     async def pop_item(self): return None
+    >>> sorted(Half.__abstractmethods__)
+    ['add_items', 'clear_session', 'get_items']
+    """
+
+    session_id: str
+
+    @abstractmethod
+    async def get_items(self, limit: int | None = None) -> list[Item]:
+        """The newest `limit` items, or all of them, oldest first."""
+
+    @abstractmethod
+    async def add_items(self, items: list[Item]) -> None:
+        """Append the batch: all of it, or, if this raises, nothing."""
+
+    @abstractmethod
+    async def pop_item(self) -> Item | None:
+        """Remove the newest item and give it back; None if there is none."""
+
+    @abstractmethod
+    async def clear_session(self) -> None:
+        """Forget every item of this session, and of no other."""

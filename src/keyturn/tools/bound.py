@@ -1,0 +1,73 @@
+"""A Python function as the invoker of a tool: awaited, or run in a worker thread.
+
+`call` is the engine's way in: it takes arguments that are frozen already. Calling the object itself is for
+everybody else (a test, a wrapper): it takes a model's text and answers as the model would be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+from .schema import FunctionSchema
+
+ToolErrorFunction = Callable[[Any, Exception], str | Awaitable[str]]
+
+
+def default_tool_error_function(ctx: Any, error: Exception) -> str:
+    """What the model is told when a tool raised: never the exception's text, which may hold what it must not read.
+
+    >>> default_tool_error_function(None, ValueError("password=hunter2"))
+    'An error occurred while running the tool. Please try again.'
+    """
+    return "An error occurred while running the tool. Please try again."
+
+
+class BoundFunction:
+    """What `function_tool` puts in `FunctionTool.on_invoke_tool`."""
+
+    def __init__(
+        self, func: Callable[..., Any], schema: FunctionSchema, failure_error_function: ToolErrorFunction | None
+    ) -> None:
+        self.func = func
+        self.schema = schema
+        self._failure = failure_error_function
+
+    async def call(self, context: Any, text: str) -> Any:
+        """Run the function with arguments that `schema.freeze` returned."""
+        args, kwargs = self.schema.bind(text)
+        if self.schema.takes_context:
+            args.insert(0, context)
+        if self.schema.is_async:
+            return await self.func(*args, **kwargs)
+        result = await _in_thread(self.func, args, kwargs)
+        return await result if isawaitable(result) else result
+
+    async def __call__(self, context: Any, text: str) -> Any:
+        """Run the function with a model's own text; an error becomes what the model would be told."""
+        try:
+            return await self.call(context, self.schema.freeze(text).text)
+        except Exception as error:
+            return await told(self._failure, context, error)
+
+
+async def told(failure_error_function: ToolErrorFunction | None, context: Any, error: Exception) -> Any:
+    """What the model is told of an error; the error itself is raised where nothing is to be told."""
+    if failure_error_function is None:
+        raise error
+    answer = failure_error_function(context, error)
+    return await answer if isawaitable(answer) else answer
+
+
+async def _in_thread(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    import asyncio  # here, because declaring agents and tools needs no event loop and loading it is slow
+
+    def work() -> Any:
+        try:
+            return func(*args, **kwargs)
+        except StopIteration as error:
+            # A future cannot carry it: whoever waited would wait for ever.
+            raise RuntimeError("the tool raised StopIteration") from error
+
+    return await asyncio.to_thread(work)

@@ -1,0 +1,165 @@
+"""What a tool returned, as what the model reads: a text, or a list of text, image and file parts.
+
+Rendering never fails, since the tool has already run: what cannot be turned into text is told in words,
+and what is too large is cut in plain sight. It must not know calls, runs or which tool it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+from ..core.items import Item
+
+MAX_TEXT = 1 << 20
+MAX_DATA = 32 << 20
+
+Detail = Literal["low", "high", "auto"]
+
+
+@dataclass
+class ToolOutputText:
+    """A text part of a tool's output.
+
+    >>> ToolOutputText(text="done").type
+    'text'
+    """
+
+    text: str
+    type: Literal["text"] = "text"
+
+
+@dataclass
+class ToolOutputImage:
+    """An image part of a tool's output, by URL (a data URL too) or by the provider's file id.
+
+    >>> ToolOutputImage(image_url="https://example.com/cat.png", detail="low").detail
+    'low'
+    """
+
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: Detail | None = None
+    type: Literal["image"] = "image"
+
+
+@dataclass
+class ToolOutputFileContent:
+    """A file part of a tool's output, by its data (base64), its URL or the provider's file id.
+
+    >>> ToolOutputFileContent(file_data="aGk=", filename="hi.txt").filename
+    'hi.txt'
+    """
+
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+    type: Literal["file"] = "file"
+
+
+class ToolOutputTextDict(TypedDict):
+    """`ToolOutputText` as a plain dict.
+
+    >>> ToolOutputTextDict(type="text", text="done")["text"]
+    'done'
+    """
+
+    type: Literal["text"]
+    text: str
+
+
+class ToolOutputImageDict(TypedDict):
+    """`ToolOutputImage` as a plain dict.
+
+    >>> ToolOutputImageDict(type="image", file_id="file_1")["file_id"]
+    'file_1'
+    """
+
+    type: Literal["image"]
+    image_url: NotRequired[str]
+    file_id: NotRequired[str]
+    detail: NotRequired[Detail]
+
+
+class ToolOutputFileContentDict(TypedDict):
+    """`ToolOutputFileContent` as a plain dict.
+
+    >>> ToolOutputFileContentDict(type="file", file_url="https://example.com/a.pdf")["type"]
+    'file'
+    """
+
+    type: Literal["file"]
+    file_data: NotRequired[str]
+    file_url: NotRequired[str]
+    file_id: NotRequired[str]
+    filename: NotRequired[str]
+
+
+# For each kind of part: the fields of which it needs one, and those it may have besides.
+_PARTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "text": (frozenset({"text"}), frozenset()),
+    "image": (frozenset({"image_url", "file_id"}), frozenset({"detail"})),
+    "file": (frozenset({"file_data", "file_url", "file_id"}), frozenset({"filename"})),
+}
+
+
+def rendered(value: Any) -> str | list[Item]:
+    """A tool's return value as the `output` of its result: parts where it is made of them, else `str(value)`.
+
+    >>> rendered({"a": 1}), rendered(None), rendered(ToolOutputText("hi"))
+    ("{'a': 1}", 'None', [{'type': 'input_text', 'text': 'hi'}])
+    """
+    if type(value) is str:
+        return readable(value)
+    several = cast("list[Any]", value) if isinstance(value, list) and value else [value]
+    parts = [_part(each) for each in several]
+    if None not in parts:
+        return [_sent(part) for part in parts if part is not None]
+    try:
+        return readable(str(value))
+    except Exception as error:
+        # The tool has acted: the model must hear so, whatever became of the value.
+        return f"The tool ran, but what it returned has no text ({type(value).__name__}: {type(error).__name__})."
+
+
+def readable(text: str) -> str:
+    """A text as a log and a provider can hold it: no lone surrogates, and cut where it is longer than `MAX_TEXT`.
+
+    The cut is marked with the full length and SHA-256, so that it shows and can be matched with the original.
+    """
+    if len(text) * 4 <= MAX_TEXT and text.isascii():
+        return text
+    data = text.encode("utf-8", "replace")
+    if len(data) <= MAX_TEXT:
+        return data.decode()
+    kept = data[:MAX_TEXT].decode("utf-8", "ignore")
+    return f"{kept}\n[cut here: {len(data)} bytes in all, SHA-256 {sha256(data).hexdigest()}]"
+
+
+def _part(value: Any) -> dict[str, str] | None:
+    """The fields of a part that are set, or None for any other value."""
+    if isinstance(value, ToolOutputText | ToolOutputImage | ToolOutputFileContent):
+        value = asdict(value)
+    if not isinstance(value, Mapping):
+        return None
+    given = {name: each for name, each in cast("Mapping[Any, Any]", value).items() if each is not None}
+    needs, may = _PARTS.get(str(given.get("type")), (frozenset[str](), frozenset[str]()))
+    names = given.keys() - {"type"}
+    # A dict of the user's own may well have a key "type": only one that is a part and nothing else counts.
+    if not names & needs or names - needs - may or not all(isinstance(each, str) for each in given.values()):
+        return None
+    return cast("dict[str, str]", given)
+
+
+def _sent(part: dict[str, str]) -> Item:
+    """A part as the Responses format has it."""
+    if part["type"] == "text":
+        return {"type": "input_text", "text": readable(part["text"])}
+    for name, data in part.items():
+        if len(data) > MAX_DATA:
+            mark = f"{name} of {len(data)} characters, SHA-256 {sha256(data.encode('utf-8', 'replace')).hexdigest()}"
+            return {"type": "input_text", "text": f"[left out, too large: {mark}]"}
+    return {**part, "type": f"input_{part['type']}"}

@@ -1,0 +1,78 @@
+"""Arguments that are one object of a user's type: a model, a dataclass or a typed dict.
+
+The same two steps as for a function's parameters, and the same machinery: `freeze` from the model's text to
+what will run, `value` from that text to the object. Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ..core.digest import canonical
+from ..core.errors import BadJson, UserError
+from ..core.strict import parse
+from .base import InvalidArguments, Prepared
+from .schema import FunctionSchema, function_schema
+
+_FIELD = "input"
+
+
+class StructuredInput:
+    """A type as the whole input of a tool.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Escalation:
+    ...     reason: str
+    ...     urgent: bool = False
+    >>> escalation = StructuredInput("escalate", Escalation)
+    >>> escalation.freeze('{"reason": "fraud"}').text
+    '{"reason":"fraud","urgent":false}'
+    >>> escalation.value('{"reason":"fraud","urgent":false}')
+    Escalation(reason='fraud', urgent=False)
+    """
+
+    def __init__(self, name: str, of: Any) -> None:
+        self.name = name
+        self._schema = _schema_of(name, of)
+        self.json_schema = _bare(name, self._schema.params_json_schema)
+        # A secret inside is not told apart here, so that all of it is hidden: never the other way round.
+        self.secrets: tuple[str, ...] = tuple(self.json_schema["properties"]) if self._schema.secrets else ()
+
+    def freeze(self, text: str) -> Prepared:
+        """What will run for the model's text, or `InvalidArguments`."""
+        try:
+            given = parse(text) if text else {}
+        except BadJson as error:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
+        # The text is one whole JSON value by now, so that it cannot reach out of the field it is put in.
+        params = self._schema.freeze(f'{{"{_FIELD}":{text or "{}"}}}').params[_FIELD]
+        frozen = canonical(params)
+        exact = bool(text) and canonical(given) == frozen
+        return Prepared(text if exact else frozen, params, exact)
+
+    def value(self, text: str) -> Any:
+        """The object, for a text that `freeze` returned."""
+        return self._schema.bind(f'{{"{_FIELD}":{text}}}')[0][0]
+
+
+def _schema_of(name: str, of: Any) -> FunctionSchema:
+    def take(input: object) -> None: ...
+
+    take.__annotations__ = {_FIELD: of}
+    return function_schema(take, name_override=name, use_docstring_info=False)
+
+
+def _bare(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the one field as a schema of its own."""
+    inner = cast("dict[str, Any]", schema["properties"][_FIELD])
+    definitions = cast("dict[str, Any]", schema.get("$defs", {}))
+    own = definitions.get(str(inner.get("$ref", "")).rpartition("/")[2], inner)
+    if own.get("type") != "object":
+        raise UserError(f"tool {name!r}: its input type must be a BaseModel, a dataclass or a TypedDict")
+    below = {key: each for key, each in definitions.items() if each is not own or _refers(definitions, key)}
+    return {**own, "$defs": below} if below else dict(own)
+
+
+def _refers(definitions: dict[str, Any], name: str) -> bool:
+    return f"'#/$defs/{name}'" in str(definitions)

@@ -1,0 +1,133 @@
+"""On a terminal: no byte of a tool's data acts, moves or passes for ours."""
+
+import doctest
+import io
+import itertools
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keyturn.core.errors import BadJson
+from keyturn.core.preview import Block, Command, Diff, Json, Preview, Text
+from keyturn.render import diff, layout, terminal
+from keyturn.render.escape import unescape
+from keyturn.render.terminal import render, wants_colour
+
+EVERY = "".join(map(chr, range(0x110000)))
+CHUNKS = [EVERY[start : start + 0x4000] for start in range(0, len(EVERY), 0x4000)]
+# Every field times every code point takes a minute, so all of them go through one field and these through every one:
+# whatever is no plain letter, and every hundredth of what is.
+NOTABLE = [
+    char
+    for point, char in enumerate(EVERY)
+    if point % 101 == 0 or unicodedata.category(char) not in {"Lo", "Ll", "Lu", "So", "Cn", "Co", "Cs"}
+]
+NOTABLES = ["x".join(NOTABLE[start : start + 0x1000]) for start in range(0, len(NOTABLE), 0x1000)]
+UNSEEN = {char for char in EVERY if unicodedata.category(char) in {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}}
+UNSEEN |= set(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000), *range(0x180B, 0x1810), 0x34F, 0x3164]))
+UNSEEN -= {" ", "\n"}
+COLOUR = re.compile(r"\x1b\[\d{1,2}m")
+
+# Payloads by what they would do on a terminal that printed them. None may reach it.
+ACTS = [
+    "\x1b]0;title\x07", "\x1b]2;title\x1b\\", "\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\",
+    "\x1b]52;c;ZXZpbA==\x07", "\x1b]1337;File=inline=1:AAAA\x07", "\x1b]4;1;?\x07", "\x1b]10;?\x07",
+    "\x1b]9;note\x07", "\x1bP$q\"p\x1b\\", "\x1bP+q544e\x1b\\", "\x1b_Gi=1,a=T;AAAA\x1b\\", "\x1b^pm\x1b\\",
+    "\x1bX sos\x1b\\", "\r\x1b[2K", "\x1b[2J", "\x1b[H", "\x1b[1A\x1b[2K", "\x1b[10D", "\x1b[999C", "\x1b[s\x1b[u",
+    "\x1b7\x1b8", "\x1b[8m", "\x1b[0m", "\x1b[30;40m", "\x1b[38;2;0;0;0m", "\x1b[?1049h", "\x1b[?25l", "\x1b[6n",
+    "\x1b[c", "\x1b[>c", "\x1b[21t", "\x1b[18t", "\x1b[?2004l", "\x1bc", "\x1b(0", "\x1b#8", "\x1b[4i", "\x1b[3J",
+    "\x1b[L", "\x1b[M", "\x1b[5@", "\x1b[5P", "\x1b[5X", "\x1b[1;1r", "\x1b[20h", "\x1b%@", "\x1bN", "\x1b=", "\x1b>",
+    "\x9b2J", "\x9d0;title\x9c", "\x90q\x9c", "\x84", "\x85", "\x8d", "\x98", "\x9e", "\x9f", "\r", "\b" * 20, "\x7f",
+    "\x0b", "\x0c", "\x00", "\x07", "\x05", "\x0e", "\x0f", "\x11", "\x13", "\x18", "\x1a", "\u202e", "\u202d\u202c",
+    "\u2066\u2069", "\u200e\u200f", "\u061c", "\u2028", "\u2029", "\u200b" * 9, "\u2800" * 80, "\u3000" * 80,
+    "\u00a0" * 80, "\u0336" * 30, "a" + "\u0489" * 30, "\U000e0072\U000e006d", "\ufff9a\ufffab\ufffb",
+]  # fmt: skip
+AROUND = [
+    "{}", "ls {} ok", "{}\n", "\n{}", "ls\n{}command: ls", "é{}é", "\\{}", "{0}{0}", "\x1b{}", "{}\u0301", "[{}]",
+    '"{}"', ]CORPUS=[frame.format(act,
+]  # fmt: skip
+
+
+def test_a_limit_cuts_each_text_with_a_mark() -> None:
+    shown = render(everywhere("secret plan"), limit=6)
+    assert "plan" not in shown
+    assert shown.count("\\[cut: 5 of 11 characters, sha256 of all ") == 14
+
+
+def test_letters_from_right_to_left_are_noted() -> None:
+    note = "note: some letters run from right to left; rows that hold them may be drawn out of order"
+    assert render(Preview((Text("\u05d0 1 2"), Text("a")))).split("\n")[2:4] == [note, ""]
+    assert note not in render(Preview((Text("привет"),)))
+
+
+@pytest.mark.parametrize("value", [(1,), {1: 2}, [float("nan")], object(), {"a": b"x"}])
+def test_what_is_not_json_is_not_shown_as_json(value: object) -> None:
+    with pytest.raises(BadJson):
+        render(Preview((Json(value),)))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "wanted"),
+    [(Terminal(), {}, True), (Terminal(), {"NO_COLOR": "1"}, False), (Terminal(), {"NO_COLOR": ""}, True),
+     (Terminal(), {"TERM": "dumb"}, False), (io.StringIO(), {"TERM": "xterm"}, False)],
+)  # fmt: skip
+def test_colour_is_off_where_nobody_wants_it(stream: io.StringIO, environ: dict[str, str], wanted: bool) -> None:
+    assert wants_colour(stream, environ) is wanted
+
+
+# ------------------------------------------------------------------------------------------------------ differences
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "}", " a", "c\r", "u1", "u2", "u3", "u4"]), max_size=30).map("\n".join)
+
+
+@given(LINES, LINES)
+def test_a_difference_holds_both_texts(before: str, after: str) -> None:
+    script = list(diff._script(before, after))
+    assert "".join(line for sign, line in script if sign in " -") == before
+    assert "".join(line for sign, line in script if sign in " +") == after
+
+
+@given(LINES, LINES)
+def test_rows_hold_every_change_and_count_what_they_leave_out(before: str, after: str) -> None:
+    script = list(diff._script(before, after)) if before != after else []
+    rows = list(diff.rows(before, after))
+    shown = [(sign, text) for sign, text in rows if sign in "-+"]
+    assert shown == [(sign, line.removesuffix("\n")) for sign, line in script if sign in "-+"]
+    hidden = sum(int(text.split()[0]) for sign, text in rows if sign == "@")
+    assert hidden + sum(sign == " " for sign, _ in rows) == sum(sign == " " for sign, _ in script)
+
+
+def test_unchanged_lines_are_counted() -> None:
+    before = "".join(f"{number}\n" for number in range(30))
+    rows = ["".join(row) for row in diff.rows(before, before.replace("\n15\n", "\nfifteen\n"))]
+    assert rows == ["@ 12 unchanged lines not shown", " 12", " 13", " 14", "-15", "+fifteen", " 16", " 17", " 18",
+                    "@ 11 unchanged lines not shown"]  # fmt: skip
+
+
+def test_lines_end_only_at_newlines() -> None:
+    rows = content(Diff("a\rb\u2028c\x0bd\n", "a\rb\u2028c\x0be\n")).split("\n")
+    assert rows == ["-a\\rb\\u{2028}c\\u{b}d", "+a\\rb\\u{2028}c\\u{b}e"]
+
+
+def test_equal_texts_change_nothing() -> None:
+    assert render(Preview((Diff("a\n", "a\n"),))) == "diff\nnote: nothing changes"
+    assert render(Preview((Diff("a", "a\n"),))) == "diff\n| -a\n\\ no newline at the end of the text\n| +a"
+
+
+@pytest.mark.timeout(20)
+def test_i10_texts_made_to_be_slow_are_not() -> None:
+    many = 50_000
+    reverse = "".join(f"{number}\n" for number in range(many)), "".join(f"{number}\n" for number in range(many, 0, -1))
+    stagger = "".join(f"x\nu{number}\n" for number in range(many)), "x\n" * many
+    gaps = [f"anchor{k}\n" + "".join(f"{shape.format(i)}\n" * 2 for i in range(40)) for k, shape in
+            itertools.product(range(200), ["x{}", "y{}", "x{}"])]  # fmt: skip
+    for before, after in (reverse, stagger, ("".join(gaps), "".join(reversed(gaps)))):
+        assert next(diff.rows(before, after))

@@ -1,0 +1,272 @@
+"""The house's laws that a test can see: purity, open kinds, who may import whom, and a quick front door.
+
+The direction between rooms is in pyproject.toml as import contracts (`make imports`); here is what those cannot say.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "keyturn"
+
+# What the core may import: modules that only compute. No clock, no dice, no disk, no network, no thread, no log.
+PURE = {
+    "__future__", "abc", "ast", "base64", "binascii", "bisect", "collections", "contextlib", "copy", "dataclasses",
+    "datetime", "decimal", "difflib", "enum", "fnmatch", "fractions", "functools", "hashlib", "heapq", "hmac", "html",
+    "itertools", "json", "keyword", "math", "msgspec", "numbers", "operator", "posixpath", "re", "reprlib", "shlex",
+    "statistics", "string", "struct", "textwrap", "types", "typing", "typing_extensions", "unicodedata", "warnings",
+}  # fmt: skip
+IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "breakpoint", "__import__"}
+# Methods of pure modules that ask the world after all.
+IMPURE_METHODS = {"now", "utcnow", "today", "abspath", "realpath", "expanduser", "expandvars", "exists"}
+
+# Tool kinds, as they are said in code: the core must be able to do without every one of them.
+KINDS = ("shell", "mcp", "apply_patch", "computer", "local_shell", "hosted", "web_search")
+
+# Who may import which package that is not ours, by path below src/keyturn. All else is standard library or msgspec.
+# A new member with a package of its own is one row here and one extra in pyproject.toml.
+OWNERS: dict[str, tuple[str, ...]] = {
+    "aiosqlite": ("sessions/", "journal/"),
+    "anthropic": ("models/anthropic",),
+    "apprise": ("channels/apprise",),
+    "apsw": ("journal/sqlite", "sessions/sqlite"),
+    "argon2": ("server/",),
+    "cryptography": ("sessions/encrypt", "journal/"),
+    "dbos": ("engine/dbos",),
+    "docstring_parser": ("tools/",),
+    "fastapi": ("server/",),
+    "google": ("models/google",),
+    "httpx2": ("client", "channels/", "models/"),
+    "hypothesis": ("testing/",),
+    "jinja2": ("server/",),
+    "mcp": ("mcp/", "adapters/mcp"),
+    "mcp_types": ("mcp/", "adapters/mcp"),
+    "msgspec": ("",),
+    "openai": ("models/openai", "realtime/openai", "sessions/conversations"),
+    "opentelemetry": ("tracing",),
+    "psycopg": ("journal/postgres",),
+    "psycopg_pool": ("journal/postgres",),
+    "pydantic": ("agents/", "tools/", "mcp/", "deep/", "server/", "adapters/"),
+    "pydantic_core": ("agents/", "tools/"),
+    "pytest": ("testing/",),
+    "pytest_asyncio": ("testing/",),
+    "sqlalchemy": ("sessions/sqlalchemy",),
+    "sqlite3": ("sessions/sqlite", "journal/sqlite"),
+    "starlette": ("server/",),
+    "textual": ("cli/tui",),
+    "typing_extensions": ("",),
+    "uvicorn": ("server/", "cli/"),
+    "websockets": ("realtime/",),
+}
+
+
+def sources(below: str = "") -> list[Path]:
+    return sorted((PACKAGE / below).rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=relative(path))
+
+
+def report(found: list[str], remedy: str) -> str:
+    return "\n".join(["", *(f"  {item}" for item in found), "", remedy])
+
+
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """Every module that a file imports, wherever the import stands; a relative import is one of ours."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, node.module or "" if node.level == 0 else "keyturn"
+
+
+def docstrings(module: ast.Module) -> set[int]:
+    """The strings that only explain: an expression statement that is nothing but text."""
+    statements = (node for node in ast.walk(module) if isinstance(node, ast.Expr))
+    return {id(statement.value) for statement in statements if isinstance(statement.value, ast.Constant)}
+
+
+def words(text: str) -> list[str]:
+    """`ShellCall`, `shell_call` and "shell call" are the same two words."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)]
+
+
+def says(text: str, kind: str) -> bool:
+    return f" {kind.replace('_', ' ')} " in f" {' '.join(words(text))} "
+
+
+def spoken(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every identifier and every string that is data, with its line."""
+    silent = docstrings(module)
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in silent:
+            yield node.lineno, node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+        for field in ("id", "attr", "name", "asname", "arg", "module", "tag"):
+            if isinstance(value := getattr(node, field, None), str):
+                yield getattr(node, "lineno", 0), value
+
+
+def test_the_core_is_there() -> None:
+    assert len(sources("core")) > 5, "the tests below look at src/keyturn/core: it has moved, or is empty"
+
+
+def test_the_core_only_computes() -> None:
+    found = [
+        f"core/{path.name}:{line} imports {module}"
+        for path in sources("core")
+        for line, module in imported(path)
+        if module.split(".")[0] not in PURE and not (module == "keyturn" or module.startswith("keyturn.core"))
+    ]
+    remedy = "The core computes and nothing else: take what you need as an argument. PURE lists what it may import."
+    assert not found, report(found, remedy)
+
+
+def test_the_core_asks_nothing_of_the_world() -> None:
+    found: list[str] = []
+    for path in sources("core"):
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func)
+            if name in IMPURE_CALLS or (isinstance(node.func, ast.Attribute) and node.func.attr in IMPURE_METHODS):
+                found.append(f"core/{path.name}:{node.lineno} calls {name}")
+    assert not found, report(found, "Time, ids, text and files come into the core as arguments.")
+
+
+def test_the_core_never_waits() -> None:
+    waiting = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
+    found = [
+        f"core/{path.name}:{node.lineno} {type(node).__name__}"
+        for path in sources("core")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, waiting) or (isinstance(node, ast.comprehension) and node.is_async)
+    ]
+    assert not found, report(found, "Waiting is the engine's work: say what should happen as an effect.")
+
+
+def test_the_core_knows_no_kind_of_tool() -> None:
+    found = [
+        f"core/{path.name}:{line} {text!r} says {kind!r}"
+        for path in sources("core")
+        for line, text in spoken(parsed(path))
+        for kind in KINDS
+        if says(text, kind)
+    ]
+    remedy = "Call.kind is an open string. What only one kind needs lives in that kind's file under tools/ or mcp/."
+    assert not found, report(found, remedy)
+
+
+def test_no_import_hides_from_the_contracts() -> None:
+    found = [
+        f"{relative(path)}:{line}"
+        for path in sources()
+        for line, text in spoken(parsed(path))
+        if text == "TYPE_CHECKING"
+    ]
+    remedy = "TYPE_CHECKING hides a cycle. Move the shared word down a room, or type it by what it can do (a Protocol)."
+    assert not found, report(found, remedy)
+
+
+def test_each_foreign_package_has_one_owner() -> None:
+    found: list[str] = []
+    for path in sources():
+        for line, module in imported(path):
+            top = module.split(".")[0]
+            if top == "keyturn" or (top in sys.stdlib_module_names and top not in OWNERS):
+                continue
+            if not relative(path).startswith(OWNERS.get(top, ())):
+                owners = ", ".join(OWNERS.get(top, ())) or "nobody yet"
+                found.append(f"{relative(path)}:{line} imports {module}; its owner is {owners}")
+    remedy = "A package is imported by its own member only. A new member adds a row to OWNERS in this file."
+    assert not found, report(found, remedy)
+
+
+def contracts() -> dict[str, dict[str, list[str]]]:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return {contract["id"]: contract for contract in config["tool"]["importlinter"]["contracts"]}
+
+
+def test_every_room_has_its_place() -> None:
+    placed = set(re.findall(r"keyturn\.\w+", " ".join(contracts()["layers"]["layers"])))
+    tops = [p for p in PACKAGE.iterdir() if (p.is_dir() and any(p.rglob("*.py"))) or p.suffix == ".py"]
+    found = sorted(p.name for p in tops if not p.name.startswith("_") and f"keyturn.{p.stem}" not in placed)
+    assert not found, report(found, 'Say where it stands: one word in the contract "layers" in pyproject.toml.')
+
+
+def test_every_seam_is_kept_apart() -> None:
+    apart = {*contracts()["rooms"]["modules"], "keyturn.agents"}
+    found = sorted(room for base in PACKAGE.glob("*/base.py") if (room := f"keyturn.{base.parent.name}") not in apart)
+    assert not found, report(found, 'A room with a base.py is one word in the contract "rooms" in pyproject.toml.')
+
+
+def in_a_new_process(code: str) -> dict[str, object]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+FRONT_DOOR = """
+import sys, time, json
+before = set(sys.modules)
+start = time.perf_counter()
+import keyturn
+took = time.perf_counter() - start
+print(json.dumps({"took": took, "loaded": sorted({m.split(".")[0] for m in set(sys.modules) - before}),
+                  "where": keyturn.__file__}))
+"""
+
+DECLARING = """
+import sys, json
+from keyturn import Agent, Runner, RunState, function_tool
+print(json.dumps({"loaded": sorted({m.split(".")[0] for m in sys.modules})}))
+"""
+
+SDKS = {"openai", "anthropic", "google", "mcp", "sqlalchemy", "psycopg", "apsw", "fastapi", "textual", "dbos", "pytest"}
+
+
+def test_the_front_door_is_light() -> None:
+    seen = in_a_new_process(FRONT_DOOR)
+    assert seen["where"] == str(PACKAGE / "__init__.py"), "another keyturn than this tree's was imported"
+    heavy = {"openai", "anthropic", "google", "mcp", "pydantic", "sqlite3"} & set(seen["loaded"])
+    assert not heavy, f"`import keyturn` loads {sorted(heavy)}: public names are loaded when first used (PEP 562)"
+
+
+def test_the_front_door_is_quick() -> None:
+    best = min(float(str(in_a_new_process(FRONT_DOOR)["took"])) for _ in range(3))
+    assert best < 0.150, f"`import keyturn` took {best * 1000:.0f} ms at best; performance allows 150 for all of it"
+
+
+def test_declaring_an_agent_loads_no_provider() -> None:
+    loaded = SDKS & set(in_a_new_process(DECLARING)["loaded"])
+    assert not loaded, f"declaring an agent loads {sorted(loaded)}: a member loads its package when it is used"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [("ShellCall", "shell", True), ("MCPServer", "mcp", True), ("apply_patch_call", "apply_patch", True),
+     ("local_shell", "shell", True), ("shelled", "shell", False), ("WebSearch", "web_search", True),
+     ("compute", "computer", False)],
+)  # fmt: skip
+def test_words_are_found_however_they_are_written(text: str, kind: str, expected: bool) -> None:
+    assert says(text, kind) is expected

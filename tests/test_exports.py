@@ -1,0 +1,109 @@
+"""The public names: listed once, loaded when first used, seen by type checkers, each with an example that runs."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+INIT = ROOT / "src" / "keyturn" / "__init__.py"
+
+keyturn = importlib.import_module("keyturn")
+NAMES: list[str] = list(getattr(keyturn, "__all__", ()))
+
+# Names that are no class, function or module and so cannot carry a docstring (aliases, constants): why not.
+WITHOUT_EXAMPLE: dict[str, str] = {}
+
+
+def test_names_are_listed_once() -> None:
+    assert NAMES, "src/keyturn/__init__.py lists the public names in __all__"
+    twice = sorted({name for name in NAMES if NAMES.count(name) > 1})
+    assert not twice, f"listed twice in keyturn.__all__: {twice}"
+    private = [name for name in NAMES if name.startswith("_") and name != "__version__"]
+    assert not private, f"private names in keyturn.__all__: {private}"
+
+
+@pytest.mark.parametrize("name", NAMES or ["__all__"])
+def test_name_can_be_imported(name: str) -> None:
+    assert getattr(keyturn, name) is getattr(keyturn, name), f"keyturn.{name} is another object each time"
+    assert name in dir(keyturn), f"dir(keyturn) hides {name}: define __dir__ beside __getattr__"
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"__version__", *WITHOUT_EXAMPLE}) or ["__all__"])
+def test_name_has_an_example_that_runs(name: str) -> None:
+    thing = getattr(keyturn, name)
+    own = thing.__doc__ if inspect.isclass(thing) or inspect.isroutine(thing) or inspect.ismodule(thing) else None
+    assert own, f"keyturn.{name} has no docstring: say what it is for, with an example (or list it in WITHOUT_EXAMPLE)"
+    module = thing if inspect.ismodule(thing) else sys.modules[thing.__module__]
+    scope = {**vars(module), **{public: getattr(keyturn, public) for public in NAMES}, "keyturn": keyturn}
+    found = [test for test in doctest.DocTestFinder().find(thing, name, module, globs=scope) if test.examples]
+    assert any(test.name == name for test in found), f"keyturn.{name} has a docstring but no >>> example in it"
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False)
+    for test in found:
+        runner.run(test, out=said.append)
+    assert not runner.summarize(verbose=False).failed, "".join(said)
+
+
+def test_names_without_example_say_why() -> None:
+    unknown = sorted(set(WITHOUT_EXAMPLE) - set(NAMES))
+    assert not unknown, f"WITHOUT_EXAMPLE names what is not public: {unknown}"
+    assert all(len(reason.split()) >= 3 for reason in WITHOUT_EXAMPLE.values()), "say why, in words"
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    """A type checker does not run `__getattr__`: the stub beside it repeats the list as imports."""
+    stub = INIT.with_suffix(".pyi")
+    assert stub.exists(), (
+        "src/keyturn/__init__.pyi is missing: one `from .core.errors import Conflict as Conflict` each"
+    )
+    tree = ast.parse(stub.read_text(encoding="utf-8"))
+    imports = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    stubbed = {alias.asname for alias in imports if alias.asname}
+    stubbed |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign | ast.AugAssign)}
+    stubbed.discard("__all__")
+    missing, extra = sorted(set(NAMES) - stubbed), sorted(stubbed - set(NAMES))
+    assert (missing, extra) == ([], []), "the names that __init__.pyi lacks, and those it has beyond keyturn.__all__"
+
+
+LAZY = """
+import json, sys
+import keyturn
+early = sorted(name for name in sys.modules if name.startswith("keyturn."))
+try:
+    keyturn.no_such_name
+    missing = "no error"
+except AttributeError as error:
+    missing = str(error)
+first = next(name for name in keyturn.__all__ if name != "__version__")
+keyturn.__getattr__(first)
+scope = {}
+exec("from keyturn import *", scope)
+print(json.dumps({"early": early, "missing": missing, "star": sorted(set(scope) - {"__builtins__"})}))
+"""
+
+
+def test_names_are_loaded_when_first_used() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=50, cwd=ROOT / "src", check=False
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert set(seen["early"]) <= {"keyturn._version"}, f"`import keyturn` already loads {seen['early']}"
+    assert "no_such_name" in seen["missing"], "an unknown name is an AttributeError that says which"
+    assert set(seen["star"]) == set(NAMES), "`from keyturn import *` gives the public names and no others"
+
+
+def test_init_is_the_list_and_nothing_else() -> None:
+    tree = ast.parse(INIT.read_text(encoding="utf-8")) if INIT.exists() else ast.Module(body=[])
+    assert tree.body, "src/keyturn/__init__.py is empty"
+    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert not classes, f"__init__.py only lists public names; move {classes} into their room"
