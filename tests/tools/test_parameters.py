@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal, Unpack
 
 import pytest
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AliasPath,
+    Base64Bytes,
     BaseModel,
     Field,
     ImportString,
@@ -174,12 +176,44 @@ def test_two_parameters_cannot_have_one_name() -> None:
 
 
 def test_a_default_of_none_makes_the_type_optional() -> None:
-    def f(x: int = None, y: Annotated[int, Field(gt=0, description="why")] = None) -> None: ...  # noqa: RUF013
+    def f(x: int = None, y: Annotated[int, Field(gt=0, description="why")] = None) -> None: ...  # noqa: RUF013  # users write this
 
     schema = function_schema(f)
     assert schema.freeze("{}").params == {"x": None, "y": None}
     assert schema.params_json_schema["properties"]["y"]["description"] == "why"
     assert schema.freeze('{"x": 1, "y": 2}').params == {"x": 1, "y": 2}
+
+
+def test_a_field_as_default() -> None:
+    def f(
+        none: int = Field(None),  # users write this
+        made: list[int] = Field(default_factory=list),  # noqa: B008  # users write this
+        needed: int = Field(gt=0),  # users write this
+        inside: Annotated[int, Field(default=3)] = ...,
+    ) -> None: ...
+
+    schema = function_schema(f, strict_json_schema=False)
+    assert schema.params_json_schema["required"] == ["needed", "inside"]
+    assert schema.freeze('{"needed":1,"inside":2}').params == {"none": None, "made": [], "needed": 1, "inside": 2}
+
+
+def test_tagged_unions() -> None:
+    class Cat(BaseModel):
+        kind: Literal["cat"]
+
+    class Dog(BaseModel):
+        kind: Literal["dog"]
+        good: bool = True
+
+    def f(pet: Annotated[Cat | Dog, Field(discriminator="kind", description="which")]) -> None: ...
+
+    schema = function_schema(f)
+    assert schema.params_json_schema["properties"]["pet"] == {
+        "anyOf": [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}],
+        "title": "Pet",
+        "description": "which",
+    }
+    assert schema.bind(schema.freeze('{"pet":{"kind":"dog"}}').text)[0] == [Dog(kind="dog")]
 
 
 def test_a_lambda_needs_a_name() -> None:
@@ -329,7 +363,7 @@ class Arbitrary:
 
 
 class Dangling(BaseModel):
-    x: Nowhere  # noqa: F821
+    x: Nowhere  # noqa: F821  # missing on purpose
 
 
 def arbitrary(fine: int, x: Arbitrary) -> None: ...
@@ -346,10 +380,11 @@ def test_a_type_without_a_schema_is_refused_by_name(func: Callable[..., Any], sa
         function_schema(func)
 
 
-def sentinel(x: Any = object()) -> None: ...  # noqa: B008
+def sentinel(x: Any = object()) -> None: ...  # noqa: B008  # users write this
 def infinite(x: float = float("inf")) -> None: ...
 def binary(x: bytes = b"\xff") -> None: ...
 def mistyped(y: int, x: int = "many") -> None: ...
+def crashing(x: Annotated[int, AfterValidator(lambda value: [][value])] = 0) -> None: ...
 def out_of_range(x: Annotated[int, Field(gt=0)] = 0) -> None: ...
 
 
@@ -361,11 +396,23 @@ def out_of_range(x: Annotated[int, Field(gt=0)] = 0) -> None: ...
         (binary, "a default .*'x'.* cannot be written as JSON"),
         (mistyped, "the default of parameter 'x' is not of its type: Input should be a valid integer"),
         (out_of_range, "the default of parameter 'x' is not of its type: Input should be greater than 0"),
+        (crashing, r"a default is refused by the validation of its own type: .*\(IndexError\)"),
     ],
 )
 def test_a_default_that_cannot_run_is_refused(func: Callable[..., Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         function_schema(func)
+
+
+READY: list[int] = []
+
+
+def test_a_factory_that_works_only_at_a_call_is_left_to_the_call() -> None:
+    def f(x: Annotated[int, Field(default_factory=lambda: READY[0])]) -> None: ...
+
+    schema = function_schema(f)
+    READY.append(7)
+    assert schema.freeze("{}").params == {"x": 7}
 
 
 def test_what_only_looks_dangerous_is_allowed() -> None:
@@ -376,7 +423,15 @@ def test_what_only_looks_dangerous_is_allowed() -> None:
         two: Annotated[int, Field(validation_alias=AliasChoices("two", "2"))] = 4
         _private: SecretStr = PrivateAttr(SecretStr("x"))
 
-    def f(x: Fine, when: datetime.datetime, who: uuid.UUID, much: Decimal, text: bytes, maybe: int | None) -> None: ...
+    def f(
+        x: Fine,
+        when: datetime.datetime,
+        who: uuid.UUID,
+        much: Decimal,
+        text: bytes,
+        code: Base64Bytes,
+        maybe: int | None,
+    ) -> None: ...
 
     assert function_schema(f, strict_json_schema=False).secrets == ()
 

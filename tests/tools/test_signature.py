@@ -134,10 +134,10 @@ def bare(ctx: Context, x: int) -> None: ...
 def subscripted(ctx: Context[int], x: int) -> None: ...
 def subclass(ctx: ToolContext[Any], x: int) -> None: ...
 def annotated(ctx: Annotated[Context[int], "the context"], x: int) -> None: ...
-def optional(ctx: Optional[Context[int]], x: int) -> None: ...  # noqa: UP045
+def optional(ctx: Optional[Context[int]], x: int) -> None: ...  # noqa: UP045  # the old spelling is the case
 def optional_bar(ctx: Context[int] | None, x: int) -> None: ...
 def positional(ctx: Context[int], /, x: int) -> None: ...
-def quoted(ctx: "Context[dict[str, int]]", x: int) -> None: ...  # noqa: UP037
+def quoted(ctx: "Context[dict[str, int]]", x: int) -> None: ...  # noqa: UP037  # the quotes are the case
 
 
 class Holder:
@@ -189,26 +189,26 @@ def test_local_classes_work_as_annotations() -> None:
 
 
 def test_a_name_that_is_not_there_is_refused_with_the_remedy() -> None:
-    def f(x: Nowhere) -> None: ...  # noqa: F821
+    def f(x: Nowhere) -> None: ...  # noqa: F821  # missing on purpose
 
     with pytest.raises(UserError, match=r"tool 'f': the annotation name 'Nowhere' is not defined.*TYPE_CHECKING"):
         read_signature(f)
 
 
 def test_an_annotation_that_is_no_type_is_refused() -> None:
-    def f(x: "1 +") -> None: ...  # noqa: F722
+    def f(x: "1 +") -> None: ...  # noqa: F722  # broken on purpose
 
     with pytest.raises(UserError, match="an annotation is not a type"):
         read_signature(f)
 
 
 def test_the_return_type_does_not_matter() -> None:
-    def f(x: int) -> Nowhere: ...  # noqa: F821
+    def f(x: int) -> Nowhere: ...  # noqa: F821  # missing on purpose
 
     assert read_signature(f).parameters[0].annotation is int
 
 
-@pytest.mark.parametrize("annotation", [None, Any, object, int | None, Optional[int], Annotated[int | None, "x"]])  # noqa: UP045
+@pytest.mark.parametrize("annotation", [None, Any, object, int | None, Optional[int], Annotated[int | None, "x"]])  # noqa: UP045  # the old spelling is the case
 def test_accepts_none(annotation: Any) -> None:
     assert accepts_none(annotation)
 

@@ -116,6 +116,20 @@ def test_a_recursive_type_is_inlined_once() -> None:
     assert made["properties"] == {"left": pure}
 
 
+def test_chains_of_references_are_followed_and_rings_end() -> None:
+    definitions = {
+        "A": {"$ref": "#/$defs/B", "description": "a"},
+        "B": {"$ref": "#/$defs/C~1D"},
+        "C/D": LEAF,
+        "X": {"$ref": "#/$defs/Y", "title": "x"},
+        "Y": {"$ref": "#/$defs/X", "title": "y"},
+    }
+    properties = {"a": {"$ref": "#/$defs/A"}, "x": {"$ref": "#/$defs/X", "title": "mine"}}
+    made = ensure_strict_json_schema({"type": "object", "properties": properties, "$defs": definitions})
+    assert made["$defs"]["A"] == LEAF | {"description": "a"}
+    assert "$ref" in made["properties"]["x"]
+
+
 def test_deep_inlining_takes_linear_time() -> None:
     definitions = {
         f"T{n}": {"type": "object", "properties": {"x": {"$ref": f"#/$defs/T{n + 1}", "description": "d"}}}

@@ -1,0 +1,1 @@
+"""Agents: what a user declares. Objects, not data; a log names them by their path."""

@@ -13,11 +13,11 @@ from typing import Any, Generic, Literal, TypedDict, cast, get_origin
 
 from ..core.errors import UserError
 from ..models.base import Model, ModelSettings
-from ..tools.agent_tool import AgentTool, FrameOptions, InputBuilder
+from ..tools.agent_tool import AgentTool, InputBuilder
 from ..tools.base import NeedsApproval
 from ..tools.bound import ToolErrorFunction, default_tool_error_function
 from ..tools.options import IsEnabled
-from .base import AgentBase, MCPConfig, check_names, snake_name
+from .agent_base import AgentBase, MCPConfig, check_names, snake_name
 from .context import RunContextWrapper, TContext
 from .guardrail import InputGuardrail, OutputGuardrail
 from .handoff import Handoff
@@ -141,8 +141,12 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         >>> Agent("Contract expert").as_tool(None, "Asks the expert.", needs_approval=True).name
         'contract_expert'
         """
-        frame = FrameOptions(
+        return AgentTool(
+            self,
+            snake_name(self.name) if tool_name is None else tool_name,
+            tool_description or "",
             custom_output_extractor=custom_output_extractor,
+            is_enabled=is_enabled,
             on_stream=on_stream,
             run_config=run_config,
             max_turns=max_turns,
@@ -150,19 +154,12 @@ class Agent(AgentBase[TContext], Generic[TContext]):
             previous_response_id=previous_response_id,
             conversation_id=conversation_id,
             session=session,
-            on_stream_max_pending_events=on_stream_max_pending_events,
-        )
-        return AgentTool(
-            self,
-            snake_name(self.name) if tool_name is None else tool_name,
-            tool_description or "",
-            is_enabled=is_enabled,
-            needs_approval=needs_approval,
             failure_error_function=failure_error_function,
+            needs_approval=needs_approval,
             parameters=parameters,
             input_builder=input_builder,
             include_input_schema=include_input_schema,
-            **frame,
+            on_stream_max_pending_events=on_stream_max_pending_events,
         )
 
     async def get_system_prompt(self, run_context: RunContextWrapper[TContext]) -> str | None:
@@ -224,10 +221,11 @@ def _is_behavior(behavior: Any) -> bool:
 def _check_entries(agent: Agent[Any]) -> None:
     """Refuse what is easily put into the wrong list, or forgotten to be wrapped."""
     for tool in agent.tools:
-        if isfunction(tool) or isinstance(tool, Agent | type):
-            what = getattr(tool, "__name__", None) or tool.name
-            remedy = "use agent.as_tool(...)" if isinstance(tool, Agent) else "decorate it with @function_tool"
-            raise UserError(f"tools of agent {agent.name!r}: {what!r} is not a tool: {remedy}")
+        if isinstance(tool, AgentBase):
+            raise UserError(f"tools of agent {agent.name!r}: an agent is no tool by itself: use its as_tool(...)")
+        if isfunction(tool):
+            remedy = "decorate it with @function_tool"
+            raise UserError(f"tools of agent {agent.name!r}: {tool.__name__!r} is a plain function: {remedy}")
     for entry in agent.handoffs:
         if not isinstance(cast("Any", entry), Agent | Handoff):
             raise UserError(

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import Any, ClassVar, Generic, cast
 
-from ..core.errors import BadJson, UserError
+from ..core.errors import UserError
 from ..core.items import Item
-from ..core.strict import parse
-from ..tools.base import Handover, InvalidArguments, Prepared, Tool
-from ..tools.structured import StructuredInput
-from .base import AgentBase, snake_name, takes
+from ..core.preview import Json, Preview, Text, redact
+from ..tools.base import Handover, Prepared, Tool
+from ..tools.structured import StructuredInput, any_object
+from .agent_base import AgentBase, snake_name, takes
 from .context import RunContextWrapper, TContext
 from .hooks import TAgent
 
@@ -75,12 +75,16 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     strict_json_schema: bool = True
     is_enabled: bool | Callable[[Any, Any], bool | Awaitable[bool]] = True
     name: str = field(init=False, repr=False)
-    agent: TAgent | None = field(default=None, init=False, repr=False)
-    _structured: StructuredInput | None = field(default=None, init=False, repr=False)
+    agent: TAgent | None = field(init=False, repr=False)
+    _structured: StructuredInput | None = field(init=False, repr=False)
     _spec: dict[str, Any] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.name = self.tool_name
+        # Kept by the invoker, so that a copy with another description still knows where it leads.
+        go = cast("_Go[TAgent] | None", self.on_invoke_handoff if isinstance(self.on_invoke_handoff, _Go) else None)
+        self.agent, self._structured = (go.agent, go.structured) if go is not None else (None, None)
+        self.secrets = self._structured.secrets if self._structured is not None else ()
         if not isinstance(cast("Any", self.is_enabled), bool) and not callable(self.is_enabled):
             raise UserError(f"handoff {self.tool_name!r}: is_enabled must be True, False or a callable")
 
@@ -115,25 +119,22 @@ class Handoff(Tool, Generic[TContext, TAgent]):
             return self._structured.freeze(text)
         if not self.input_json_schema.get("properties"):
             return Prepared("{}", {}, exact=text == "{}")
-        try:
-            params = parse(text or "{}")
-        except BadJson as error:
-            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
-        if not isinstance(params, dict):
-            raise InvalidArguments(f"The arguments of {self.name} are invalid: they must be a JSON object")
-        return Prepared(text or "{}", params, exact=bool(text))
+        return any_object(self.name, text)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Handover:
         """Ask who goes on, and hand over."""
-        target: Any = await self.on_invoke_handoff(context, prepared.text)
-        if not isinstance(target, AgentBase):
-            raise UserError(f"handoff {self.tool_name!r} must lead to an agent, not to {type(target).__name__}")
+        target = _agent(await self.on_invoke_handoff(context, prepared.text), f"handoff {self.tool_name!r}")
         return Handover(target, self.get_transfer_message(target), self.input_filter)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """The call's result as the model reads it."""
         text = value.text if isinstance(value, Handover) else str(value)
         return {"type": "function_call_output", "call_id": item["call_id"], "output": text}
+
+    def preview(self, params: Any) -> Preview:
+        """Who would go on, and with what input."""
+        target = Text(f"Hand the conversation over to {self.agent_name}.")
+        return Preview((target, Json(redact(params, self.secrets))) if params else (target,))
 
     def get_transfer_message(self, agent: AgentBase[Any]) -> str:
         """What the call's result says: who goes on."""
@@ -169,34 +170,44 @@ def handoff(
     >>> handoff(Agent("FAQ"), tool_name_override="ask_faq").name
     'ask_faq'
     """
-    target: Any = agent
-    if not isinstance(target, AgentBase):
-        raise UserError(f"a handoff leads to an agent, not to {type(target).__name__}")
+    target = _agent(agent, "a handoff")
     name = Handoff.default_tool_name(target) if tool_name_override is None else tool_name_override
     described = tool_description_override
     structured = None if input_type is None else StructuredInput(name, input_type)
     _check_callback(name, on_handoff, structured)
 
-    async def go(context: RunContextWrapper[Any], arguments: str) -> TAgent:
-        if on_handoff is not None:
-            given = () if structured is None else (structured.value(arguments),)
-            called = on_handoff(context, *given)
-            if isawaitable(called):
-                await called
-        return agent
-
-    made = Handoff[Any, TAgent](
+    return Handoff[Any, TAgent](
         tool_name=name,
         tool_description=Handoff.default_tool_description(target) if described is None else described,
         input_json_schema=_NO_INPUT if structured is None else structured.json_schema,
-        on_invoke_handoff=go,
+        on_invoke_handoff=_Go(agent, on_handoff, structured),
         agent_name=target.name,
         input_filter=input_filter,
         nest_handoff_history=nest_handoff_history,
         is_enabled=is_enabled,
     )
-    made.agent, made._structured = agent, structured
-    return made
+
+
+class _Go(Generic[TAgent]):
+    """The way to one fixed agent, past the user's callback."""
+
+    def __init__(self, agent: TAgent, on_handoff: OnHandoff | None, structured: StructuredInput | None) -> None:
+        self.agent, self.structured = agent, structured
+        self._on_handoff = on_handoff
+
+    async def __call__(self, context: RunContextWrapper[Any], arguments: str) -> TAgent:
+        if self._on_handoff is not None:
+            given = () if self.structured is None else (self.structured.value(arguments),)
+            called = self._on_handoff(context, *given)
+            if isawaitable(called):
+                await called
+        return self.agent
+
+
+def _agent(value: Any, what: str) -> AgentBase[Any]:
+    if isinstance(value, AgentBase):
+        return cast("AgentBase[Any]", value)
+    raise UserError(f"{what} must lead to an agent, not to {type(value).__name__}")
 
 
 def _check_callback(name: str, on_handoff: Any, structured: StructuredInput | None) -> None:
@@ -214,23 +225,24 @@ def _check_callback(name: str, on_handoff: Any, structured: StructuredInput | No
 def handoffs_of(agent: Any) -> list[Handoff[Any, Any]]:
     """The handoffs of an agent; a plain agent among them is wrapped once and stays the same tool."""
     made: dict[int, Handoff[Any, Any]] = agent.__dict__.setdefault("_handoffs", {})
-    found: list[Handoff[Any, Any]] = []
-    for entry in agent.handoffs:
-        if isinstance(entry, Handoff):
-            found.append(cast("Handoff[Any, Any]", entry))
-        elif isinstance(entry, AgentBase):
-            known = made.get(id(entry))
-            # Handed over under the name and description that the target has now, not those it had before.
-            if known is None or known.agent is not entry or _stale(known, cast("Any", entry)):
-                known = made[id(entry)] = handoff(cast("Any", entry))
-            found.append(known)
-        else:
-            raise UserError(
-                f"handoffs of agent {agent.name!r}: an entry must be an Agent or a Handoff, not {type(entry).__name__}"
-            )
-    return found
+    return [
+        cast("Handoff[Any, Any]", entry) if isinstance(entry, Handoff) else _wrapped(agent, entry, made)
+        for entry in agent.handoffs
+    ]
 
 
-def _stale(made: Handoff[Any, Any], target: AgentBase[Any]) -> bool:
-    described = made.tool_description
-    return made.agent_name != target.name or described != Handoff.default_tool_description(target)
+def _wrapped(owner: Any, entry: Any, made: dict[int, Handoff[Any, Any]]) -> Handoff[Any, Any]:
+    if not isinstance(entry, AgentBase):
+        what = f"an Agent or a Handoff, not {type(entry).__name__}"
+        raise UserError(f"handoffs of agent {owner.name!r}: an entry must be {what}")
+    target = cast("AgentBase[Any]", entry)
+    known = made.get(id(target))
+    if (
+        known is None
+        or known.agent is not target
+        # The model is told the name and description that the target has now, not those it had before.
+        or known.agent_name != target.name
+        or known.tool_description != Handoff.default_tool_description(target)
+    ):
+        known = made[id(target)] = handoff(target)
+    return known

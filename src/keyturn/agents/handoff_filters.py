@@ -6,7 +6,7 @@ A filter takes `HandoffInputData` and returns it; it reads items by their type a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from .handoff import HandoffInputData
 
@@ -42,7 +42,9 @@ def _kept(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _of_tools(item: Any) -> bool:
     """Whether a run item, or a plain item that a filter put among them, belongs to a call."""
-    return _of_call(item) if isinstance(item, Mapping) else getattr(item, "type", "") in _TOOL_RUN_ITEMS
+    if isinstance(item, Mapping):
+        return _of_call(cast("Mapping[str, Any]", item))
+    return getattr(item, "type", "") in _TOOL_RUN_ITEMS
 
 
 def _of_call(item: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from inspect import isawaitable, signature
 from typing import Any, NotRequired, TypedDict, cast
 
 from ..core.errors import UserError
-from .base import takes
+from .agent_base import takes
 from .context import RunContextWrapper
 
 
@@ -39,7 +39,7 @@ class GenerateDynamicPromptData:
     agent: Any
 
 
-Instructions = str | Callable[[RunContextWrapper[Any], Any], str | None | Awaitable[str | None]]
+Instructions = str | Callable[[RunContextWrapper[Any], Any], str | Awaitable[str | None] | None]
 DynamicPromptFunction = Callable[[GenerateDynamicPromptData], Prompt | Awaitable[Prompt]]
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cache
 from inspect import isawaitable
 from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UserError
 from ..core.items import Item
 from ..models.base import Model, ModelProvider, ModelSettings
+from ..models.routing import MultiProvider
 from ..sessions.base import SessionSettings
 from .context import RunContextWrapper, TContext
 from .guardrail import InputGuardrail, OutputGuardrail
@@ -89,7 +91,7 @@ class CallModelData(Generic[TContext]):
     context: TContext | None
 
 
-ToolErrorFormatter = Callable[[ToolErrorFormatterArgs[Any]], str | None | Awaitable[str | None]]
+ToolErrorFormatter = Callable[[ToolErrorFormatterArgs[Any]], str | Awaitable[str | None] | None]
 CallModelInputFilter = Callable[[CallModelData[Any]], ModelInputData | Awaitable[ModelInputData]]
 SessionInputCallback = Callable[[list[Item], list[Item]], list[Item] | Awaitable[list[Item]]]
 
@@ -99,7 +101,7 @@ class RunConfig:
     """Settings for one whole run, whichever agents take part in it.
 
     `policy` says of every call whether it may run. `paused_session` says what a new message does to a run that
-    waits on the same session. A `model_provider` of None is the run's default.
+    waits on the same session. A `model_provider` of None is `default_model_provider()`.
 
     >>> RunConfig(model="anthropic:claude-sonnet", tracing_disabled=True).workflow_name
     'Agent workflow'
@@ -162,6 +164,16 @@ class RunConfig:
         return copy(cast("RunConfig", made))
 
 
+@cache
+def default_model_provider() -> ModelProvider:
+    """The provider of runs that name none: one for the process, so that models and their connections are shared.
+
+    >>> default_model_provider() is default_model_provider()
+    True
+    """
+    return MultiProvider()
+
+
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "tool_not_found_behavior": ("raise_error", "return_error_to_model"),
     "tool_name_collision_policy": ("error",),
@@ -169,8 +181,12 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "paused_session": ("supersede", "refuse", "queue"),
 }
 _CALLBACKS = (
-    "handoff_input_filter handoff_history_mapper session_input_callback call_model_input_filter tool_error_formatter"
-).split()
+    "handoff_input_filter",
+    "handoff_history_mapper",
+    "session_input_callback",
+    "call_model_input_filter",
+    "tool_error_formatter",
+)
 
 
 def _made(kind: type[_T], value: Any, setting: str) -> _T | None:

@@ -19,7 +19,7 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     """The base of all commands."""
 
 
-class Start(Command):
+class Start(Command, frozen=True):
     """Begin a run, or open a nested frame for a started call: the caller fills what applies."""
 
     run: str
@@ -34,7 +34,7 @@ class Start(Command):
     response_id: str | None = None
 
 
-class OpenFrame(Command):
+class OpenFrame(Command, frozen=True):
     """Let a nested agent answer a started call."""
 
     call: str
@@ -46,26 +46,26 @@ class OpenFrame(Command):
     response_id: str | None = None
 
 
-class Resume(Command):
+class Resume(Command, frozen=True):
     """Take the run up again; -1 turns means no limit, None the limit it has."""
 
     max_turns: int | None = None
 
 
-class SaveContext(Command):
+class SaveContext(Command, frozen=True):
     """Record the caller's context."""
 
     context: Any
 
 
-class AddInput(Command):
+class AddInput(Command, frozen=True):
     """Add a message, to be read at the next model call."""
 
     frame: str
     items: list[Item]
 
 
-class RecordReply(Command):
+class RecordReply(Command, frozen=True):
     """Record a model's whole reply."""
 
     frame: str
@@ -78,14 +78,14 @@ class RecordReply(Command):
     judged: bool = False
 
 
-class Screen(Command):
+class Screen(Command, frozen=True):
     """Record the verdict on a call."""
 
     call: str
     verdict: Verdict
 
 
-class Deliver(Command):
+class Deliver(Command, frozen=True):
     """Give decisions and standing decisions, all in one step. `replaced` are those that were replaced in hand."""
 
     decisions: list[Decision]
@@ -94,14 +94,14 @@ class Deliver(Command):
     recheck: bool = False
 
 
-class Revoke(Command):
+class Revoke(Command, frozen=True):
     """Take a standing decision back."""
 
     grant: str
     by: str | None = None
 
 
-class StartCall(Command):
+class StartCall(Command, frozen=True):
     """Say that a tool is about to be touched; `tool` is the digest of the tool that would run."""
 
     call: str
@@ -109,7 +109,7 @@ class StartCall(Command):
     reports: list[Report] = []
 
 
-class VoidCall(Command):
+class VoidCall(Command, frozen=True):
     """Propose a call anew because what was shown is not what would run."""
 
     call: str
@@ -118,7 +118,7 @@ class VoidCall(Command):
     tools: dict[str, Any] = {}
 
 
-class FinishCall(Command):
+class FinishCall(Command, frozen=True):
     """Record a call's result for the model."""
 
     call: str
@@ -128,14 +128,14 @@ class FinishCall(Command):
     reports: list[Report] = []
 
 
-class LoseCall(Command):
+class LoseCall(Command, frozen=True):
     """Say that a started call will never report. Only the holder of the run may say so."""
 
     call: str
     why: str
 
 
-class HandOff(Command):
+class HandOff(Command, frozen=True):
     """Finish a call by letting another agent go on in its frame."""
 
     call: str
@@ -144,14 +144,14 @@ class HandOff(Command):
     view: list[list[int] | Item] | None = None
 
 
-class GuardFrame(Command):
+class GuardFrame(Command, frozen=True):
     """Record what the input guardrails of a frame said."""
 
     frame: str
     reports: list[Report]
 
 
-class JudgeFrame(Command):
+class JudgeFrame(Command, frozen=True):
     """Record whether a frame has its final answer. `item` is a nested frame's result for its caller."""
 
     frame: str
@@ -161,7 +161,7 @@ class JudgeFrame(Command):
     reports: list[Report] = []
 
 
-class CloseFrame(Command):
+class CloseFrame(Command, frozen=True):
     """End a nested frame that failed; `item` is what its caller's model reads."""
 
     frame: str
@@ -169,32 +169,32 @@ class CloseFrame(Command):
     item: Item
 
 
-class CloseRun(Command):
+class CloseRun(Command, frozen=True):
     """End the run with an answer that no model gave: an error handler's."""
 
     output: Any
     items: list[Item]
 
 
-class WroteSession(Command):
+class WroteSession(Command, frozen=True):
     """Record how much of a frame's tape its session holds."""
 
     frame: str
     count: int
 
 
-class Fail(Command):
+class Fail(Command, frozen=True):
     """Record that the run stopped on an error."""
 
     error: str
 
 
-class Cancel(Command):
+class Cancel(Command, frozen=True):
     """End the run."""
 
     by: str | None = None
     why: str = ""
 
 
-class Tick(Command):
+class Tick(Command, frozen=True):
     """Let time pass: requests that ran out are expired."""

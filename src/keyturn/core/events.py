@@ -88,7 +88,7 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     by: str | None = None
 
 
-class RunStarted(Event):
+class RunStarted(Event, frozen=True):
     """A run began. `salt` keys its request ids; `about` is what the caller said of it (workflow, trace)."""
 
     run: str
@@ -97,19 +97,19 @@ class RunStarted(Event):
     about: dict[str, Any] = {}
 
 
-class RunResumed(Event):
+class RunResumed(Event, frozen=True):
     """Somebody took the run up again, perhaps with another limit."""
 
     max_turns: int | None = None
 
 
-class ContextSaved(Event):
+class ContextSaved(Event, frozen=True):
     """The caller's context as it was at a pause."""
 
     context: Any
 
 
-class FrameOpened(Event):
+class FrameOpened(Event, frozen=True):
     """An agent began to work: the root, or a nested agent on behalf of the call of the same name.
 
     `items` are the items it starts with, an integer standing for an item of the session's history.
@@ -127,14 +127,14 @@ class FrameOpened(Event):
     response_id: str | None = None
 
 
-class InputAdded(Event):
+class InputAdded(Event, frozen=True):
     """A message was added; it is read after the results of the calls that are open, at the next model call."""
 
     frame: str
     items: list[Item]
 
 
-class ReplyRecorded(Event):
+class ReplyRecorded(Event, frozen=True):
     """The model answered. `tools` holds, by digest, what the model was told of tools that may ask."""
 
     frame: str
@@ -147,7 +147,7 @@ class ReplyRecorded(Event):
     judged: bool = False
 
 
-class CallScreened(Event):
+class CallScreened(Event, frozen=True):
     """A verdict on a call: allow, ask or deny. It is never asked for again, only made stricter."""
 
     call: str
@@ -158,21 +158,21 @@ class CallScreened(Event):
     at: int = 0
 
 
-class VoteCast(Event):
+class VoteCast(Event, frozen=True):
     """A decision that did not settle the call: one voice of a quorum, or one that was replaced in hand."""
 
     decision: Decision
     replaced: bool = False
 
 
-class CallDecided(Event):
+class CallDecided(Event, frozen=True):
     """A call was decided. `recheck` says that the run's policy must be asked once more before it runs."""
 
     decision: Decision
     recheck: bool = False
 
 
-class CallVoided(Event):
+class CallVoided(Event, frozen=True):
     """What was shown is no longer what would run: the call is proposed anew and asks again."""
 
     call: str
@@ -181,13 +181,13 @@ class CallVoided(Event):
     tools: dict[str, Any] = {}
 
 
-class CallStarted(Event):
+class CallStarted(Event, frozen=True):
     """The tool is about to be touched. From here to its result the call may be in doubt."""
 
     call: str
 
 
-class CallFinished(Event):
+class CallFinished(Event, frozen=True):
     """A call has its result for the model. `value` is the tool's own value where the item does not hold it."""
 
     call: str
@@ -196,7 +196,7 @@ class CallFinished(Event):
     failed: bool = False
 
 
-class CallLost(Event):
+class CallLost(Event, frozen=True):
     """A started call will never report. `again` says that it may simply be started anew."""
 
     call: str
@@ -204,27 +204,27 @@ class CallLost(Event):
     again: bool = False
 
 
-class GrantGiven(Event):
+class GrantGiven(Event, frozen=True):
     """Somebody gave a standing decision."""
 
     grant: GrantTerms
 
 
-class GrantUsed(Event):
+class GrantUsed(Event, frozen=True):
     """A standing decision decided this call."""
 
     grant: str
     call: str
 
 
-class GrantRevoked(Event):
+class GrantRevoked(Event, frozen=True):
     """A standing decision was taken back."""
 
     grant: str
     by: str | None = None
 
 
-class HandedOff(Event):
+class HandedOff(Event, frozen=True):
     """Another agent goes on in this frame. `view` is what it sees, where not everything: ranges and items."""
 
     frame: str
@@ -232,21 +232,21 @@ class HandedOff(Event):
     view: list[list[int] | Item] | None = None
 
 
-class ToolsJudged(Event):
+class ToolsJudged(Event, frozen=True):
     """The agent judged its tools' results: a final answer or not."""
 
     frame: str
     final: bool
 
 
-class GuardrailReported(Event):
+class GuardrailReported(Event, frozen=True):
     """Guardrails reported, on a frame or on a call."""
 
     on: str
     reports: list[Report]
 
 
-class FrameClosed(Event):
+class FrameClosed(Event, frozen=True):
     """An agent's work ended; the root's end is the run's end. `error` says that it failed."""
 
     frame: str
@@ -254,20 +254,20 @@ class FrameClosed(Event):
     error: str = ""
 
 
-class SessionWritten(Event):
+class SessionWritten(Event, frozen=True):
     """The first `count` items of the frame's tape are in the session."""
 
     frame: str
     count: int
 
 
-class RunFailed(Event):
+class RunFailed(Event, frozen=True):
     """The run stopped on an error; what ran is recorded and it can be resumed."""
 
     error: str
 
 
-class RunCancelled(Event):
+class RunCancelled(Event, frozen=True):
     """Somebody ended the run; what was not decided will not run."""
 
     by: str | None = None

@@ -1,7 +1,7 @@
 """The gate: what a verdict, a grant, a decision and the clock do to a call.
 
-One place decides whether a call may run, for every kind of tool at every depth. A decision is bound to the digest of what
-was shown, is used once, and beats a grant; a grant covers one tool of one agent as it was when it was given.
+One place decides whether a call may run, for every kind of tool at every depth. A decision is bound to the digest of
+what was shown, is used once, and beats a grant; a grant covers one tool of one agent as it was when it was given.
 """
 
 from __future__ import annotations

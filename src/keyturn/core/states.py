@@ -21,19 +21,20 @@ MOVES: dict[tuple[str, str], str] = {
     ("asked", "reject"): "rejected",
     ("asked", "answer"): "answered",
     ("asked", "expire"): "expired",
+    ("asked", "void"): "proposed",
+    **{(state, "start"): "started" for state in READY},
+    **{(state, "deny"): "denied" for state in READY},
+    **{(state, "void"): "proposed" for state in READY},
+    **{(state, "fail"): "failed" for state in READY},
+    ("started", "finish"): "finished",
+    ("started", "fail"): "failed",
+    ("started", "lose"): "in_doubt",
+    ("started", "again"): "allowed",
     ("in_doubt", "ran"): "ran",
     ("in_doubt", "did_not_run"): "did_not_run",
     ("in_doubt", "retry"): "approved",
-    ("started", "lose"): "in_doubt",
-    ("started", "again"): "allowed",
-    ("started", "finish"): "finished",
-    ("started", "fail"): "failed",
+    **{(state, "finish"): "finished" for state in TO_SETTLE},
 }
-MOVES |= {(state, "start"): "started" for state in READY}
-MOVES |= {(state, "deny"): "denied" for state in READY}
-MOVES |= {(state, "void"): "proposed" for state in (*READY, "asked")}
-MOVES |= {(state, "finish"): "finished" for state in TO_SETTLE}
-MOVES |= {(state, "fail"): "failed" for state in READY}
 
 # What the world owes a call in each state; `pending` walks these groups, never the history.
 GROUPS: dict[str, str] = {

@@ -35,7 +35,7 @@ class Loop:
         """Move the run until it is finished or only people can move it."""
         try:
             while True:
-                todo = [] if self._failure or self.drive.stopping else self._todo()
+                todo = [] if self._failure else self._todo()
                 if not todo and not self._jobs:
                     break
                 if len(todo) == 1 and not self._jobs:
@@ -52,6 +52,8 @@ class Loop:
 
     def _todo(self) -> list[Effect]:
         effects = pending(self.run)
+        if self.drive.stopping:
+            effects = [effect for effect in effects if effect.do != "model"]
         if self._jobs or self._failing:
             effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]
         return effects

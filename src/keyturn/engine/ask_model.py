@@ -21,7 +21,7 @@ from ..core.run import Frame
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
 from .drive import Drive
 from .facts import jsonable
-from .propose import proposals
+from .propose import Reading
 from .scope import Scope, Toolset, model_for
 from .signals import AgentAtWork, Delta
 
@@ -37,18 +37,18 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     await _hook(scope, agent, "on_llm_start", request.system_instructions, request.input)
     response = await _reply(drive, frame_id, model_for(agent, scope.config), request)
     await _hook(scope, agent, "on_llm_end", response)
-    output, made, tools = await proposals(drive, frame, toolset, response)
+    reading = Reading(drive, frame, toolset).read(response)
     judged = agent.tool_use_behavior != "run_llm_again"
     scope.context.usage.add(response.usage)
     await drive.commit(
         cm.RecordReply(
             frame_id,
-            output,
-            made,
+            reading.output,
+            reading.proposals,
             response.usage.counts(),
             response.response_id,
             response.request_id,
-            tools,
+            reading.tools,
             judged,
         )
     )
@@ -167,7 +167,7 @@ async def exhausted(drive: Drive, frame_id: str) -> None:
         f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
         "nothing is lost: resume the run with a higher max_turns"
     )
-    handler = (scope.error_handlers or {}).get("max_turns")
+    handler: Any = (scope.error_handlers or {}).get("max_turns")
     if handler is None or frame_id != ev.ROOT:
         raise error
     answer: Any = handler(RunErrorHandlerInput(error=error, context=scope.context, run_data=drive.result()))

@@ -33,7 +33,7 @@ def _plain(context: Any, serializer: Callable[[Any], Any] | None) -> tuple[str, 
     if serializer is not None:
         return "serialized", serializer(context)
     if context is None or isinstance(context, str | int | float | bool | list):
-        return "plain", context
+        return "plain", cast("Any", context)
     if isinstance(context, Mapping):
         return "plain", dict(cast("Mapping[str, Any]", context))
     dump = getattr(context, "model_dump", None)

@@ -6,11 +6,11 @@ Every change of a run goes through `commit`: decide, append what was decided as 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from ..agents.agent import Agent
+from ..agents.agent_base import is_enabled
 from ..agents.context import ToolContext
 from ..agents.handoff import handoffs_of
 from ..core import commands as cm
@@ -21,7 +21,7 @@ from ..core.errors import ToolMissing
 from ..core.items import RawItem
 from ..core.run import Call, Frame, Run, request_id
 from ..journal.base import Claim, LostRace
-from ..tools.base import Tool
+from ..tools.base import Prepared, Tool
 from .feed import Feed, Tap
 from .live import Live
 from .scope import Scope, Toolset
@@ -38,6 +38,7 @@ class Drive:
         self.uncertain: set[str] = set()
         self.result: Callable[..., Any] = _no_result
         self.feeds: dict[str, Feed] = {}
+        self.prepared: dict[str, Prepared] = {}
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
         self._scopes: dict[str, Scope] = {ev.ROOT: scope}
@@ -67,6 +68,7 @@ class Drive:
             scope = self._scopes[frame_id] = outer.inner(tool)
             if tool.on_stream is not None:
                 self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool.on_stream, RawItem(call.raw))
+                self.feeds[frame_id].catch_up(self.live.log.steps)
         return scope
 
     async def toolset(self, frame: Frame, *, fresh: bool = False) -> Toolset:
@@ -77,7 +79,7 @@ class Drive:
         agent, context = self.agent(frame.agent), (await self.enter(frame.id)).context
         tools, handoffs = await agent.get_all_tools(context), []
         if agent.handoffs:
-            handoffs = [made for made in handoffs_of(agent) if await _enabled(made, context, agent)]
+            handoffs = [made for made in handoffs_of(agent) if await is_enabled(made, context, agent)]
         if known is None or known.agent != frame.agent or known.tools != tools or known.handoffs != handoffs:
             known = self._toolsets[frame.id] = Toolset(frame.agent, tools, handoffs)
         return known
@@ -185,11 +187,3 @@ class Drive:
 
 def _no_result(*_args: Any) -> Any:
     return None
-
-
-async def _enabled(made: Any, context: Any, agent: Agent[Any]) -> bool:
-    enabled = made.is_enabled
-    if isinstance(enabled, bool):
-        return enabled
-    answer = enabled(context, agent)
-    return bool(await answer if inspect.isawaitable(answer) else answer)

@@ -20,4 +20,4 @@ def jsonable(value: Any) -> Any:
             value = dataclasses.asdict(cast("Any", value))
         return msgspec.json.decode(msgspec.json.encode(value))
     except Exception:  # whatever a user's object raises while it is dumped, the fact is still recorded
-        return str(type(value))
+        return f"<{type(value).__name__}>"

@@ -97,6 +97,11 @@ class Feed:
         self.projection = Projection(graph, frame)
         self._sink = sink
 
+    def catch_up(self, steps: list[ev.Step]) -> None:
+        """Take in what happened before anybody listened, telling nobody."""
+        for step in steps:
+            self.projection.feed(step)
+
     def step(self, step: ev.Step) -> None:
         """Tell of the items that a step adds."""
         for item in self.projection.feed(step):

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..agents.agent import Agent
-from ..agents.handoff import Handoff
 from ..core.errors import AgentMissing
 
 
@@ -60,7 +59,7 @@ def _edges(agent: Agent[Any]) -> Iterator[tuple[str, Agent[Any]]]:
     for target in agent.handoffs:
         if isinstance(target, Agent):
             yield target.name, target
-        elif isinstance(target, Handoff) and target.agent is not None:
+        elif target.agent is not None:
             yield target.agent.name, target.agent
     for tool in agent.tools:
         inner = getattr(tool, "agent", None)

@@ -14,7 +14,7 @@ from ..core.items import Item, RawItem, message_text
 from ..core.preview import Preview
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RunItem:
     """One item of a run: who made it, and the item as it travels.
 
@@ -34,8 +34,11 @@ class RunItem:
         """The item as a plain dict of the Responses input format."""
         return dict(self.raw_item)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(agent={getattr(self.agent, 'name', None)!r}, raw_item={dict(self.raw_item)!r})"
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class MessageOutputItem(RunItem):
     """A message of the model.
 
@@ -46,7 +49,7 @@ class MessageOutputItem(RunItem):
     type: str = "message_output_item"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ReasoningItem(RunItem):
     """A reasoning item, kept exactly as the provider sent it.
 
@@ -57,7 +60,7 @@ class ReasoningItem(RunItem):
     type: str = "reasoning_item"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ToolCallItem(RunItem):
     """A call the model made.
 
@@ -78,7 +81,7 @@ class ToolCallItem(RunItem):
         return self.raw_item.get("call_id") or self.raw_item.get("id")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ToolCallOutputItem(RunItem):
     """A call's result. `output` is what the tool returned, as far as a log can hold it.
 
@@ -95,7 +98,7 @@ class ToolCallOutputItem(RunItem):
         return self.raw_item.get("call_id")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class HandoffCallItem(RunItem):
     """The model asked to hand the conversation to another agent.
 
@@ -106,7 +109,7 @@ class HandoffCallItem(RunItem):
     type: str = "handoff_call_item"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class HandoffOutputItem(RunItem):
     """The conversation was handed over.
 
@@ -119,7 +122,7 @@ class HandoffOutputItem(RunItem):
     target_agent: Any = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MCPApprovalRequestItem(RunItem):
     """A hosted MCP server wants to run a tool and asks.
 
@@ -130,7 +133,7 @@ class MCPApprovalRequestItem(RunItem):
     type: str = "mcp_approval_request_item"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MCPApprovalResponseItem(RunItem):
     """The answer to a hosted MCP server.
 
@@ -141,7 +144,7 @@ class MCPApprovalResponseItem(RunItem):
     type: str = "mcp_approval_response_item"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MCPListToolsItem(RunItem):
     """A hosted MCP server's list of tools.
 
@@ -152,7 +155,7 @@ class MCPListToolsItem(RunItem):
     type: str = "mcp_list_tools_item"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ToolApprovalItem(RunItem):
     """A call that waits for somebody: what would run, why it asks, and what a decision is bound to.
 
@@ -178,7 +181,7 @@ class ToolApprovalItem(RunItem):
     expires_at: int | None = None
     difference: Any = None
     tool: Any = field(default=None, repr=False)
-    preview: Preview = field(default_factory=Preview)
+    preview: Preview | None = None
 
     @property
     def name(self) -> str | None:

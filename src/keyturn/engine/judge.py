@@ -78,7 +78,7 @@ async def _of_tools(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any])
     if behavior == "stop_on_first_tool":
         return Answer(results[0].output)
     if isinstance(behavior, dict):
-        names: list[str] = behavior["stop_at_tool_names"]
+        names = cast("list[str]", behavior["stop_at_tool_names"])
         calls = zip(frame.results, results, strict=True)
         return next((Answer(result.output) for call, result in calls if call.proposal.name in names), None)
     if not callable(behavior):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from ..core import commands as cm
@@ -21,6 +22,7 @@ from .drive import Drive
 from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
 from .guard import guarded, input_guardrails
 from .history import opening, reopen, save_session
+from .known import decision_on
 from .ledger import LEDGER
 from .live import Live, new_id
 from .propose import check_terms
@@ -44,6 +46,7 @@ class Play:
         self.drive = Drive(live, scope)
         self.drive.result = self.result
         self.said = state.undelivered if state is not None else Undelivered()
+        live.context.known = partial(decision_on, live)
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
 
@@ -54,9 +57,8 @@ class Play:
 
     def listen(self, sink: Sink) -> None:
         """Hand the root's events to a sink."""
-        self.drive.feeds[ev.ROOT] = Feed(self.live.graph, ev.ROOT, sink)
-        for step in self.live.log.steps:
-            self.drive.feeds[ev.ROOT].projection.feed(step)
+        feed = self.drive.feeds[ev.ROOT] = Feed(self.live.graph, ev.ROOT, sink)
+        feed.catch_up(self.live.log.steps)
         if self.run.status != "new":
             sink(AgentUpdatedStreamEvent(self.live.graph.agent(self.run.frames[ev.ROOT].agent)))
         self._sink = sink
@@ -67,13 +69,10 @@ class Play:
 
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
-        if self.run.status == "finished":
-            return self.result()
-        position = self.state.position if self.state is not None else 0
         if self.state is not None:
-            LEDGER.take(self.state.run_id, position)
+            LEDGER.take(self.state.run_id, self.state.position)
         try:
-            return await self._claimed()
+            return self.result() if self.run.status == "finished" else await self._claimed()
         finally:
             if self.state is not None:
                 LEDGER.give_back(self.state.run_id, len(self.live.log))

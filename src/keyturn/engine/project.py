@@ -11,7 +11,7 @@ from typing import Any
 from ..agents.agent import Agent
 from ..core import events as ev
 from ..core.items import Item
-from ..core.preview import Preview, redact
+from ..core.preview import Json, Preview, redact
 from ..core.run import Call, Run, call_digest, request_id
 from ..models.base import ModelResponse, Usage
 from ..tools.base import Tool
@@ -88,7 +88,7 @@ class Projection:
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:
     """A waiting call as the object that people decide on."""
     params = call.params
-    preview = tool.preview(params) if tool is not None else Preview()
+    preview = tool.preview(params) if tool is not None else Preview((Json(params),))
     secrets = tool.secrets if tool is not None else ()
     return ToolApprovalItem(
         agent,

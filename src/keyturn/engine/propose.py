@@ -10,44 +10,59 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.digest import canonical
+import msgspec
+
 from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.events import Proposal
 from ..core.items import Item
 from ..core.run import Call, Frame
 from ..models.base import ModelResponse
-from ..tools.base import InvalidArguments, Tool, tool_digest
+from ..tools.base import InvalidArguments, Prepared, Tool, tool_digest
 from .drive import Drive
 from .scope import Scope, Toolset
 
 _EPHEMERAL = ("id", "status")
 
 
-async def proposals(
-    drive: Drive, frame: Frame, toolset: Toolset, response: ModelResponse
-) -> tuple[list[Item], list[Proposal], dict[str, Any]]:
-    """The reply's items, the calls among them as proposals, and what the model knew of tools that may ask."""
-    scope = drive.scope(frame.id)
-    output: list[Item] = []
-    made: list[Proposal] = []
-    tools: dict[str, Any] = {}
-    seen: dict[str, Item] = {}
-    for raw in response.output:
-        label = call_label(raw, toolset)
-        if label is None:
-            output.append(dict(raw))
-            continue
-        if _repeated(seen, label, raw):
-            continue
-        output.append(dict(raw))
-        tool = toolset.find(raw.get("type", "function_call"), raw.get("name"))
-        proposal = _proposal(
-            scope, agent_name=frame.agent, tool=tool, raw=raw, place=(label, len(output) - 1), made=made
-        )
-        made.append(proposal)
-        if tool is not None and proposal.gate != "allow" and proposal.tool not in drive.run.tools:
-            tools[proposal.tool] = tool.spec()
-    return output, made, tools
+class Reading:
+    """One reply being read: its items, the calls among them, and what the model knew of tools that may ask."""
+
+    def __init__(self, drive: Drive, frame: Frame, toolset: Toolset) -> None:
+        self.output: list[Item] = []
+        self.proposals: list[Proposal] = []
+        self.tools: dict[str, Any] = {}
+        self._drive, self._frame, self._toolset = drive, frame, toolset
+        self._scope = drive.scope(frame.id)
+        self._seen: dict[str, Item] = {}
+
+    def read(self, response: ModelResponse) -> Reading:
+        """Take the reply's items in order."""
+        for raw in response.output:
+            label = call_label(raw, self._toolset)
+            if label is not None and _repeated(self._seen, label, raw):
+                continue
+            self.output.append(dict(raw))
+            if label is not None:
+                self._call(raw, label)
+        return self
+
+    def _call(self, raw: Item, label: str) -> None:
+        tool = self._toolset.find(raw.get("type", "function_call"), raw.get("name"))
+        name = raw.get("name") or (tool.name if tool is not None else str(raw.get("type")))
+        place = (name, label, len(self.output) - 1)
+        if tool is None:
+            self.proposals.append(_unknown(self._scope, self._frame.agent, raw, place))
+            return
+        if tool.after_siblings and any(other.last for other in self.proposals):
+            refused = tool.output(raw, "Multiple handoffs detected, ignoring this one.")
+            proposal, prepared = Proposal(tool.kind, *place, tool_digest(tool), refused=refused), None
+        else:
+            proposal, prepared = propose(self._scope, tool, raw, place)
+        if prepared is not None:
+            self._drive.prepared[f"{self._frame.id}/{self._frame.turn + 1}.{len(self.proposals)}"] = prepared
+        if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools:
+            self.tools[proposal.tool] = tool.spec()
+        self.proposals.append(proposal)
 
 
 def call_label(raw: Mapping[str, Any], toolset: Toolset) -> str | None:
@@ -75,40 +90,21 @@ def _repeated(seen: dict[str, Item], label: str, raw: Mapping[str, Any]) -> bool
     return True
 
 
-def _proposal(
-    scope: Scope,
-    *,
-    agent_name: str,
-    tool: Tool | None,
-    raw: Mapping[str, Any],
-    place: tuple[str, int],
-    made: list[Proposal],
-) -> Proposal:
-    label, index = place
-    name = raw.get("name") or (tool.name if tool is not None else str(raw.get("type")))
-    if tool is None:
-        return _unknown(scope, agent_name, raw, (name, label, index))
-    spec = tool_digest(tool)
-    if tool.after_siblings and any(other.last for other in made):
-        refused = tool.output(raw, "Multiple handoffs detected, ignoring this one.")
-        return Proposal(tool.kind, name, label, index, spec, refused=refused)
-    return propose(scope, tool, raw, (name, label, index))
-
-
-def propose(scope: Scope, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int]) -> Proposal:
+def propose(
+    scope: Scope, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int]
+) -> tuple[Proposal, Prepared | None]:
     """One call of a known tool as a proposal: what would run, and what the tool's own setting says of it."""
-    name, label, index = place
     try:
         prepared = tool.prepare(raw)
-    except (InvalidArguments, BadJson) as error:
-        refused = tool.output(raw, f"Invalid arguments for tool {name!r}: {error}")
-        return Proposal(tool.kind, name, label, index, tool_digest(tool), refused=refused)
+    except InvalidArguments as error:
+        return Proposal(tool.kind, *place, tool_digest(tool), refused=tool.output(raw, str(error))), None
+    except BadJson as error:
+        refused = tool.output(raw, f"The arguments of {tool.name} are invalid: they are {error}")
+        return Proposal(tool.kind, *place, tool_digest(tool), refused=refused), None
     own = prepared.exact and prepared.text == raw.get("arguments")
-    return Proposal(
+    made = Proposal(
         tool.kind,
-        name,
-        label,
-        index,
+        *place,
         tool_digest(tool),
         args=None if own else prepared.text,
         gate=_gate(scope, tool),
@@ -116,6 +112,7 @@ def propose(scope: Scope, tool: Tool, raw: Mapping[str, Any], place: tuple[str, 
         recover=_recovery(tool),
         last=tool.after_siblings,
     )
+    return made, prepared
 
 
 def _gate(scope: Scope, tool: Tool) -> str:
@@ -149,11 +146,14 @@ def _unknown(scope: Scope, agent_name: str, raw: Mapping[str, Any], place: tuple
 
 
 def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
-    """The same call proposed anew for a tool that changed."""
+    """The same call proposed anew for a tool that changed; what a person had edited stays edited."""
     place = (call.proposal.name, call.proposal.label, call.proposal.item)
-    if call.decision is not None and call.decision.args is not None:
-        return propose(scope, tool, {**call.raw, "arguments": call.decision.args}, place)
-    return propose(scope, tool, call.raw, place)
+    edited = call.decision.args if call.decision is not None else None
+    raw = call.raw if edited is None else {**call.raw, "arguments": edited}
+    made = propose(scope, tool, raw, place)[0]
+    if edited is not None and made.refused is None and made.args is None:
+        made = msgspec.structs.replace(made, args=edited)
+    return made
 
 
 def check_terms(tools: list[Any], *, people: bool) -> None:
@@ -167,10 +167,3 @@ def check_terms(tools: list[Any], *, people: bool) -> None:
                 f"tool {tool.name!r} asks for a role, users, a quorum, a second person or step-up; that needs an inbox "
                 "with people who log in: run the agent in an App, or use Approval(expires=..., execute_by=...) alone"
             )
-
-
-def frozen_edit(tool: Tool, edit: Any) -> str:
-    """A person's changed arguments as the text that will run."""
-    return (
-        tool.edit(edit if not isinstance(edit, str) else json.loads(edit)).text if edit is not None else canonical({})
-    )

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-from ..agents.hooks import AgentHooks, RunHooks
+import msgspec
+
 from ..core import commands as cm
 from ..core.digest import canonical
 from ..core.items import Item
@@ -53,17 +54,21 @@ async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
 
 
 async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: Any) -> None:
-    prepared = Prepared(call.text, call.params)
+    prepared = drive.prepared.pop(call.id, None)
+    if prepared is None or prepared.text != call.text:
+        prepared = Prepared(call.text, call.params)
     fatal: BaseException | None = None
     failed = False
     try:
         value = await tool.invoke(context, prepared)
-    except (asyncio.CancelledError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
     except OutcomeUnknown as unknown:
         await drive.commit(cm.LoseCall(call.id, str(unknown)))
         return
     except BaseException as error:  # a tool may raise anything, SystemExit too; the run outlives it
+        if isinstance(error, asyncio.CancelledError) and _being_cancelled():
+            raise
         value, fatal = await _told(tool, context, error)
         failed = True
     if isinstance(value, Delegate):
@@ -77,6 +82,12 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
     if fatal is not None or tripwire is not None:
         raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
     await _tool_hooks(scope, context, "on_tool_end", tool, value)
+
+
+def _being_cancelled() -> bool:
+    """Whether somebody cancels this drive, as against a tool that raised `CancelledError` by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _told(tool: Tool, context: Any, error: BaseException) -> tuple[Any, BaseException | None]:
@@ -94,13 +105,21 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
     try:
         item = tool.output(call.raw, value)
         kept = None if isinstance(value, str) else jsonable(value)
-        canonical(item)
+        _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
         item, kept, failed = tool.output(call.raw, text), None, True
     if call.decision is not None and call.decision.verdict == "edit":
         item = told_of_edit(item, call.text)
     await drive.commit(cm.FinishCall(call.id, item, kept, failed, reports))
+
+
+def _check_recordable(item: Item) -> None:
+    """Raise unless a log gives the item back as it is. The common item holds one text, and that is quickly seen."""
+    if isinstance(item.get("output"), str):
+        msgspec.json.encode(item)
+    else:
+        canonical(item)
 
 
 def told_of_edit(item: Item, ran: str) -> Item:
@@ -128,7 +147,6 @@ async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: 
 
 async def _tool_hooks(scope: Scope, context: Any, name: str, tool: Tool, *args: Any) -> None:
     agent = context.agent
-    hooks: list[RunHooks[Any] | AgentHooks[Any] | None] = [scope.hooks, agent.hooks]
-    for listener in hooks:
+    for listener in (scope.hooks, agent.hooks):
         if listener is not None:
             await getattr(listener, name)(context, agent, tool, *args)

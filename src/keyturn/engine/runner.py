@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
@@ -141,9 +142,9 @@ def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
         input = input.to_state()
     config = RunConfig.of(given["run_config"])
     if given["policy"] is not None:
-        config.policy = given["policy"]
+        config = replace(config, policy=given["policy"])
     if isinstance(input, RunState):
-        return _resumed(starting_agent, input, config, given)
+        return _resumed(starting_agent, cast("RunState[Any]", input), config, given)
     return _fresh(starting_agent, input, config, given)
 
 
@@ -155,7 +156,7 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
     limit = given["max_turns"]
     state: RunState[Any] = RunState(
         given["context"],
-        input,
+        cast("str | list[Any]", input),
         agent,
         None if limit is None else int(limit),
         conversation_id=given["conversation_id"],
@@ -182,7 +183,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
     if given["journal"] is not None:
         live.journal = _journal(given["journal"])
     if config.policy is None:
-        config.policy = live.policy
+        config = replace(config, policy=live.policy)
     live.policy = config.policy
     start = state.undelivered.start or {}
     limit = given["max_turns"]

@@ -6,7 +6,7 @@ nested frame inherits the run's policy and never its decisions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..agents.agent import Agent
@@ -14,8 +14,8 @@ from ..agents.context import RunContextWrapper
 from ..agents.hooks import RunHooks
 from ..agents.settings import RunConfig
 from ..core.errors import UserError
+from ..models import default_provider
 from ..models.base import Model, ModelProvider
-from ..models.routing import MultiProvider
 from ..tools.base import Tool
 
 
@@ -29,7 +29,7 @@ class Scope:
     session: Any = None
     conversation_id: str | None = None
     chained: bool = False
-    error_handlers: Any = None
+    error_handlers: dict[str, Any] | None = None
     tool: Any = None
 
     @property
@@ -40,10 +40,11 @@ class Scope:
     def inner(self, tool: Any) -> Scope:
         """The scope of the frame that an agent tool opens."""
         config = RunConfig.of(tool.run_config)
-        if config.policy is None:
-            config.policy = self.config.policy
-        if config.model_provider is None:
-            config.model_provider = self.config.model_provider
+        config = replace(
+            config,
+            policy=config.policy or self.config.policy,
+            model_provider=config.model_provider or self.config.model_provider,
+        )
         context = RunContextWrapper(self.context.context, usage=self.context.usage)
         return Scope(
             config,
@@ -56,15 +57,12 @@ class Scope:
         )
 
 
-_default_provider = MultiProvider()
-
-
 def model_for(agent: Agent[Any], config: RunConfig) -> Model:
     """The model that answers for an agent."""
     wanted = config.model if config.model is not None else agent.model
     if isinstance(wanted, Model):
         return wanted
-    provider: ModelProvider = config.model_provider or _default_provider
+    provider: ModelProvider = config.model_provider or default_provider()
     return provider.get_model(wanted)
 
 

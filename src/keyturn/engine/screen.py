@@ -7,7 +7,7 @@ made, when it may only tighten. Whatever raises here asks a person: never a reas
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 from ..core import commands as cm
 from ..core.events import Decision
@@ -32,7 +32,7 @@ async def screen(drive: Drive, call_id: str) -> None:
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
     if verdict.action == "ask" and early and tool.tool_input_guardrails:
         context = drive.tool_context(call, tool)
-        reports, message = await rejected_by_input(drive, call, tool, context)
+        _reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
             await drive.commit(cm.Screen(call_id, Verdict("deny", reason=message, by="guardrail")))
             return
@@ -97,10 +97,11 @@ async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> No
     item = approval_item(drive.run, call, drive.agent(call.agent), tool)
     answer: Any = tool.on_approval(scope.context, item)
     answer = await answer if inspect.isawaitable(answer) else answer
-    approve: Any = answer.get("approve") if isinstance(answer, dict) else None
+    said = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    approve = said.get("approve")
     if approve is not True and approve is not False:
         return
-    verdict, reason = ("approve", None) if approve else ("reject", answer.get("reason") or None)
+    verdict, reason = ("approve", None) if approve else ("reject", said.get("reason") or None)
     made = Decision(
         call.id, verdict, call_digest(drive.run, call), drive.live.clock(), by="on_approval", message=reason
     )

@@ -1,0 +1,42 @@
+"""The journals by the scheme of their URL: a member is one row here, named as text and imported when it is asked for.
+
+Only the table and its reader live here; what a URL means beyond its scheme is the member's own affair.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Protocol, cast
+
+from ..core.errors import UserError
+from .base import Journal
+
+#: Scheme: "module:class". The class has a class method `open(url)`.
+JOURNALS: dict[str, str] = {
+    "memory": "keyturn.journal.memory:MemoryJournal",
+}
+
+
+class _Member(Protocol):
+    def open(self, url: str) -> Journal: ...
+
+
+def open_journal(url: str) -> Journal:
+    """The journal that a URL names.
+
+    >>> isinstance(open_journal("memory://"), Journal)
+    True
+    >>> open_journal("mongodb://localhost")
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: no journal has the scheme 'mongodb'; the known ones are memory://
+    """
+    scheme, mark, _ = url.partition("://")
+    known = ", ".join(f"{scheme}://" for scheme in JOURNALS)
+    if not mark:
+        # What is not a URL may be one that holds a password: it is not repeated.
+        raise UserError(f"a journal is named by a URL; the known ones begin with {known}")
+    if scheme not in JOURNALS:
+        raise UserError(f"no journal has the scheme {scheme!r}; the known ones are {known}")
+    module, _, name = JOURNALS[scheme].partition(":")
+    return cast("_Member", getattr(import_module(module), name)).open(url)

@@ -1,23 +1,35 @@
 """The seam to a store of logs: append a line where it is expected, read lines, and hold a run.
 
 A journal keeps lines in order and knows nothing of what they say. It grants at most one claim on a run at
-a time, each with a higher epoch than the last, and says which runs are due. It has its own clock.
+a time, each with a higher epoch than the last, and says which runs are due. It has its own clock, in
+milliseconds since 1970, and it alone says when a claim is over. A journal object is the view of one tenant: it neither
+sees nor holds another tenant's runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 
 class LostRace(Exception):
-    """An append expected another head than the one the journal has: refold, decide again."""
+    """An append expected another head than the one the journal has: refold, decide again.
+
+    >>> raise LostRace("expected 2 lines, the log has 3")
+    Traceback (most recent call last):
+    ...
+    keyturn.journal.base.LostRace: expected 2 lines, the log has 3
+    """
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """The right to move a run forward, until it is released or its time is up."""
+    """The right to move a run forward, until it is released or its time is up and somebody else takes it.
+
+    >>> Claim("run", "worker 1", epoch=1, until=60_000).epoch
+    1
+    """
 
     run: str
     worker: str
@@ -29,38 +41,48 @@ class Claim(msgspec.Struct, frozen=True):
 class Journal(Protocol):
     """Where logs live.
 
-    `append` is atomic and durable when it returns; `expected` is the number of lines the log has. With a
-    `claim`, an append under an epoch that is no longer the newest is refused with `Conflict`.
+    Due is a run that nobody holds and of which one of these is true: its `release` named a time that has come, its
+    claim ran out, or somebody who did not hold it appended (a decision, a message) and no holder has seen that yet. So
+    a decision wakes a run, and a worker that dies does not leave it asleep.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Journal)
+    True
     """
 
     async def append(self, run: str, expected: int, lines: Sequence[bytes], claim: Claim | None = None) -> None:
-        """Add lines to a run's log, all or none, or raise `LostRace`."""
+        """Add lines to a run's log, all or none; they are durable when this returns.
+
+        `expected` is the number of lines the log has; with another number it has lost the race and raises `LostRace`.
+        A `claim` that is not the run's newest, or was released, is refused with `Conflict` naming the holder, and
+        before the race is looked at. One whose time is up and that nobody took over still holds.
+        """
         ...
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
-        """The lines of a run from position `after` on."""
+        """The lines of a run from position `after` on; none for a run it does not know."""
         ...
 
     async def head(self, run: str) -> int:
         """How many lines a run's log has; 0 for a run it does not know."""
         ...
 
-    def watch(self, run: str, after: int) -> AsyncIterator[bytes]:
-        """The lines of a run from `after` on, as they come, without polling."""
+    def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
+        """The lines of a run from `after` on, as they come, without polling. It does not end by itself: close it."""
         ...
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
-        """Take a run, or raise `Conflict` naming who has it."""
+        """Take a run, or raise `Conflict` naming who has it, even if that is a worker of the same name."""
         ...
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
-        """Hold a claim longer, or raise `Conflict` if it was taken over."""
+        """Hold a claim for `ttl_ms` from now, or raise `Conflict` if it was taken over or released."""
         ...
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
-        """Give a run back; `due` says when it wants to be looked at again."""
+        """Give a run back; `due` says when it wants to be looked at again. Nothing happens if it was taken over."""
         ...
 
     async def due(self, limit: int = 100) -> list[str]:
-        """Runs that nobody holds and whose time has come, the oldest first."""
+        """Runs that are due, those first that have been so for longest."""
         ...

@@ -134,7 +134,7 @@ class ModelTool(Protocol):
     def name(self) -> str: ...
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class ModelRequest:
     """Everything a model is asked with, in one value; also what a scripted model records.
 

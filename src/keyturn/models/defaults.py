@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ..core.errors import UserError
 
@@ -30,7 +30,7 @@ class OpenAIDefaults:
     changes: int = 0
 
     def model_name(self) -> str:
-        """The model where none is named: `OPENAI_DEFAULT_MODEL`, else the newest that costs little."""
+        """The model where none is named: the environment's `OPENAI_DEFAULT_MODEL`, else one of our choice."""
         return os.environ.get("OPENAI_DEFAULT_MODEL", "").strip() or "gpt-5.6-luna"
 
 
@@ -40,10 +40,12 @@ OPENAI = OpenAIDefaults()
 def set_default_openai_key(key: str, use_for_tracing: bool = True) -> None:
     """Use this key where no client is given, in place of the environment's `OPENAI_API_KEY`.
 
-    >>> set_default_openai_key("sk-test"); OPENAI.key
+    >>> set_default_openai_key("sk-test")
+    >>> OPENAI.key
     'sk-test'
+    >>> OPENAI.key = None  # as it was
     """
-    if not isinstance(key, str) or not key:  # pyright: ignore[reportUnnecessaryIsInstance] - often an unset variable
+    if not isinstance(cast("Any", key), str) or not key:
         raise UserError("the OpenAI key must be a text that is not empty; is the variable it comes from set?")
     OPENAI.key, OPENAI.use_for_tracing = key, use_for_tracing
     OPENAI.changes += 1
@@ -52,8 +54,10 @@ def set_default_openai_key(key: str, use_for_tracing: bool = True) -> None:
 def set_default_openai_client(client: Any, use_for_tracing: bool = True) -> None:
     """Use this `AsyncOpenAI` client, with its address and key, for every OpenAI model that has none of its own.
 
-    >>> set_default_openai_client("a client"); OPENAI.client
+    >>> set_default_openai_client("a client")
+    >>> OPENAI.client
     'a client'
+    >>> OPENAI.client = None  # as it was
     """
     if client is None:
         raise UserError("set_default_openai_client needs an AsyncOpenAI client, not None")
@@ -64,8 +68,10 @@ def set_default_openai_client(client: Any, use_for_tracing: bool = True) -> None
 def set_default_openai_api(api: OpenAIAPI) -> None:
     """Say which API a bare model name means: `responses` or `chat_completions`.
 
-    >>> set_default_openai_api("chat_completions"); OPENAI.api
+    >>> set_default_openai_api("chat_completions")
+    >>> OPENAI.api
     'chat_completions'
+    >>> set_default_openai_api("responses")
     """
     if api not in _APIS:
         raise UserError(f"the OpenAI API must be 'responses' or 'chat_completions', not {api!r}")

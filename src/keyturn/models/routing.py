@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from .base import Model, ModelProvider
@@ -54,6 +54,26 @@ def _missing(prefix: str, error: ModuleNotFoundError) -> UserError:
     )
 
 
+class OpenAIOptions(TypedDict, total=False):
+    """The account and the API that `MultiProvider` uses for OpenAI's models."""
+
+    openai_api_key: str | None
+    openai_base_url: str | None
+    openai_client: Any
+    openai_organization: str | None
+    openai_project: str | None
+    openai_use_responses: bool | None
+
+
+# What an OpenAI member calls these settings, where it calls them something else.
+_MEMBER_OPTIONS = {
+    "openai_api_key": "api_key",
+    "openai_base_url": "base_url",
+    "openai_organization": "organization",
+    "openai_project": "project",
+}
+
+
 class MultiProvider(ModelProvider):
     """Finds a model by its name, whoever the provider is. What it made once for a name it gives again.
 
@@ -73,30 +93,20 @@ or pass MultiProvider({'local': provider})
         mapping: Mapping[str, ModelProvider] | None = None,
         *,
         provider_map: Mapping[str, ModelProvider] | None = None,
-        openai_api_key: str | None = None,
-        openai_base_url: str | None = None,
-        openai_client: Any = None,
-        openai_organization: str | None = None,
-        openai_project: str | None = None,
-        openai_use_responses: bool | None = None,
         unknown_prefix_mode: Literal["error", "model_id"] = "error",
+        **openai: Unpack[OpenAIOptions],
     ) -> None:
         self._mapping = {**(provider_map or {}), **(mapping or {})}
         for prefix, provider in self._mapping.items():
-            if not isinstance(provider, ModelProvider):
+            if not isinstance(cast("Any", provider), ModelProvider):
                 raise UserError(f"MultiProvider: {prefix!r} must map to a ModelProvider, not {type(provider).__name__}")
-        account = {
-            "api_key": openai_api_key,
-            "base_url": openai_base_url,
-            "organization": openai_organization,
-            "project": openai_project,
-        }
-        self._openai: dict[str, Any] = {name: value for name, value in account.items() if value is not None}
-        if openai_client is not None:
-            if self._openai:
-                raise UserError(f"MultiProvider: openai_client already has its own {', '.join(self._openai)}")
-            self._openai = {"openai_client": openai_client}
-        self._use_responses = openai_use_responses
+        for name in openai.keys() - OpenAIOptions.__annotations__.keys():
+            raise TypeError(f"MultiProvider has no setting {name!r}")
+        given: dict[str, Any] = {name: value for name, value in openai.items() if value is not None}
+        self._use_responses: bool | None = given.pop("openai_use_responses", None)
+        if "openai_client" in given and len(given) > 1:
+            raise UserError("MultiProvider: openai_client has a key and an address of its own; give one or the other")
+        self._openai = {_MEMBER_OPTIONS.get(name, name): value for name, value in given.items()}
         self._unknown_is_name = unknown_prefix_mode == "model_id"
         self._made: dict[tuple[str, str, int], Model] = {}
 

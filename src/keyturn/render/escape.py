@@ -124,7 +124,7 @@ class _Shown(dict[str, str]):
 
     def __missing__(self, char: str) -> str:
         kind = category(char)
-        if char == "\\" or kind in _UNSEEN or char in _BLANK:
+        if kind in _UNSEEN or char in _BLANK or char == "\\":
             shown = _escaped(char)
         else:
             shown = "" if kind[0] == "M" else char

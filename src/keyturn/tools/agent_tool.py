@@ -11,15 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any, ClassVar, NoReturn, TypedDict, Unpack
 
-from ..core.errors import BadJson, UserError
+from ..core.errors import UserError
 from ..core.items import Item
-from ..core.preview import Preview, Text, redact
-from ..core.strict import parse
+from ..core.preview import Preview, Text
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
 from .bound import ToolErrorFunction, default_tool_error_function
 from .function import FunctionTool
 from .options import IsEnabled
-from .structured import StructuredInput
+from .structured import StructuredInput, any_object
 
 DEFAULT_MAX_TURNS = 10
 _PLAIN_SCHEMA = {
@@ -43,14 +42,15 @@ class StructuredToolInputBuilderOptions(TypedDict):
 InputBuilder = Callable[[StructuredToolInputBuilderOptions], str | list[Item] | Awaitable[str | list[Item]]]
 
 
-class FrameOptions(TypedDict, total=False):
-    """How a nested agent is run: the options of `Agent.as_tool` that the engine reads when it opens the frame.
+class AgentToolOptions(TypedDict, total=False):
+    """The options of `Agent.as_tool`; most are for the engine, which reads them when it opens the frame.
 
-    >>> FrameOptions(max_turns=3)
+    >>> AgentToolOptions(max_turns=3)
     {'max_turns': 3}
     """
 
     custom_output_extractor: Callable[[Any], Any] | None
+    is_enabled: IsEnabled
     on_stream: Callable[[Any], Any] | None
     run_config: Any
     max_turns: int | None
@@ -58,6 +58,11 @@ class FrameOptions(TypedDict, total=False):
     previous_response_id: str | None
     conversation_id: str | None
     session: Any
+    failure_error_function: ToolErrorFunction | None
+    needs_approval: NeedsApproval
+    parameters: type[Any] | None
+    input_builder: InputBuilder | None
+    include_input_schema: bool
     on_stream_max_pending_events: int
 
 
@@ -71,74 +76,57 @@ class AgentTool(FunctionTool):
 
     kind: ClassVar[str] = "agent"
 
-    def __init__(
-        self,
-        agent: Any,
-        name: str,
-        description: str,
-        *,
-        is_enabled: IsEnabled = True,
-        needs_approval: NeedsApproval = False,
-        failure_error_function: ToolErrorFunction | None = default_tool_error_function,
-        parameters: type[Any] | None = None,
-        input_builder: InputBuilder | None = None,
-        include_input_schema: bool = False,
-        **frame: Unpack[FrameOptions],
-    ) -> None:
+    def __init__(self, agent: Any, name: str, description: str, **options: Unpack[AgentToolOptions]) -> None:
+        parameters = options.get("parameters")
         self.structured = None if parameters is None else StructuredInput(name, parameters)
         super().__init__(
             name,
             description,
             _PLAIN_SCHEMA if self.structured is None else self.structured.json_schema,
             _run_by_the_engine,
-            is_enabled=is_enabled,
-            needs_approval=needs_approval,
+            is_enabled=options.get("is_enabled", True),
+            needs_approval=options.get("needs_approval", False),
             # Opening a frame touches nothing; what is inside it has intents of its own.
             idempotent=True,
             secrets=() if self.structured is None else self.structured.secrets,
-            failure_error_function=failure_error_function,
+            failure_error_function=options.get("failure_error_function", default_tool_error_function),
         )
         self._identity = {"agent": str(getattr(agent, "name", agent))}
-        self.agent, self.input_builder, self.include_input_schema = agent, input_builder, include_input_schema
-        self.custom_output_extractor, self.on_stream = frame.get("custom_output_extractor"), frame.get("on_stream")
-        self.run_config, self.hooks, self.session = frame.get("run_config"), frame.get("hooks"), frame.get("session")
-        self.previous_response_id = frame.get("previous_response_id")
-        self.conversation_id = frame.get("conversation_id")
-        self.on_stream_max_pending_events = frame.get("on_stream_max_pending_events", 1024)
-        self.max_turns = _turns(name, frame.get("max_turns"))
+        self.agent, self.max_turns = agent, _turns(name, options.get("max_turns"))
+        self.input_builder = options.get("input_builder") or _described
+        self.plain = self.structured is None and options.get("input_builder") is None
+        self.include_input_schema = options.get("include_input_schema", False)
+        self.custom_output_extractor = options.get("custom_output_extractor")
+        self.on_stream, self.hooks = options.get("on_stream"), options.get("hooks")
+        self.run_config, self.session = options.get("run_config"), options.get("session")
+        self.previous_response_id = options.get("previous_response_id")
+        self.conversation_id = options.get("conversation_id")
+        self.on_stream_max_pending_events = options.get("on_stream_max_pending_events", 1024)
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """The input of the nested agent: one text, or the object that `parameters` describes."""
         text: str = item.get("arguments") or ""
         if self.structured is not None:
             return self.structured.freeze(text)
-        try:
-            params = parse(text)
-        except BadJson as error:
-            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
-        if not isinstance(params, dict) or params.keys() != {"input"} or not isinstance(params["input"], str):
+        given = any_object(self.name, text)
+        if given.params.keys() != {"input"} or not isinstance(given.params["input"], str):
             raise InvalidArguments(f'The arguments of {self.name} are invalid: they must be {{"input": "a text"}}')
-        return Prepared(text, params, exact=True)
+        return given
 
     async def invoke(self, context: Any, prepared: Prepared) -> Delegate:
         """Say which agent answers, and with what input."""
-        params = prepared.params
-        if self.structured is None and self.input_builder is None:
+        params, schema = prepared.params, self.params_json_schema
+        if self.plain:
             return Delegate(self.agent, params["input"], self.max_turns)
-        schema = self.params_json_schema
-        options = StructuredToolInputBuilderOptions(
-            params=params,
-            summary=schema.get("description"),
-            json_schema=schema if self.include_input_schema else None,
-        )
-        built = (self.input_builder or _described)(options)
+        asked = schema if self.include_input_schema else None
+        built = self.input_builder({"params": params, "summary": schema.get("description"), "json_schema": asked})
         return Delegate(self.agent, await built if isawaitable(built) else built, self.max_turns)
 
     def preview(self, params: Any) -> Preview:
         """The text that the nested agent would get, or its structured input."""
         if self.structured is None:
             return Preview((Text(params["input"], label="input"),))
-        return super().preview(redact(params, self.secrets))
+        return super().preview(params)
 
 
 def _described(options: StructuredToolInputBuilderOptions) -> str:

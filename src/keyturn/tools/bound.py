@@ -1,7 +1,7 @@
 """A Python function as the invoker of a tool: awaited, or run in a worker thread.
 
 `call` is the engine's way in: it takes arguments that are frozen already. Calling the object itself is for
-everybody else (a test, a wrapper): it takes a model's text and answers as the model would be answered.
+everybody else (a test, a wrapper): it takes a model's text, and errors come back as text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BoundFunction:
         return await result if isawaitable(result) else result
 
     async def __call__(self, context: Any, text: str) -> Any:
-        """Run the function with a model's own text; an error becomes what the model would be told."""
+        """Run the function with a model's own text; an error becomes what `failure_error_function` makes of it."""
         try:
             return await self.call(context, self.schema.freeze(text).text)
         except Exception as error:

@@ -10,26 +10,33 @@ from collections.abc import Callable, Mapping
 from inspect import isawaitable
 from typing import Any, ClassVar, Unpack, cast, overload
 
-from ..agents.context import RunContextWrapper, ToolContext
-from ..core.errors import BadJson, ToolTimeoutError, UserError
+from ..core.errors import ToolTimeoutError, UserError
 from ..core.items import Item
 from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
-from ..core.strict import parse
-from .base import InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool
+from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool
 from .bound import BoundFunction, ToolErrorFunction, default_tool_error_function, told
+from .context import RunContextWrapper, ToolContext
 from .docstrings import DocstringStyle
 from .options import FunctionToolOptions, IsEnabled, PreviewFunction, TimeoutBehavior, check_options
 from .outputs import rendered
 from .schema import function_schema
 from .strict_schema import ensure_strict_json_schema
+from .structured import any_object
 
 __all__ = ["FunctionTool", "OutcomeUnknown", "default_tool_error_function", "function_tool"]
 
 _CHECKED = (
-    "on_invoke_tool needs_approval is_enabled check failure_error_function timeout_error_function "
-    "timeout_seconds timeout_behavior approval"
-).split()
+    "on_invoke_tool",
+    "needs_approval",
+    "is_enabled",
+    "check",
+    "approval",
+    "failure_error_function",
+    "timeout_seconds",
+    "timeout_behavior",
+    "timeout_error_function",
+)
 ToolFunction = Callable[..., Any]
 
 
@@ -114,13 +121,7 @@ class FunctionTool(Tool):
         if self._schema is not None:
             frozen = self._schema.freeze(text)
             return Prepared(text if frozen.exact else frozen.text, frozen.params, frozen.exact)
-        try:
-            params = parse(text or "{}")
-        except BadJson as error:
-            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
-        if not isinstance(params, dict):
-            raise InvalidArguments(f"The arguments of {self.name} are invalid: they must be a JSON object")
-        return Prepared(text or "{}", params, exact=bool(text))
+        return any_object(self.name, text)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Run the function, within its time limit where it has one."""
@@ -156,7 +157,7 @@ class FunctionTool(Tool):
 
     async def _run(self, context: Any, text: str) -> Any:
         invoker = self.on_invoke_tool
-        if type(invoker) is BoundFunction:
+        if isinstance(invoker, BoundFunction):
             return await invoker.call(context, text)
         result = invoker(context, text)
         return await result if isawaitable(result) else result

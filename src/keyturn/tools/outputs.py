@@ -114,15 +114,8 @@ def rendered(value: Any) -> str | list[Item]:
     """
     if type(value) is str:
         return readable(value)
-    several = cast("list[Any]", value) if isinstance(value, list) and value else [value]
-    parts = [_part(each) for each in several]
-    if None not in parts:
-        return [_sent(part) for part in parts if part is not None]
-    try:
-        return readable(str(value))
-    except Exception as error:
-        # The tool has acted: the model must hear so, whatever became of the value.
-        return f"The tool ran, but what it returned has no text ({type(value).__name__}: {type(error).__name__})."
+    parts = _parts(value)
+    return _text(value) if parts is None else [_sent(part) for part in parts]
 
 
 def readable(text: str) -> str:
@@ -130,13 +123,28 @@ def readable(text: str) -> str:
 
     The cut is marked with the full length and SHA-256, so that it shows and can be matched with the original.
     """
-    if len(text) * 4 <= MAX_TEXT and text.isascii():
+    if text.isascii() and len(text) <= MAX_TEXT:
         return text
     data = text.encode("utf-8", "replace")
     if len(data) <= MAX_TEXT:
         return data.decode()
     kept = data[:MAX_TEXT].decode("utf-8", "ignore")
     return f"{kept}\n[cut here: {len(data)} bytes in all, SHA-256 {sha256(data).hexdigest()}]"
+
+
+def _text(value: object) -> str:
+    try:
+        return readable(str(value))
+    except Exception as error:
+        # The tool has acted: the model must hear so, whatever became of the value.
+        return f"The tool ran, but what it returned has no text ({type(value).__name__}: {type(error).__name__})."
+
+
+def _parts(value: Any) -> list[dict[str, str]] | None:
+    """The parts that a value is made of, or None for a value that is not made of parts only."""
+    several = cast("list[Any]", value if isinstance(value, list) else [value])
+    parts = [part for each in several if (part := _part(each)) is not None]
+    return parts if parts and len(parts) == len(several) else None
 
 
 def _part(value: Any) -> dict[str, str] | None:

@@ -6,9 +6,9 @@ What cannot work is refused here, at the declaration, never at a call.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import Parameter
 from typing import Annotated, Any, Optional, TypeVar, Unpack, cast, get_args, get_origin
 
 import msgspec
@@ -21,7 +21,6 @@ from .roundtrip import Survey, in_order, survey
 from .signature import Signature, accepts_none, alternatives
 from .strict_schema import ensure_strict_json_schema
 
-Kind = inspect.Parameter
 _T = TypeVar("_T")
 
 
@@ -33,7 +32,7 @@ class Field(msgspec.Struct, frozen=True):
 
     key: str
     name: str
-    parameter: inspect.Parameter
+    parameter: Parameter
 
 
 class Parameters(msgspec.Struct, frozen=True):
@@ -78,13 +77,13 @@ def _model(tool: str, signature: Signature, said: Mapping[str, str], strict: boo
     return model, tuple(fields)
 
 
-def _definition(parameter: inspect.Parameter, said: str | None) -> tuple[str, Any]:
+def _definition(parameter: Parameter, said: str | None) -> tuple[str, Any]:
     """The name in JSON and the pydantic field of a parameter."""
     from pydantic import Field as PydanticField
     from pydantic.fields import FieldInfo
 
     annotation, default = _typed(parameter)
-    has_default = default is not Kind.empty
+    has_default = default is not Parameter.empty
     info = (
         FieldInfo.from_annotated_attribute(annotation, default)
         if has_default
@@ -101,14 +100,14 @@ def _definition(parameter: inspect.Parameter, said: str | None) -> tuple[str, An
     return name, (annotated, default) if has_default else annotated
 
 
-def _typed(parameter: inspect.Parameter) -> tuple[Any, Any]:
+def _typed(parameter: Parameter) -> tuple[Any, Any]:
     """The type and default of the field; `*args` become a list and `**kwargs` an object."""
     annotation, default = parameter.annotation, parameter.default
-    if parameter.kind not in (Kind.VAR_POSITIONAL, Kind.VAR_KEYWORD):
+    if parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
         return annotation, default
     if get_origin(annotation) is Unpack:
         return get_args(annotation)[0], default
-    if parameter.kind is Kind.VAR_POSITIONAL:
+    if parameter.kind is Parameter.VAR_POSITIONAL:
         return list[annotation], []
     return dict[str, annotation], {}
 

@@ -7,9 +7,9 @@ is refused here. Nothing in this file decides whether a call may run, or runs it
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import Parameter
 from typing import Any, cast
 
 import msgspec
@@ -25,8 +25,6 @@ from .roundtrip import SECRET_MARK, agree_where_given
 from .signature import read_signature
 
 __all__ = ["Frozen", "FunctionSchema", "InvalidArguments", "Secret", "function_schema"]
-
-Kind = inspect.Parameter
 
 
 class Secret:
@@ -115,7 +113,7 @@ class FunctionSchema:
         return self._settled(given, params, frozen)
 
     def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:
-        """The positional and keyword arguments, without the context, for a text that `freeze` returned."""
+        """The arguments in a Python call, without the context, of a text that `freeze` returned or called exact."""
         try:
             values: dict[str, Any] = self._read(text).__dict__
         except Exception as error:
@@ -208,12 +206,12 @@ def _layout(built: Parameters, reserved: frozenset[str]) -> _Layout:
     def keys(*kinds: Any) -> list[str]:
         return [each.key for each in built.fields if each.parameter.kind in kinds]
 
-    options = next((each for each in built.fields if each.parameter.kind is Kind.VAR_KEYWORD), None)
+    options = next((each for each in built.fields if each.parameter.kind is Parameter.VAR_KEYWORD), None)
     return _Layout(
-        positional=tuple(keys(Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD)),
-        rest=next(iter(keys(Kind.VAR_POSITIONAL)), None),
+        positional=tuple(keys(Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)),
+        rest=next(iter(keys(Parameter.VAR_POSITIONAL)), None),
         keywords=tuple(
-            (each.parameter.name, each.key) for each in built.fields if each.parameter.kind is Kind.KEYWORD_ONLY
+            (each.parameter.name, each.key) for each in built.fields if each.parameter.kind is Parameter.KEYWORD_ONLY
         ),
         options=options.key if options else None,
         options_name=options.name if options else None,

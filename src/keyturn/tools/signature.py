@@ -9,13 +9,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from inspect import Parameter
 from types import SimpleNamespace, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import UserError
 
-Kind = inspect.Parameter
-_POSITIONAL = (Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD)
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Signature:
 
     name: str
     docstring: str | None
-    parameters: tuple[inspect.Parameter, ...]
+    parameters: tuple[Parameter, ...]
     takes_context: bool
     is_async: bool
     reserved: frozenset[str]
@@ -94,11 +94,11 @@ def _docstring(target: Any) -> str | None:
     return inspect.getdoc(call if call is not None and call.__doc__ else target)
 
 
-def _keywords(parameters: Iterable[inspect.Parameter]) -> Iterable[str]:
-    return (each.name for each in parameters if each.kind in (Kind.POSITIONAL_OR_KEYWORD, Kind.KEYWORD_ONLY))
+def _keywords(parameters: Iterable[Parameter]) -> Iterable[str]:
+    return (each.name for each in parameters if each.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY))
 
 
-def _takes_context(parameters: list[inspect.Parameter], types: tuple[type, ...], name: str) -> bool:
+def _takes_context(parameters: list[Parameter], types: tuple[type, ...], name: str) -> bool:
     takes = False
     for place, parameter in enumerate(parameters):
         if not _is_context(parameter.annotation, types):
@@ -116,12 +116,12 @@ def _is_context(annotation: Any, types: tuple[type, ...]) -> bool:
     return any(_is_context(part, types) for part in alternatives(annotation))
 
 
-def _hints(target: Any, declared: list[inspect.Parameter], name: str) -> dict[str, Any]:
+def _hints(target: Any, declared: list[Parameter], name: str) -> dict[str, Any]:
     """The annotations as types. The return type is left out: it says nothing about arguments."""
     function = inspect.unwrap(_call_of(target))
     function = getattr(function, "__func__", function)
     holder = SimpleNamespace(
-        __annotations__={each.name: each.annotation for each in declared if each.annotation is not Kind.empty},
+        __annotations__={each.name: each.annotation for each in declared if each.annotation is not Parameter.empty},
         __type_params__=getattr(function, "__type_params__", ()),
     )
     scope: dict[str, Any] = getattr(function, "__globals__", {})

@@ -1,4 +1,4 @@
-"""Arguments that are one object of a user's type: a model, a dataclass or a typed dict.
+"""Arguments that are one object: of a user's type (a model, a dataclass, a typed dict), or any at all.
 
 The same two steps as for a function's parameters, and the same machinery: `freeze` from the model's text to
 what will run, `value` from that text to the object. Nothing here runs anything.
@@ -41,19 +41,31 @@ class StructuredInput:
 
     def freeze(self, text: str) -> Prepared:
         """What will run for the model's text, or `InvalidArguments`."""
-        try:
-            given = parse(text) if text else {}
-        except BadJson as error:
-            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
+        given = any_object(self.name, text)
         # The text is one whole JSON value by now, so that it cannot reach out of the field it is put in.
-        params = self._schema.freeze(f'{{"{_FIELD}":{text or "{}"}}}').params[_FIELD]
+        params = self._schema.freeze(f'{{"{_FIELD}":{given.text}}}').params[_FIELD]
         frozen = canonical(params)
-        exact = bool(text) and canonical(given) == frozen
+        exact = given.exact and canonical(given.params) == frozen
         return Prepared(text if exact else frozen, params, exact)
 
     def value(self, text: str) -> Any:
         """The object, for a text that `freeze` returned."""
         return self._schema.bind(f'{{"{_FIELD}":{text}}}')[0][0]
+
+
+def any_object(name: str, text: str) -> Prepared:
+    """Any JSON object, as the model wrote it, or `InvalidArguments`. An empty text counts as an empty object.
+
+    >>> any_object("echo", '{"words": 3}').params
+    {'words': 3}
+    """
+    try:
+        params = parse(text or "{}")
+    except BadJson as error:
+        raise InvalidArguments(f"The arguments of {name} are invalid: they are {error}") from None
+    if not isinstance(params, dict):
+        raise InvalidArguments(f"The arguments of {name} are invalid: they must be a JSON object")
+    return Prepared(text or "{}", params, exact=bool(text))
 
 
 def _schema_of(name: str, of: Any) -> FunctionSchema:

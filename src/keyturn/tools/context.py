@@ -1,0 +1,185 @@
+"""What a run shows of itself to the code it calls: the user's context, the usage so far, the call at hand.
+
+It stands in this room because tools are called with it. A wrapper carries the user's object and answers
+questions. It decides nothing by itself: a decision given here waits in `decisions` until the run takes it up,
+and what stands already is asked of the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NamedTuple, Required, TypedDict, Unpack
+
+from ..core.errors import UserError
+from ..core.events import Decision
+from ..core.items import Item
+from ..models.base import Usage
+
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:
+    from typing_extensions import TypeVar
+
+TContext = TypeVar("TContext", default=Any)
+
+Known = Callable[[str, str], tuple[bool | None, str | None]]
+
+
+class Undelivered(NamedTuple):
+    """A decision given through a wrapper that the run has not taken up yet."""
+
+    verb: Literal["approve", "reject"]
+    item: Any
+    always: bool
+    message: str | None
+
+
+@dataclass(eq=False)
+class RunContextWrapper(Generic[TContext]):
+    """The user's context and what the run has used, as tools, hooks, guardrails and instructions get them.
+
+    >>> RunContextWrapper({"user": "ann"}).context["user"]
+    'ann'
+    """
+
+    context: TContext
+    usage: Usage = field(default_factory=Usage)
+    turn_input: list[Item] = field(default_factory=list[Item])
+    tool_input: Any = None
+    decisions: list[Undelivered] = field(default_factory=list[Undelivered], kw_only=True, repr=False)
+    known: Known | None = field(default=None, kw_only=True, repr=False)
+
+    def approve_tool(self, approval_item: Any, always_approve: bool = False) -> None:
+        """Let a waiting call run; with `always_approve`, later calls of the same tool of the same agent too."""
+        _check(approval_item)
+        self.decisions.append(Undelivered("approve", approval_item, always_approve, None))
+
+    def reject_tool(
+        self, approval_item: Any, always_reject: bool = False, rejection_message: str | None = None
+    ) -> None:
+        """Refuse a waiting call; `rejection_message` is what the model is told."""
+        _check(approval_item)
+        self.decisions.append(Undelivered("reject", approval_item, always_reject, rejection_message))
+
+    def is_tool_approved(self, tool_name: str, call_id: str) -> bool | None:
+        """Whether a call was approved (True) or rejected (False); None while nobody has decided."""
+        return self._status(tool_name, call_id)[0]
+
+    def get_approval_status(
+        self,
+        tool_name: str,
+        call_id: str,
+        *,
+        tool_namespace: str | None = None,
+        existing_pending: Any = None,
+        tool_lookup_key: Any = None,
+        current_invocation: Any = None,
+    ) -> bool | None:
+        """The same as `is_tool_approved`. The keywords are taken for compatibility: the run knows the call better."""
+        return self._status(tool_name, call_id)[0]
+
+    def get_rejection_message(
+        self,
+        tool_name: str,
+        call_id: str,
+        *,
+        tool_namespace: str | None = None,
+        existing_pending: Any = None,
+        tool_lookup_key: Any = None,
+    ) -> str | None:
+        """The words that came with a rejection, None where there were none."""
+        return self._status(tool_name, call_id)[1]
+
+    def _status(self, tool_name: str, call_id: str) -> tuple[bool | None, str | None]:
+        standing: Undelivered | None = None
+        for given in reversed(self.decisions):
+            if tool_name not in (given.item.name, given.item.qualified_name):
+                continue
+            if given.item.call_id == call_id:
+                return given.verb == "approve", given.message
+            if given.always and standing is None:
+                # A decision for the very call beats a standing one, whichever came last.
+                standing = given
+        if standing is not None:
+            return standing.verb == "approve", standing.message
+        return self.known(tool_name, call_id) if self.known is not None else (None, None)
+
+
+def _check(item: Any) -> None:
+    if getattr(item, "call_id", None) is None:
+        raise UserError(f"only a waiting call can be decided, one of `interruptions`, not {type(item).__name__!r}")
+
+
+class CallFacts(TypedDict, total=False):
+    """What a `ToolContext` knows of its call beside what every wrapper knows."""
+
+    tool_name: Required[str]
+    tool_call_id: Required[str]
+    tool_arguments: Required[str]
+    tool_call: Any
+    agent: Any
+    run_config: Any
+    idempotency_key: str
+    approval: Decision | None
+    run_id: str
+
+
+class ToolContext(RunContextWrapper[TContext]):
+    """The context of one tool call: the wrapper, and which call this is.
+
+    `tool_arguments` is the text that runs. `idempotency_key` is the same whenever this call is tried again.
+    `approval` is the decision that let it run (`by`, `at`, `note`, `verdict`), None where nobody was asked.
+
+    >>> context = ToolContext(None, tool_name="pay", tool_call_id="c1", tool_arguments='{"amount": 3}')
+    >>> context.tool_name, context.tool_arguments
+    ('pay', '{"amount": 3}')
+    """
+
+    tool_name: str = ""
+    tool_call_id: str = ""
+    tool_arguments: str = ""
+    tool_call: Any = None
+    agent: Any = None
+    run_config: Any = None
+    idempotency_key: str = ""
+    approval: Decision | None = None
+    run_id: str = ""
+
+    def __init__(
+        self,
+        context: TContext,
+        usage: Usage | None = None,
+        tool_name: str = "",
+        tool_call_id: str = "",
+        tool_arguments: str = "",
+        tool_call: Any = None,
+        *,
+        agent: Any = None,
+        run_config: Any = None,
+        turn_input: list[Item] | None = None,
+        tool_input: Any = None,
+        idempotency_key: str = "",
+        approval: Decision | None = None,
+        run_id: str = "",
+    ) -> None:
+        super().__init__(context, usage or Usage(), [] if turn_input is None else turn_input, tool_input)
+        self.tool_name, self.tool_call_id, self.tool_arguments = tool_name, tool_call_id, tool_arguments
+        self.tool_call, self.agent, self.run_config = tool_call, agent, run_config
+        self.idempotency_key, self.approval, self.run_id = idempotency_key, approval, run_id
+
+    @classmethod
+    def of(cls, wrapper: RunContextWrapper[TContext], **call: Unpack[CallFacts]) -> ToolContext[TContext]:
+        """The context of one call: it shares context, usage and decisions with `wrapper`, and copies nothing.
+
+        >>> wrapper = RunContextWrapper({"user": "ann"})
+        >>> context = ToolContext.of(wrapper, tool_name="pay", tool_call_id="c1", tool_arguments="{}")
+        >>> context.usage is wrapper.usage
+        True
+        """
+        made = cls.__new__(cls)
+        # One is made for every call: two updates of a dict are as cheap as it gets.
+        made.__dict__.update(wrapper.__dict__)
+        made.__dict__.update(call)
+        return made
