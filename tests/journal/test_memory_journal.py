@@ -13,7 +13,8 @@ from keyturn.journal import JOURNALS, open_journal
 from keyturn.journal.base import Journal
 from keyturn.journal.chain import verify
 from keyturn.journal.memory import MemoryJournal
-from keyturn.testing.journals import JournalSuite, seen
+from keyturn.testing.journal_case import seen
+from keyturn.testing.journals import JournalSuite
 
 
 class TestMemoryJournal(JournalSuite):
@@ -127,7 +128,9 @@ def test_a_url_names_a_journal() -> None:
         assert row.startswith(f"keyturn.journal.{scheme}:")
 
 
-@pytest.mark.parametrize("url", ["mongodb://ada:hunter2@host/db", "", "memory", "memory:", "/tmp/hunter2", "memory://x"])
+@pytest.mark.parametrize(
+    "url", ["mongodb://ada:hunter2@host/db", "", "memory", "memory:", "/tmp/hunter2", "memory://x"]
+)
 def test_a_url_that_names_none_is_refused_without_being_quoted(url: str) -> None:
     with pytest.raises(UserError, match="memory://") as caught:
         open_journal(url)

@@ -5,6 +5,7 @@ import io
 import itertools
 import re
 import unicodedata
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -76,8 +77,8 @@ def content(block: Block) -> str:
 
 
 @pytest.mark.parametrize("module", [terminal, layout, diff])
-def test_examples(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # pyright: ignore[reportArgumentType]
+def test_examples(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
 
 
 def test_f1_notable_code_points_in_every_field() -> None:

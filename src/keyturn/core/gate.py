@@ -19,7 +19,6 @@ from .run import Call, Run, call_digest
 from .states import WAITING
 
 Events = Iterator[ev.AnyEvent]
-_AGAIN = ("retry",)
 _OPENING = {"asked": ("approve", "edit", "reject", "answer"), "in_doubt": ("ran", "did_not_run", "retry")}
 
 
@@ -132,7 +131,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision, recheck: bool) -> Even
         if len(alike | {decision.by or ""}) < needed:
             yield ev.VoteCast(decision)
             return
-    if decision.verdict in _AGAIN and call.decision is not None and call.decision.args is not None:
+    if call.state == "in_doubt" and call.decision is not None and call.decision.args is not None:
         decision = msgspec.structs.replace(decision, args=call.decision.args)
     yield ev.CallDecided(decision, recheck=recheck and decision.verdict in ("approve", "edit", "retry"))
 

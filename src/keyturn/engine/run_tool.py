@@ -23,9 +23,8 @@ from .facts import jsonable
 from .handoff_view import filtered_view
 from .propose import revised
 from .scope import Scope
+from .telling import told_of_edit
 from .tool_guards import judged_output, rejected_by_input
-
-_EDITED = "A person changed the arguments of this call before approving it. It ran with: "
 
 
 async def run_tool(drive: Drive, call_id: str) -> None:
@@ -109,8 +108,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
         item, kept, failed = tool.output(call.raw, text), None, True
-    if call.decision is not None and call.decision.verdict == "edit":
-        item = told_of_edit(item, call.text)
+    item = told_of_edit(call, item)
     await drive.commit(cm.FinishCall(call.id, item, kept, failed, reports))
 
 
@@ -120,16 +118,6 @@ def _check_recordable(item: Item) -> None:
         msgspec.json.encode(item)
     else:
         canonical(item)
-
-
-def told_of_edit(item: Item, ran: str) -> Item:
-    """A call's result with word, for the model, that a person changed the arguments, and to what."""
-    notice, output = _EDITED + ran, item.get("output")
-    if isinstance(output, str):
-        return {**item, "output": f"{notice}\n\n{output}"}
-    if isinstance(output, list):
-        return {**item, "output": [{"type": "input_text", "text": notice}, *output]}
-    return item
 
 
 async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: Handover) -> None:

@@ -11,6 +11,7 @@ from ..core.items import Item
 from ..core.run import Call
 from .drive import Drive
 from .facts import jsonable
+from .telling import told_of_edit
 
 _NOT_APPROVED = "Tool execution was not approved."
 _WORDS = {
@@ -27,6 +28,8 @@ async def settle(drive: Drive, call_id: str) -> None:
     tool = await drive.find_tool(call)
     value = await _value(drive, call)
     item: Item = tool.output(call.raw, value) if tool is not None else _plain(call, value)
+    if call.state == "ran":
+        item = told_of_edit(call, item)
     await drive.commit(cm.FinishCall(call_id, item, None if isinstance(value, str) else jsonable(value)))
 
 

@@ -1,0 +1,210 @@
+"""The crash sweep: cut a run's log at every commit, resume it, and count what really happened.
+
+A scenario is an agent that records its effects, an input, and how its interruptions are decided. Its model must answer
+from the conversation alone. Each cut is tried twice: what was in flight had happened, or it had not. The promise
+checked is that the run always ends as it would have, every effect once, and never stands still with nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..core.codec import Log
+from ..core.effects import pending
+from ..core.events import CallStarted
+from ..core.run import request_id
+from ..engine import play as play_module
+from ..engine.graph import Graph
+from ..engine.items import ToolApprovalItem
+from ..engine.ledger import Ledger
+from ..engine.live import Live
+from ..engine.result import RunResult
+from ..engine.runner import Runner
+from ..engine.state import RunState
+
+ROUNDS = 40
+
+
+@dataclass
+class Effects:
+    """What the tools of a scenario did to the world: a list of (key, what)."""
+
+    done: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    def record(self, context: Any, what: str) -> None:
+        """Say, from inside a tool, that its effect happens now."""
+        self.done.append((context.idempotency_key, what))
+
+    def counts(self) -> Counter[str]:
+        """How often each effect happened, one key counting once: that is what an idempotency key is for."""
+        return Counter(what for _key, what in dict.fromkeys(self.done))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run that can be played from any point.
+
+    `decide` answers an interruption: True approves, False rejects, a mapping edits, `Answer(value)` answers.
+    """
+
+    name: str
+    build: Callable[[Effects], Agent[Any]]
+    input: str | list[Any] = "go"
+    decide: Callable[[ToolApprovalItem], Any] = lambda item: True
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A person's own result for a call."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    output: Any
+    effects: Counter[str]
+    log: Log
+
+
+@dataclass
+class Sweep:
+    """What a sweep tried and found."""
+
+    cuts: int = 0
+    doubts: int = 0
+    violations: list[str] = field(default_factory=list[str])
+
+
+async def play(scenario: Scenario, *, streamed: bool = False, saved: bool = False) -> Outcome:
+    """Play a scenario to its end; `saved` carries the state through text at each pause."""
+    effects = Effects()
+    agent = scenario.build(effects)
+    result = await _run(agent, scenario.input, scenario, streamed=streamed)
+    for _ in range(ROUNDS):
+        if not result.interruptions:
+            return Outcome(result.final_output, effects.counts(), result.to_state().live.log)
+        state = result.to_state()
+        if saved:
+            agent = scenario.build(effects)
+            state = await RunState.from_string(agent, state.to_string())
+        _settle(state, scenario, effects)
+        result = await _run(agent, state, scenario, streamed=streamed)
+    raise AssertionError(f"{scenario.name}: still waiting after {ROUNDS} rounds")
+
+
+async def _run(agent: Agent[Any], given: Any, scenario: Scenario, *, streamed: bool) -> RunResult:
+    if not streamed:
+        return await Runner.run(agent, given, **scenario.options)
+    stream = Runner.run_streamed(agent, given, **scenario.options)
+    async for _event in stream.stream_events():
+        pass
+    return cast("RunResult", stream.run_loop_task.result())
+
+
+def _settle(state: RunState[Any], scenario: Scenario, effects: Effects) -> None:
+    for item in state.get_interruptions():
+        if item.kind == "in_doubt":
+            happened = [what for key, what in effects.done if key == item.request_id]
+            state.resolve(item, "ran" if happened else "retry", output=happened[0] if happened else None)
+            continue
+        how = scenario.decide(item)
+        if isinstance(how, Answer):
+            state.answer(item, how.value)
+        elif isinstance(how, Mapping):
+            state.approve(item, edit=cast("Mapping[str, Any]", how))
+        elif how:
+            state.approve(item)
+        else:
+            state.reject(item)
+
+
+async def sweep(scenario: Scenario, *, streamed: bool = False) -> Sweep:
+    """Cut the scenario's log at every commit, resume it both ways, and compare with the uncut run."""
+    whole_effects = Effects()
+    whole = await _whole(scenario, whole_effects)
+    report = Sweep()
+    for cut in range(1, len(whole.log)):
+        before, in_flight = _effects_at(whole.log, whole_effects, cut)
+        variants = [before, before + in_flight] if in_flight else [before]
+        for happened in variants:
+            report.cuts += 1
+            await _resume_cut(scenario, whole, (cut, happened), report, streamed=streamed)
+    return report
+
+
+async def _whole(scenario: Scenario, effects: Effects) -> Outcome:
+    agent = scenario.build(effects)
+    result = await Runner.run(agent, scenario.input, **scenario.options)
+    for _ in range(ROUNDS):
+        if not result.interruptions:
+            break
+        state = result.to_state()
+        _settle(state, scenario, effects)
+        result = await Runner.run(agent, state, **scenario.options)
+    return Outcome(result.final_output, effects.counts(), result.to_state().live.log)
+
+
+def _effects_at(log: Log, effects: Effects, cut: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """What had happened for sure when the log was `cut` commits long, and what was in flight then."""
+    started: dict[str, int] = {}
+    for position, step in enumerate(log.steps, 1):
+        for event in step.events:
+            if isinstance(event, CallStarted):
+                started[request_id(log.run, event.call)] = position
+    prefix = Log.read(log.lines(cut))
+    flying = {request_id(prefix.run, call_id) for call_id in prefix.run.groups["started"]}
+    sure = [(key, what) for key, what in effects.done if started[key] <= cut and key not in flying]
+    return sure, [(key, what) for key, what in effects.done if key in flying]
+
+
+async def _resume_cut(
+    scenario: Scenario,
+    whole: Outcome,
+    cut: tuple[int, list[tuple[str, str]]],
+    report: Sweep,
+    *,
+    streamed: bool,
+) -> None:
+    count, happened = cut
+    effects = Effects(list(happened))
+    agent = scenario.build(effects)
+    live = Live(Log.read(whole.log.lines(count)), Graph(agent), RunContextWrapper(scenario.options.get("context")))
+    state = RunState.at(live, count, [])
+    where = f"{scenario.name}: cut after commit {count} of {len(whole.log)}, {len(happened)} effects before"
+    before = play_module.LEDGER
+    play_module.LEDGER = Ledger()  # another process would have a ledger of its own
+    try:
+        result = await _run(agent, state, scenario, streamed=streamed)
+        for _ in range(ROUNDS):
+            if not result.interruptions:
+                break
+            state = result.to_state()
+            report.doubts += sum(item.kind == "in_doubt" for item in state.get_interruptions())
+            _settle(state, scenario, effects)
+            result = await _run(agent, state, scenario, streamed=streamed)
+    except Exception as error:
+        report.violations.append(f"{where}: {type(error).__name__}: {error}")
+        return
+    finally:
+        play_module.LEDGER = before
+    _compare(where, whole, Outcome(result.final_output, effects.counts(), live.log), report)
+
+
+def _compare(where: str, whole: Outcome, ended: Outcome, report: Sweep) -> None:
+    run = ended.log.run
+    if run.status != "finished":
+        stuck = "nothing to do" if not pending(run) else "something left to do"
+        report.violations.append(f"{where}: ended {run.status} with {stuck}")
+    elif ended.output != whole.output:
+        report.violations.append(f"{where}: answered differently")
+    if ended.effects != whole.effects:
+        report.violations.append(f"{where}: effects {dict(ended.effects)}, not {dict(whole.effects)}")
