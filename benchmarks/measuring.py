@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -88,13 +89,10 @@ def run(rows: list[Row], subjects: list[str], repeat: int, say: Callable[[str], 
     here = probe(measured, subjects)
     jobs = list(dict.fromkeys(job_of(row) for row in rows))
     spent: dict[tuple[str, Job], float] = defaultdict(float)
-    for turn in range(repeat):
-        for job in jobs:
-            for subject in here:
-                key = subject, job
-                if spent[key] < ENOUGH_SECONDS:
-                    say(f"{turn + 1}/{repeat} {job[0]} {dict(job[1]) or ''} {subject}")
-                    spent[key] += measure(measured, subject, job)
+    for turn, job, subject in product(range(repeat), jobs, here):
+        if spent[subject, job] < ENOUGH_SECONDS:
+            say(f"{turn + 1}/{repeat} {job[0]} {dict(job[1]) or ''} {subject}")
+            spent[subject, job] += measure(measured, subject, job)
     return measured
 
 

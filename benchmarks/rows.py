@@ -19,6 +19,11 @@ class Row:
     watched: bool = False  # shown with --all only
 
 
+def watch(key: str, title: str, workload: str, figure: str, **params: int) -> Row:
+    """A row without a target, shown with --all only."""
+    return Row(key, title, workload, figure, params=params, watched=True)
+
+
 ROWS = (
     Row("import", "import, ms", "imports", "ms", 150, 100),
     Row("import-rss", "RSS after import, MiB", "imports", "mib", 45, 35),
@@ -26,42 +31,22 @@ ROWS = (
     Row("turns-200", "the same, 200 turns, us", "turns", "us", 100, 40, {"n": 200}),
     Row("turns-1000", "the same, 1,000 turns, us", "turns", "us", 100, 40, {"n": 1000}),
     Row("cycle", "pause, save, load, approve, resume, ms", "cycle", "ms", 0.4, 0.15, {"n": 50}),
-    Row(
-        "rounds-200",
-        "200 approval rounds in one conversation, text each round, ms",
-        "rounds",
-        "ms",
-        250,
-        120,
-        {"n": 200},
-    ),
+    Row("rounds-200", "200 approval rounds in a conversation, text each, ms", "rounds", "ms", 250, 120, {"n": 200}),
     Row("save", "save a state with 1,000 calls, ms", "state", "save_ms", 3, 1, {"n": 1000}),
     Row("load", "load it, ms", "state", "load_ms", 10, 5, {"n": 1000}),
     Row("size", "its size, kB", "state", "kb", 700, 400, {"n": 1000}),
     Row("held-50", "50 calls held in one reply, approved, resumed, ms", "held", "ms", 4, 2, {"n": 50}),
     Row("paused-500", "500 runs paused at once: RSS a run, KiB", "paused", "kib", 20, 8, {"n": 500}),
     Row("deltas", "streamed text delta to the consumer, us", "deltas", "us", 8, 4, {"n": 2000}),
-    Row("rounds-200-mb", "text written in the 200 rounds, MB", "rounds", "mb", params={"n": 200}, watched=True),
-    Row("rounds-1000", "1,000 rounds with a reload each, ms", "rounds", "ms", params={"n": 1000}, watched=True),
-    Row("rounds-1000-mb", "text written meanwhile, MB", "rounds", "mb", params={"n": 1000}, watched=True),
-    Row("first-save", "save it for the first time, ms", "state", "first_save_ms", params={"n": 1000}, watched=True),
-    Row("sync-tool", "a turn with a sync tool, us", "turns", "us", params={"n": 200, "sync": 1}, watched=True),
-    Row(
-        "paused-alone",
-        "500 runs, each paused before the next",
-        "paused",
-        "kib",
-        params={"n": 500, "together": 0},
-        watched=True,
-    ),
-    Row(
-        "deltas-suspending",
-        "delta, model suspends at each",
-        "deltas",
-        "us",
-        params={"n": 2000, "suspend": 1},
-        watched=True,
-    ),
+    watch("first-answer", "import to the first answer, ms", "first_answer", "ms"),
+    watch("first-answer-rss", "RSS after the first answer, MiB", "first_answer", "mib"),
+    watch("rounds-200-mb", "text written in the 200 rounds, MB", "rounds", "mb", n=200),
+    watch("rounds-1000", "1,000 rounds with a reload each, ms", "rounds", "ms", n=1000),
+    watch("rounds-1000-mb", "text written meanwhile, MB", "rounds", "mb", n=1000),
+    watch("first-save", "save it for the first time, ms", "state", "first_save_ms", n=1000),
+    watch("sync-tool", "one turn with a sync tool, run of 200 turns, us", "turns", "us", n=200, sync=1),
+    watch("alone-500", "500 runs paused one by one: RSS a run, KiB", "paused", "kib", n=500, together=0),
+    watch("suspending", "text delta of a model that suspends at each, us", "deltas", "us", n=2000, suspend=1),
 )
 
 

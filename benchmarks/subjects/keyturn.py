@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 from keyturn import Agent, Model, ModelResponse, Runner, RunResult, RunState, function_tool
@@ -29,10 +30,7 @@ class Scripted(Model):
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.events = [
-            {"type": TEXT_DELTA, "delta": delta, "item_id": "msg_1", "output_index": 0, "content_index": 0}
-            for delta in script.deltas
-        ]
+        self.events = [SimpleNamespace(type=TEXT_DELTA, delta=delta) for delta in script.deltas]
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         calls = self.script.reply()
@@ -45,7 +43,7 @@ class Scripted(Model):
                 await asyncio.sleep(0)
             yield event
         response = {"id": "resp_1", "output": [message("".join(self.script.deltas))]}
-        yield {"type": "response.completed", "response": response}
+        yield SimpleNamespace(type="response.completed", response=response)
 
 
 class Driver:

@@ -78,7 +78,10 @@ def forgotten() -> str:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"tools": [forgotten]}, "tools of agent 'a': 'forgotten' is a plain function: decorate it with @function_tool"),
+        (
+            {"tools": [forgotten]},
+            "tools of agent 'a': 'forgotten' is a plain function: decorate it with @function_tool",
+        ),
         ({"tools": [Agent("b")]}, "tools of agent 'a': an agent is no tool by itself: use its as_tool"),
         ({"handoffs": ["b"]}, "handoffs of agent 'a': an entry must be an Agent or a Handoff, not str"),
         ({"input_guardrails": [forgotten]}, "decorate it with @input_guardrail"),

@@ -37,7 +37,12 @@ def test_name_and_description_come_from_the_agent() -> None:
     made = handoff(Agent("Refund Agent", handoff_description="Handles refunds."))
     assert made.tool_name == made.name == "transfer_to_refund_agent"
     assert made.tool_description == "Handoff to the Refund Agent agent to handle the request. Handles refunds."
-    assert (made.agent_name, made.kind, made.after_siblings, made.needs_approval) == ("Refund Agent", "handoff", True, False)
+    assert (made.agent_name, made.kind, made.after_siblings, made.needs_approval) == (
+        "Refund Agent",
+        "handoff",
+        True,
+        False,
+    )
     assert made.idempotent and made.is_enabled is True
     other = handoff(Agent("x"), tool_name_override="ask_x", tool_description_override="")
     assert (other.name, other.description) == ("ask_x", "")
@@ -45,10 +50,13 @@ def test_name_and_description_come_from_the_agent() -> None:
 
 def test_the_contracts_fields_in_its_order() -> None:
     names = [each.name for each in dataclasses.fields(Handoff) if each.init]
-    assert names == (
-        "tool_name tool_description input_json_schema on_invoke_handoff agent_name input_filter "
-        "nest_handoff_history strict_json_schema is_enabled"
-    ).split()
+    assert (
+        names
+        == (
+            "tool_name tool_description input_json_schema on_invoke_handoff agent_name input_filter "
+            "nest_handoff_history strict_json_schema is_enabled"
+        ).split()
+    )
 
 
 @pytest.mark.parametrize("arguments", ["", "{}", "null", "not json", '{"reason": "because"}'])

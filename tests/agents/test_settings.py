@@ -15,7 +15,6 @@ from keyturn.agents.settings import (
     ToolErrorFormatterArgs,
     ToolExecutionConfig,
     check_error_handlers,
-    default_model_provider,
     handled,
 )
 from keyturn.core.errors import MaxTurnsExceeded, UserError
@@ -92,10 +91,6 @@ def test_early_guardrails_are_a_switch() -> None:
 def test_formatter_arguments_keep_their_places() -> None:
     names = [each.name for each in dataclasses.fields(ToolErrorFormatterArgs)]
     assert names == ["kind", "tool_type", "tool_name", "call_id", "default_message", "run_context", "error"]
-
-
-def test_one_provider_serves_the_process() -> None:
-    assert default_model_provider() is default_model_provider()
 
 
 @pytest.mark.parametrize(

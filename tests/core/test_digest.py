@@ -146,7 +146,7 @@ def test_a_cycle_and_a_deep_value_have_no_text() -> None:
     cycle: list[Any] = []
     cycle += [cycle, cycle]
     deep: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(10_000):
         deep = [deep]
     for value in (cycle, {"a": cycle}, [1e99, cycle], deep):
         with pytest.raises(BadJson, match="nested deeper"):

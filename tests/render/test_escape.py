@@ -191,6 +191,6 @@ def test_f6_honest_names(name: str) -> None:
 
 
 def test_f6_the_reason_holds_nothing_odd() -> None:
-    reasons = {reason for char in EVERY[128:0x20000] if (reason := mixed_script("pay" + char))}
+    reasons = {reason for char in EVERY[128:0x3000] if (reason := mixed_script("pay" + char))}
     assert all(map(str.isascii, reasons))
     assert all(map(str.isprintable, reasons))

@@ -6,6 +6,7 @@ import itertools
 import re
 import unicodedata
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -207,6 +208,12 @@ def test_letters_from_right_to_left_are_noted() -> None:
 def test_what_is_not_json_is_not_shown_as_json(value: object) -> None:
     with pytest.raises(BadJson):
         render(Preview((Json(value),)))
+
+
+def test_there_is_no_fifth_kind_of_block() -> None:
+    other: Any = object()
+    with pytest.raises(AssertionError):
+        render(Preview((other,)))
 
 
 class Terminal(io.StringIO):

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from functools import cache
 from inspect import isawaitable
 from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UserError
 from ..core.items import Item
 from ..models.base import Model, ModelProvider, ModelSettings
-from ..models.routing import MultiProvider
 from ..sessions.base import SessionSettings
 from .context import RunContextWrapper, TContext
 from .guardrail import InputGuardrail, OutputGuardrail
@@ -101,7 +99,7 @@ class RunConfig:
     """Settings for one whole run, whichever agents take part in it.
 
     `policy` says of every call whether it may run. `paused_session` says what a new message does to a run that
-    waits on the same session. A `model_provider` of None is `default_model_provider()`.
+    waits on the same session. A `model_provider` of None is the process's own.
 
     >>> RunConfig(model="anthropic:claude-sonnet", tracing_disabled=True).workflow_name
     'Agent workflow'
@@ -162,16 +160,6 @@ class RunConfig:
             return cls()
         made = _made(cls, value, "run_config")
         return copy(cast("RunConfig", made))
-
-
-@cache
-def default_model_provider() -> ModelProvider:
-    """The provider of runs that name none: one for the process, so that models and their connections are shared.
-
-    >>> default_model_provider() is default_model_provider()
-    True
-    """
-    return MultiProvider()
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .errors import StateRejected
+from .errors import KeyturnError, StateRejected
 from .events import Step
 from .evolve import fold
 from .run import Run, new_run
@@ -21,6 +21,16 @@ from .upcasts import VERSION, upcast
 GENESIS = "0" * 64
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Step, strict=True)
+_UNREADABLE = (
+    msgspec.MsgspecError,
+    KeyturnError,
+    RecursionError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+)
 
 
 def encode(step: Step) -> bytes:
@@ -36,7 +46,7 @@ def decode(line: bytes | str, version: str = VERSION) -> Step:
         old = msgspec.json.decode(line)
         events = [upcast(event, version) for event in old["events"]]
         return msgspec.convert({"at": old["at"], "events": events}, Step)
-    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, ValueError, UnicodeError):
+    except _UNREADABLE:
         raise StateRejected(
             "the state's log holds a line that is no step of a run; use the state as it was saved"
         ) from None
@@ -50,13 +60,14 @@ def link(before: str, line: bytes) -> str:
 class Log:
     """A run's steps in order, with the run they fold to and their lines, written when first asked for."""
 
-    __slots__ = ("_lines", "run", "steps")
+    __slots__ = ("_lines", "_text", "run", "steps")
 
     def __init__(
         self, steps: list[Step] | None = None, lines: list[bytes] | None = None, run: Run | None = None
     ) -> None:
         self.steps: list[Step] = steps if steps is not None else []
         self._lines: list[bytes] = lines if lines is not None else []
+        self._text: tuple[int, str] = (0, "")
         self.run = run if run is not None else fold(new_run(), self.steps)
 
     def __len__(self) -> int:
@@ -78,23 +89,55 @@ class Log:
     def extend(self, lines: Sequence[bytes]) -> list[Step]:
         """Fold what somebody else appended; what was only decided here is forgotten."""
         theirs = [decode(line) for line in lines]
+        run = _folded([*self.steps, *theirs])
         self._lines = [*self.lines(), *lines]
         self.steps += theirs
-        self.refold()
+        self.run = run
         return theirs
 
     def refold(self) -> None:
         """Forget what was folded but not appended."""
         self.run = fold(new_run(), self.steps)
 
+    def text(self, count: int) -> str:
+        """The first `count` lines as one text; what was made for a shorter log is not made again."""
+        known, text = self._text
+        if count < known:
+            return b"\n".join(self.lines(count)).decode()
+        if count > known:
+            fresh = b"\n".join(self.lines()[known:count]).decode()
+            text = f"{text}\n{fresh}" if known else fresh
+            self._text = (count, text)
+        return text
+
+    def says(self, text: str) -> bool:
+        """Whether this text is known to be the whole of the log."""
+        return self._text == (len(self.steps), text)
+
+    @property
+    def size(self) -> int:
+        """How many characters of the log were written down."""
+        return len(self._text[1])
+
+    @classmethod
+    def of(cls, text: str, version: str = VERSION) -> Log:
+        """The log that a text holds, or `StateRejected`."""
+        log = cls.read(text.encode().split(b"\n") if text else [], version)
+        if version == VERSION:
+            log._text = (len(log.steps), text)
+        return log
+
     @classmethod
     def read(cls, lines: Sequence[bytes], version: str = VERSION) -> Log:
         """The log that these lines are, or `StateRejected`."""
         steps = [decode(line, version) for line in lines]
-        try:
-            run = fold(new_run(), steps)
-        except (KeyError, IndexError, AttributeError, TypeError, ValueError):
-            raise StateRejected(
-                "the state's log cannot have been written by a run; use the state as it was saved"
-            ) from None
-        return cls(steps, list(lines) if version == VERSION else None, run)
+        return cls(steps, list(lines) if version == VERSION else None, _folded(steps))
+
+
+def _folded(steps: Sequence[Step]) -> Run:
+    try:
+        return fold(new_run(), steps)
+    except _UNREADABLE:
+        raise StateRejected(
+            "the state's log cannot have been written by a run; use the state as it was saved"
+        ) from None

@@ -46,12 +46,14 @@ def _of_frame(frame: Frame) -> list[str]:
         return does
     if frame.phase == "model":
         full = frame.max_turns is not None and frame.turn >= frame.max_turns
-        does.append("exhausted" if full else "model")
+        if not (full and frame.guarding):
+            does.append("exhausted" if full else "model")
     elif frame.phase == "judge" and not frame.guarding:
         does.append("judge")
     return does
 
 
 def waiting(run: Run) -> bool:
-    """Whether a person is waited for and nothing else can be done."""
-    return bool(run.groups["wait"]) and not pending(run)
+    """Whether a person is waited for and nothing else can be done or is being done."""
+    at_work = any(call_id not in run.frames for call_id in run.groups["started"])
+    return bool(run.groups["wait"]) and run.status != "cancelled" and not at_work and not pending(run)

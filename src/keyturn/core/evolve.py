@@ -51,7 +51,7 @@ def _settled(run: Run, call: Call) -> None:
     if frame.open == 0:
         done = [run.calls.pop(call_id) for call_id in frame.calls]
         frame.items.extend(call.item for call in done if call.item is not None)
-        frame.items.extend(frame.queued)
+        _read(frame, frame.queued)
         frame.calls, frame.queued = [], []
         frame.results = done if frame.judged else []
         frame.phase = "judge" if frame.judged else "model"
@@ -93,18 +93,24 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
 
 def _input_added(run: Run, event: ev.InputAdded) -> None:
     frame = run.frames[event.frame]
-    (frame.queued if frame.phase == "calls" else frame.items).extend(event.items)
+    if frame.phase == "calls":
+        frame.queued.extend(event.items)
+    else:
+        _read(frame, event.items)
+
+
+def _read(frame: Frame, items: list[Item]) -> None:
+    """Put items where the next model call reads them, and into the session in that same order."""
+    frame.items.extend(items)
     if frame.prefix is not None:
-        frame.tape.extend(event.items)
+        frame.tape.extend(items)
 
 
 def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame = run.frames[event.frame]
     frame.turn += 1
     frame.fresh = False
-    frame.items.extend(event.output)
-    if frame.prefix is not None:
-        frame.tape.extend(event.output)
+    _read(frame, event.output)
     frame.sent, frame.replied = len(frame.items), len(event.output)
     frame.used_tools = frame.used_tools or bool(event.proposals)
     frame.judged = event.judged and bool(event.proposals)
@@ -171,6 +177,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     if event.tools:
         run.tools.update(event.tools)
     call.shown = call.proposal.tool
+    run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
     run.decided.pop(call.id, None)
     _move(run, call, "void")
@@ -197,10 +204,11 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
 
 def _grant_given(run: Run, event: ev.GrantGiven) -> None:
     run.grants[event.grant.id] = event.grant
+    run.grant_uses[event.grant.id] = 0
 
 
 def _grant_used(run: Run, event: ev.GrantUsed) -> None:
-    run.grant_uses[event.grant] = run.grant_uses.get(event.grant, 0) + 1
+    run.grant_uses[event.grant] += 1
 
 
 def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
@@ -245,7 +253,7 @@ def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
 def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
     _drop_below(run, event.frame)
     if event.frame == ev.ROOT:
-        run.status, run.output = "finished", event.output
+        run.status, run.output, run.error = "finished", event.output, ""
         run.frames[ev.ROOT].phase = "closed"
     else:
         del run.frames[event.frame]
@@ -272,6 +280,9 @@ def _run_failed(run: Run, event: ev.RunFailed) -> None:
 
 def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.status, run.error = "cancelled", event.why
+    for group in run.groups:
+        if group != "started":
+            run.groups[group] = {}
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {

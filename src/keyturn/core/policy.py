@@ -1,22 +1,25 @@
 """Verdicts and the terms of an approval: what a policy may say of a call.
 
 A verdict is allow, ask or deny, with a reason. Terms say who may decide, how many must, and until
-when. Verdicts are facts once recorded; nothing here asks a policy, and nothing here knows the time.
+until when. Verdicts are facts once recorded; nothing here asks a policy, and nothing here knows the time.
+What is wrong is refused when it is made, where the one who wrote it still sees it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from .errors import UserError
 
 Action = Literal["allow", "ask", "deny"]
 _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+_DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ms|s|m|h|d|w)")
+_LONGEST = 10**15
 
 
 def milliseconds(duration: str | float) -> int:
@@ -25,16 +28,26 @@ def milliseconds(duration: str | float) -> int:
     >>> milliseconds("4h"), milliseconds(0.5)
     (14400000, 500)
     """
-    if isinstance(duration, int | float) and not isinstance(duration, bool):
-        value = float(duration) * 1_000
-    else:
-        match = _DURATION.fullmatch(duration.strip()) if isinstance(duration, str) else None
-        if match is None:
-            raise UserError(f"{duration!r} is not a duration: write a number of seconds, or '90s', '4h', '7d'")
-        value = float(match[1]) * _UNITS[match[2]]
-    if not 0 < value < 1e15:
-        raise UserError(f"a duration must be positive and finite, not {duration!r}")
+    value = _in_milliseconds(duration)
+    if value is None:
+        raise UserError(f"{duration!r} is not a duration: write a number of seconds, or '90s', '4h', '7d'")
+    # Compared before it is rounded: infinity has no integer, and half a millisecond is not zero, it is nothing we keep.
+    if not 1 <= value < _LONGEST:
+        raise UserError(f"a duration is at least a millisecond and at most some thousand years, not {duration!r}")
     return round(value)
+
+
+def _in_milliseconds(duration: object) -> float | None:
+    if isinstance(duration, str):
+        match = _DURATION.fullmatch(duration.strip())
+        return None if match is None else float(match[1]) * _UNITS[match[2]]
+    if isinstance(duration, bool) or not isinstance(duration, int | float):
+        return None
+    return duration * 1_000
+
+
+Reason = Literal["optional", "on_reject", "required"]
+OnExpiry = Literal["reject", "escalate", "ask_again"]
 
 
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -52,19 +65,22 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     quorum: int = 1
     deny_quorum: int = 1
     not_requester: bool = False
-    reason: Literal["optional", "on_reject", "required"] = "optional"
+    reason: Reason = "optional"
     expires: str | float | None = None
-    on_expiry: Literal["reject", "escalate", "ask_again"] = "reject"
+    on_expiry: OnExpiry = "reject"
     escalate_to: tuple[str, ...] = ()
     execute_by: str | float | None = None
     step_up: bool = False
 
     def __post_init__(self) -> None:
-        if self.quorum < 1 or self.deny_quorum < 1:
-            raise UserError("a quorum is at least 1")
-        for duration in (self.expires, self.execute_by):
-            if duration is not None:
-                milliseconds(duration)
+        force_setattr(self, "users", _names("users", self.users))
+        force_setattr(self, "escalate_to", _names("escalate_to", self.escalate_to))
+        _check_types(self)
+        _check_quorum(self)
+        if self.on_expiry != "reject" and self.expires is None:
+            raise UserError(f"on_expiry={self.on_expiry!r} never happens without expires=")
+        if self.on_expiry == "escalate" and not self.escalate_to:
+            raise UserError("on_expiry='escalate' needs escalate_to=: nobody would be asked")
 
     @property
     def expires_ms(self) -> int | None:
@@ -79,7 +95,43 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def needs_people(self) -> bool:
         """Whether these terms need an inbox with authenticated people."""
-        return bool(self.role or self.users or self.quorum > 1 or self.not_requester or self.step_up)
+        who = self.role is not None or bool(self.users or self.escalate_to)
+        return who or self.quorum > 1 or self.deny_quorum > 1 or self.not_requester or self.step_up
+
+
+def _names(field: str, names: object) -> tuple[str, ...]:
+    # A text is a sequence of texts: as `users` it would let in whoever is called like one of its letters.
+    if not isinstance(names, list | tuple):
+        raise UserError(f"{field} is a list of names")
+    listed = tuple(cast("list[object] | tuple[object, ...]", names))
+    if not all(isinstance(name, str) and name for name in listed):
+        raise UserError(f"{field} is a list of names, none of them empty")
+    return cast("tuple[str, ...]", listed)
+
+
+def _check_types(approval: Approval) -> None:
+    role: object = approval.role
+    if role is not None and not (isinstance(role, str) and role):
+        raise UserError("role is the name of a role, or None")
+    for field in ("not_requester", "step_up"):
+        if not isinstance(getattr(approval, field), bool):
+            raise UserError(f"{field} is True or False")
+    for field, choices in (("reason", get_args(Reason)), ("on_expiry", get_args(OnExpiry))):
+        if getattr(approval, field) not in choices:
+            raise UserError(f"{field} is one of {', '.join(choices)}, not {getattr(approval, field)!r}")
+    for duration in (approval.expires, approval.execute_by):
+        if duration is not None:
+            milliseconds(duration)
+
+
+def _check_quorum(approval: Approval) -> None:
+    people = None if approval.role is not None or not approval.users else len(set(approval.users))
+    for field in ("quorum", "deny_quorum"):
+        needed: object = getattr(approval, field)
+        if not isinstance(needed, int) or isinstance(needed, bool) or needed < 1:
+            raise UserError(f"{field} is a whole number of people, at least 1, not {needed!r}")
+        if people is not None and needed > people:
+            raise UserError(f"{field}={needed} can never be reached by the {people} listed in users=")
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,20 +146,37 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     terms: Approval | None = None
     by: str = ""
 
+    def __post_init__(self) -> None:
+        action, reason, terms = cast("tuple[object, ...]", (self.action, self.reason, self.terms))
+        if not isinstance(action, str) or action not in _STRICTNESS:
+            raise UserError(f"a verdict is 'allow', 'ask' or 'deny', not {action!r}")
+        if not isinstance(reason, str) or not (terms is None or isinstance(terms, Approval)):
+            raise UserError("a verdict has a text as its reason, and an Approval(...) or None as its terms")
+
 
 ALLOW = Verdict("allow")
 ASK = Verdict("ask")
 
 
 def strictest(first: Verdict, second: Verdict | None) -> Verdict:
-    """The stricter of two verdicts; the first where they are equally strict."""
+    """The stricter of two verdicts; the first where they are equally strict.
+
+    >>> strictest(ASK, Verdict("deny")).action, strictest(ASK, ALLOW).action, strictest(ASK, None).action
+    ('deny', 'ask', 'ask')
+    """
     if second is None or _STRICTNESS[second.action] <= _STRICTNESS[first.action]:
         return first
     return second
 
 
 class CallView(msgspec.Struct, frozen=True):
-    """What a policy may look at: the call that will run, never a live object of the run."""
+    """What a policy may look at: the call that will run, never a live object of the run.
+
+    `agent` is the agent's path from the root agent, `params` the validated arguments that will run.
+
+    >>> CallView("pay", "function", "desk/billing", {"amount": 5}, digest="5e1f", call_id="call_1").risk is None
+    True
+    """
 
     tool: str
     kind: str

@@ -54,8 +54,8 @@ class Call(msgspec.Struct):
 
     @property
     def expires_at(self) -> int | None:
-        """When a decision comes too late, in milliseconds."""
-        wait = self.terms.expires_ms if self.terms is not None else None
+        """When a decision comes too late, in milliseconds; a doubt never runs out."""
+        wait = self.terms.expires_ms if self.terms is not None and self.state != "in_doubt" else None
         return None if wait is None else self.asked_at + wait
 
     @property

@@ -43,12 +43,9 @@ def pack(blob: Blob) -> dict[str, Any]:
 
 
 def _mac(key: bytes, data: Mapping[str, Any]) -> str:
-    mac = hmac.new(key, digestmod="sha256")
-    for name in ("schema_version", *_PARTS):
-        part = cast("str", data[name]).encode()
-        mac.update(b"%d:" % len(part))
-        mac.update(part)
-    return mac.hexdigest()
+    parts = [cast("str", data[name]).encode() for name in ("schema_version", *_PARTS)]
+    framed = b"".join(b"%d:%b" % (len(part), part) for part in parts)
+    return hmac.digest(key, framed, "sha256").hex()
 
 
 def to_text(packed: dict[str, Any]) -> str:

@@ -36,7 +36,10 @@ def signing_key() -> bytes:
         if len(given) < 16:
             raise UserError(f"{VARIABLE} is too short to be a secret: use at least 16 characters")
         return _derived(given)
-    return _from_file(state_directory() / "key")
+    return _from_file(*(os.environ.get(name) for name in _PLACES))
+
+
+_PLACES = ("KEYTURN_HOME", "XDG_STATE_HOME", "HOME", "LOCALAPPDATA")
 
 
 @lru_cache(maxsize=8)
@@ -45,7 +48,9 @@ def _derived(secret: str) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def _from_file(path: Path) -> bytes:
+def _from_file(*_places: str | None) -> bytes:
+    """The key in the file, read once for each state directory; the places only say which that is."""
+    path = state_directory() / "key"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _make(path)

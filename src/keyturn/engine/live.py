@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from ..agents.context import RunContextWrapper
@@ -17,6 +18,8 @@ from ..core.items import Item
 from ..core.run import Run
 from ..journal.base import Journal
 from .graph import Graph
+
+_PROCESS_SECRET = secrets.token_bytes(32)
 
 
 def clock_ms() -> int:
@@ -27,6 +30,11 @@ def clock_ms() -> int:
 def new_id() -> str:
     """An id that cannot be guessed."""
     return secrets.token_hex(16)
+
+
+def new_salt(run: str) -> str:
+    """The key of a run's request ids: secret, and another for each run."""
+    return blake2b(run.encode(), key=_PROCESS_SECRET, digest_size=16).hexdigest()
 
 
 @dataclass

@@ -24,7 +24,7 @@ from .guard import guarded, input_guardrails
 from .history import opening, reopen, save_session
 from .known import decision_on
 from .ledger import LEDGER
-from .live import Live, new_id
+from .live import Live, new_id, new_salt
 from .propose import check_terms
 from .recover import recover
 from .requests import tools_of
@@ -142,7 +142,7 @@ class Play:
         await self.drive.commit(
             cm.Start(
                 self.run.id or self._fresh_id(),
-                new_id(),
+                new_salt(self.run.id),
                 given["input"],
                 self._about(given),
                 agent.name,

@@ -182,7 +182,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
         live.session = given["session"]
     if given["journal"] is not None:
         live.journal = _journal(given["journal"])
-    if config.policy is None:
+    if config.policy is None and live.policy is not None:
         config = replace(config, policy=live.policy)
     live.policy = config.policy
     start = state.undelivered.start or {}

@@ -27,6 +27,7 @@ from .facts import jsonable
 from .graph import Graph
 from .items import ToolApprovalItem
 from .live import Live, new_id
+from .recent import keep, recall
 from .requests import requests_of
 
 _VERBS = {"ran": "ran", "did_not_run": "did_not_run", "retry": "retry"}
@@ -260,9 +261,10 @@ class RunState(Generic[TContext]):
     ) -> dict[str, Any]:
         """The state as a plain dict, authenticated; `schema_version` names its form."""
         context = dump_context(self._live.context, context_serializer, strict=strict_context)
-        lines = self._live.log.lines(self._position)
+        log = self._live.log.text(self._position)
+        keep(self.run_id, self._live.log)
         undelivered = msgspec.json.encode(self._said).decode()
-        return pack(Blob(self.run_id, self._live.graph.root.name, context, b"\n".join(lines).decode(), undelivered))
+        return pack(Blob(self.run_id, self._live.graph.root.name, context, log, undelivered))
 
     def to_string(
         self,
@@ -293,7 +295,7 @@ class RunState(Generic[TContext]):
         wrapper = context_override
         if not isinstance(wrapper, RunContextWrapper):
             wrapper = load_context(blob.context, context_override, context_deserializer, strict=strict_context)
-        log = Log.read(blob.log.encode().split(b"\n") if blob.log else [], blob.version)
+        log = recall(blob.run, blob.log, blob.version)
         return await _loaded(cls, Live(log, Graph(initial_agent), wrapper), blob)
 
     @classmethod

@@ -1,0 +1,91 @@
+"""`decide`: a result whose calls wait goes in, a state with a person's decisions comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import KeyturnError
+from ..core.preview import Preview, Text
+from ..engine.items import ItemHelpers, MessageOutputItem, ToolApprovalItem
+from ..engine.result import RunResult
+from ..engine.state import RunState
+from ..engine.stream import RunResultStreaming
+from .desk import Desk
+from .screen import Screen
+
+
+class Undecided(KeyturnError):
+    """Nobody decided. Nothing that waits was approved; `state` is the paused run, to be saved or resumed.
+
+    What was decided before somebody left is kept on it.
+
+    >>> from keyturn import Agent
+    >>> Undecided(RunState(None, "hi", Agent("a"))).state.get_interruptions()
+    []
+    """
+
+    def __init__(self, state: RunState[Any]) -> None:
+        self.state = state
+        super().__init__(
+            "nobody decided, and nothing that waits has run; keep the run with error.state.to_string() and resume it "
+            "when somebody has"
+        )
+
+
+def decide(
+    waiting: RunResult | RunResultStreaming | RunState[Any],
+    *,
+    by: str | None = None,
+    ask: Callable[[str], str] | None = None,
+    show: Callable[[str], object] | None = None,
+    colour: bool | None = None,
+    width: int | None = None,
+) -> RunState[Any]:
+    """Ask the person at the keyboard about each waiting call; the state that comes back holds the decisions.
+
+    Give it to the runner. Raises `Undecided` at Ctrl-C, at the end of the input, and when nothing was decided. `ask`
+    and `show` stand for `input` and `print`.
+
+    >>> from keyturn import Agent, Runner, function_tool
+    >>> from keyturn.models.scripted import ScriptedModel, function_call
+    >>> @function_tool(needs_approval=True)
+    ... def rotate(service: str) -> str:
+    ...     return f"{service} has a new key"
+    >>> model = ScriptedModel([[function_call("rotate", {"service": "api"})], "Done."])
+    >>> agent = Agent("ops", model=model, tools=[rotate])
+    >>> state = decide(Runner.run_sync(agent, "rotate"), ask=lambda prompt: "a", width=60)
+    <BLANKLINE>
+      ops wants to run rotate  1 of 1
+      json
+      | {
+      |   "service": "api"
+      | }
+      a approve  e edit  r reject  w write its result  g grant  l later  q quit  ? explain
+      Approved.
+    >>> Runner.run_sync(agent, state).final_output
+    'Done.'
+    """
+    state = waiting if isinstance(waiting, RunState) else waiting.to_state()
+    desk = Desk(state, Screen.here(ask, show, colour, width), by)
+    items = state.get_interruptions()
+    try:
+        if not isinstance(waiting, RunState):
+            _show_words(desk.screen, waiting)
+        for place, item in enumerate(items, 1):
+            desk.settle(item, f"{place} of {len(items)}")
+    except (EOFError, KeyboardInterrupt):
+        raise Undecided(state) from None
+    if items and not state.undelivered.decisions:
+        raise Undecided(state)
+    return state
+
+
+def _show_words(screen: Screen, result: Any) -> None:
+    """What the model said last, marked as its own words."""
+    made = [item for item in result.new_items if not isinstance(item, ToolApprovalItem)]
+    last = next((item for item in reversed(made) if isinstance(item, MessageOutputItem)), None)
+    words = "" if last is None else ItemHelpers.text_message_output(last)
+    if words:
+        screen.say()
+        screen.draw(Preview((Text(words, label="the model's own words, which nobody checked"),)))

@@ -1,0 +1,222 @@
+"""One person and one state: each waiting call is shown whole, and a typed key decides it.
+
+An empty line and an unknown key decide nothing; Ctrl-C and the end of the input pass through. What a key does is a row
+of the table at the end. This file asks and records; it runs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.errors import BadJson, KeyturnError
+from ..core.preview import Diff, Preview
+from ..engine.items import ToolApprovalItem
+from ..engine.state import RunState
+from ..policies.grants import Grant
+from ..render.escape import escape, quote
+from ..render.names import mixed_script
+from ..tools.base import InvalidArguments
+from .request import Request
+from .screen import Screen
+
+ROWS = 40  # what a person can be expected to read without asking for the rest
+
+_IN_DOUBT = "It was started, and nobody can say whether it happened: the process died or was stopped in the middle."
+
+
+class Desk:
+    """Where one state is decided."""
+
+    def __init__(self, state: RunState[Any], screen: Screen, by: str | None) -> None:
+        self.state, self.screen, self.by = state, screen, by
+        self.granted: set[tuple[int, str | None]] = set()
+
+    def settle(self, item: ToolApprovalItem, place: str) -> None:
+        """Ask about one call until it is decided or left."""
+        if any(one.call == item.call for one in self.state.undelivered.decisions):
+            return
+        if item.kind == "approval" and (id(item.agent), item.tool_name) in self.granted:
+            self.screen.say(f"{_name(item)} needs no answer: what you granted covers it.")
+            return
+        request = Request(item)
+        self._introduce(item, place)
+        self.present(request)
+        while not self._decided(request):
+            pass
+
+    def _decided(self, request: Request) -> bool:
+        """Ask once. True when the call needs no more asking."""
+        screen, keys = self.screen, offered(request)
+        screen.say("  ".join(f"{screen.bold(letter)} {KEYS[letter].word}" for letter in keys))
+        typed = screen.read("decide").lower()
+        letter = next((letter for letter in keys if typed in (letter, KEYS[letter].word)), None)
+        if letter is None:
+            if typed:
+                screen.say(f"{quote(typed)} is not one of these keys. Nothing was decided.")
+            return False
+        if KEYS[letter].runs and not request.seen_whole:
+            screen.say("There is more to see first: s shows it.")
+            return False
+        try:
+            return KEYS[letter].act(self, request)
+        except KeyturnError as error:
+            screen.say(f"Not decided: {escape(str(error), keep='')}")
+            return False
+
+    def _introduce(self, item: ToolApprovalItem, place: str) -> None:
+        """Who wants what, and why it asks."""
+        screen, agent = self.screen, item.agent.name
+        screen.say()
+        screen.say(screen.bold(f"{escape(agent, keep='')} wants to run {_name(item)}") + screen.dim(f"  {place}"))
+        for name in (agent, item.qualified_name or ""):
+            doubt = mixed_script(name)
+            if doubt:
+                screen.say(f"Beware: the name {escape(name, keep='')} {doubt}.")
+        if item.kind == "in_doubt":
+            screen.say(_IN_DOUBT)
+        if item.reason:
+            screen.say(f"It asks because: {escape(item.reason, keep='')}")
+        if item.expires_at is not None:
+            screen.say(f"It waits until {datetime.fromtimestamp(item.expires_at / 1000, UTC):%Y-%m-%d %H:%M} UTC.")
+        if item.difference:
+            before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
+            screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
+
+    def present(self, request: Request) -> None:
+        """What would run: all of it, or its first rows and a mark that says what is missing."""
+        preview = request.preview()
+        rows = self.screen.rows(preview)
+        request.seen_whole = request.seen_whole or len(rows) <= ROWS
+        for row in rows if request.seen_whole else rows[:ROWS]:
+            self.screen.show(row)
+        if not request.seen_whole:
+            whole = sha256(msgspec.json.encode(preview)).hexdigest()
+            self.screen.say(f"[{len(rows) - ROWS} of {len(rows)} rows are not shown; sha256 of the whole: {whole}]")
+
+
+def _name(item: ToolApprovalItem) -> str:
+    return escape(item.qualified_name or "", keep="")
+
+
+def _approve(desk: Desk, request: Request) -> bool:
+    desk.state.approve(request.item, edit=request.edit, by=desk.by)
+    desk.screen.say("Approved." if request.edit is None else "Approved as you changed it.")
+    return True
+
+
+def _grant(desk: Desk, request: Request) -> bool:
+    item = request.item
+    terms = desk.screen.read("for how long? empty: this whole run; 3: three more calls; 2h: two hours")
+    grant = Grant(uses=int(terms)) if terms.isdecimal() else Grant(expires=terms or None)
+    desk.state.approve(item, edit=request.edit, grant=grant, by=desk.by)
+    if not terms:
+        desk.granted.add((id(item.agent), item.tool_name))
+    desk.screen.say(f"Approved, and later calls of {_name(item)} too, whatever their arguments.")
+    return True
+
+
+def _reject(desk: Desk, request: Request) -> bool:
+    why = desk.screen.read("why? the model reads it; empty: no reason")
+    desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
+    desk.screen.say("Rejected.")
+    return True
+
+
+def _answer(desk: Desk, request: Request) -> bool:
+    words = desk.screen.read("its result, as the model reads it")
+    if not words:
+        desk.screen.say("Nothing was written, so nothing was decided.")
+        return False
+    desk.state.answer(request.item, words, by=desk.by)
+    desk.screen.say("Answered. The tool does not run.")
+    return True
+
+
+def _edit(desk: Desk, request: Request) -> bool:
+    """One change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
+    while text := desk.screen.read("name=value, or all arguments as JSON; empty: no change"):
+        try:
+            request.change(text)
+        except (InvalidArguments, BadJson) as error:
+            desk.screen.say(f"Refused, nothing was changed. {escape(str(error), keep='')}")
+        else:
+            desk.present(request)
+            desk.screen.draw(request.difference())
+            return False
+    return False
+
+
+def _ran(desk: Desk, request: Request) -> bool:
+    words = desk.screen.read("what came of it? empty: you only know that it ran")
+    desk.state.resolve(request.item, "ran", words or None, by=desk.by)
+    return True
+
+
+def _did_not_run(desk: Desk, request: Request) -> bool:
+    desk.state.resolve(request.item, "did_not_run", by=desk.by)
+    return True
+
+
+def _retry(desk: Desk, request: Request) -> bool:
+    desk.state.resolve(request.item, "retry", by=desk.by)
+    return True
+
+
+def _show_all(desk: Desk, request: Request) -> bool:
+    request.seen_whole = True
+    desk.present(request)
+    return False
+
+
+def _later(desk: Desk, request: Request) -> bool:
+    desk.screen.say("Left waiting.")
+    return True
+
+
+def _quit(desk: Desk, request: Request) -> bool:
+    raise EOFError
+
+
+def _explain(desk: Desk, request: Request) -> bool:
+    for letter in offered(request):
+        desk.screen.say(f"{desk.screen.bold(letter)} {KEYS[letter].word}: {KEYS[letter].meaning}")
+    desk.screen.say(f"A decision is for exactly this call: digest {request.item.digest}")
+    return False
+
+
+class Key(NamedTuple):
+    """What a key does; `runs` says that it lets the tool run."""
+
+    word: str
+    act: Callable[[Desk, Request], bool]
+    meaning: str
+    runs: bool = False
+
+
+KEYS = {
+    "a": Key("approve", _approve, "let exactly this call run", runs=True),
+    "e": Key("edit", _edit, "change its arguments; you see the changed call before you approve it"),
+    "r": Key("reject", _reject, "do not run it; the model reads your reason"),
+    "w": Key("write its result", _answer, "do not run it; the model reads what you write as its result"),
+    "g": Key("grant", _grant, "approve it, and later calls of this tool by this agent", runs=True),
+    "d": Key("it ran", _ran, "it did happen; the model reads what you know of it"),
+    "n": Key("it did not run", _did_not_run, "it did not happen, and is not to"),
+    "t": Key("try again", _retry, "run it now, even though it may have run before", runs=True),
+    "s": Key("show all", _show_all, "show every row; nothing can be approved before"),
+    "l": Key("later", _later, "leave this call waiting"),
+    "q": Key("quit", _quit, "leave the run paused"),
+    "?": Key("explain", _explain, "say what the keys do"),
+}
+_OFFERED = {"approval": "aerwglq?", "external": "wrlq?", "in_doubt": "dntlq?"}
+
+
+def offered(request: Request) -> list[str]:
+    """The keys that this call, as it is now, can be decided with."""
+    letters = _OFFERED[request.item.kind] if request.seen_whole else "s" + _OFFERED[request.item.kind]
+    return [letter for letter in letters if letter != "e" or request.editable]

@@ -1,0 +1,91 @@
+"""One waiting call in a person's hands: what it was, and what they would make of it.
+
+Every change is checked by the call's own tool before it is shown, and is shown before it can be approved. Nothing is
+decided here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from ..core.errors import BadJson
+from ..core.preview import REDACTED, Diff, Preview, redact
+from ..core.strict import parse
+from ..engine.items import ToolApprovalItem
+
+
+class Request:
+    """A waiting call, with the change that somebody made to it, if any."""
+
+    def __init__(self, item: ToolApprovalItem) -> None:
+        self.item = item
+        self.edit: dict[str, Any] | None = None
+        self.seen_whole = False
+
+    @property
+    def editable(self) -> bool:
+        """Whether there are named arguments, and a tool to check them."""
+        return self.item.tool is not None and isinstance(self.item.params, dict)
+
+    def preview(self) -> Preview:
+        """What would run if it were approved now."""
+        preview: Any = self.item.preview if self.edit is None else self.item.tool.preview(self.edit)
+        return cast("Preview", preview)
+
+    def change(self, text: str) -> None:
+        """Take `name=value` or a JSON object of all arguments, or raise what the tool has against it."""
+        now = self._true() if self.edit is None else self.edit
+        if text.startswith("{"):
+            wanted = _unredacted(parse(text), self._redacted(now), now)
+        else:
+            name, equals, value = (part.strip() for part in text.partition("="))
+            if not equals:
+                raise BadJson("neither name=value nor a JSON object")
+            wanted = _unredacted({**now, name: _value(value, now.get(name))}, {**self._redacted(now), name: None}, now)
+        self.edit = self.item.tool.edit(wanted).params
+        self.seen_whole = False
+
+    def difference(self) -> Preview:
+        """The arguments as the model gave them and as they are now."""
+        sides = (json.dumps(self._redacted(side), indent=2, ensure_ascii=False) for side in (self._true(), self.edit))
+        return Preview((Diff(*sides, label="your change"),))
+
+    def _true(self) -> dict[str, Any]:
+        """The true arguments: `params` shows secrets redacted, and a mark must never run as a password."""
+        return cast("dict[str, Any]", parse(self.item.text or "{}"))
+
+    def _redacted(self, value: Any) -> Any:
+        return redact(value, self.item.tool.secrets)
+
+
+def _unredacted(wanted: Any, shown: Any, true: Any) -> Any:
+    """`wanted` with each mark that was left as it was shown replaced by what it stands for.
+
+    A mark anywhere else is refused: it must never run as a password.
+    """
+    if wanted == REDACTED:
+        if shown != REDACTED:
+            raise BadJson(f"{REDACTED} stands for a value only where it was shown; write the value itself")
+        return true
+    if not isinstance(wanted, dict | list):
+        return wanted
+    seen, values = _members(shown), _members(true)
+    made = {place: _unredacted(part, seen.get(place), values.get(place)) for place, part in _members(wanted).items()}
+    return made if isinstance(wanted, dict) else list(made.values())
+
+
+def _members(value: Any) -> dict[Any, Any]:
+    if isinstance(value, list):
+        return dict(enumerate(cast("list[Any]", value)))
+    return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}
+
+
+def _value(text: str, now: Any) -> Any:
+    """What was typed as a value: a text where a text stood, all else as JSON if it is any."""
+    if isinstance(now, str) and not text.startswith('"'):
+        return text
+    try:
+        return parse(text)
+    except BadJson:
+        return text

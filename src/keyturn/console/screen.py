@@ -1,0 +1,88 @@
+"""A terminal with a person at it: lines of ours, previews through the one renderer, and what is typed.
+
+Nothing that a model or a tool wrote is printed here without having been escaped. What was typed before a question
+was asked is no answer to it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..core.preview import Preview
+from ..render.terminal import render, wants_colour
+
+MARGIN = "  "
+
+
+@dataclass(kw_only=True)
+class Screen:
+    """Where to write and whom to ask; all of it can be put in place by a test.
+
+    >>> Screen(ask=lambda prompt: " a ").read("decide")
+    'a'
+    """
+
+    ask: Callable[[str], str] = input
+    show: Callable[[str], object] = print
+    colour: bool = False
+    width: int = 100
+
+    @classmethod
+    def here(
+        cls,
+        ask: Callable[[str], str] | None = None,
+        show: Callable[[str], object] | None = None,
+        colour: bool | None = None,
+        width: int | None = None,
+    ) -> Screen:
+        """The screen of this process; what is given stands instead."""
+        return cls(
+            ask=ask or _typed_afresh,
+            show=show or print,
+            colour=wants_colour(sys.stdout) if colour is None else colour,
+            width=width or shutil.get_terminal_size((100, 24)).columns,
+        )
+
+    def say(self, words: str = "") -> None:
+        """A line of ours."""
+        self.show(MARGIN + words if words else "")
+
+    def read(self, prompt: str) -> str:
+        """A line of theirs. What no text can hold (a terminal of another encoding) stays as an escape."""
+        return self.ask(f"{MARGIN}{prompt} > ").encode("utf-8", "backslashreplace").decode().strip()
+
+    def draw(self, preview: Preview) -> None:
+        """A preview, whole."""
+        for row in self.rows(preview):
+            self.show(row)
+
+    def rows(self, preview: Preview) -> list[str]:
+        """A preview as rows, all set in by as much, so that its margins stay in line."""
+        drawn = render(preview, colour=self.colour, width=self.width - len(MARGIN))
+        return [MARGIN + row if row else "" for row in drawn.split("\n")]
+
+    def bold(self, words: str) -> str:
+        """Words that stand out, where there is colour."""
+        return self.paint("1", words)
+
+    def dim(self, words: str) -> str:
+        """Words that step back, where there is colour."""
+        return self.paint("2", words)
+
+    def paint(self, code: str, words: str) -> str:
+        """Words in a colour, where there is any."""
+        return f"\x1b[{code}m{words}\x1b[0m" if self.colour and words else words
+
+
+def _typed_afresh(prompt: str) -> str:
+    """`input`, after forgetting what was typed before this question stood on the screen."""
+    if sys.stdin.isatty():
+        try:
+            import termios
+        except ImportError:  # not a Unix terminal: there is nothing to forget with
+            return input(prompt)
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    return input(prompt)
