@@ -19,10 +19,24 @@ from keyturn.core.errors import UserError
 from keyturn.models.base import ModelSettings
 from keyturn.tools.agent_tool import AgentTool
 
-FIELDS = (
-    "name instructions prompt handoff_description handoffs model model_settings tools mcp_servers mcp_config "
-    "input_guardrails output_guardrails output_type hooks tool_use_behavior reset_tool_choice"
-).split()
+FIELDS = [
+    "name",
+    "instructions",
+    "prompt",
+    "handoff_description",
+    "handoffs",
+    "model",
+    "model_settings",
+    "tools",
+    "mcp_servers",
+    "mcp_config",
+    "input_guardrails",
+    "output_guardrails",
+    "output_type",
+    "hooks",
+    "tool_use_behavior",
+    "reset_tool_choice",
+]
 
 
 def test_the_fields_are_the_contracts_in_its_order() -> None:
@@ -37,7 +51,9 @@ def test_an_agent_needs_only_a_name() -> None:
         True,
     )
     assert agent.tools == agent.handoffs == agent.mcp_servers == []
-    assert isinstance(agent, AgentBase) and hash(agent) and agent != Agent("a")
+    assert isinstance(agent, AgentBase)
+    assert hash(agent)
+    assert agent != Agent("a")
     assert Agent[int](name="typed").name == "typed"
 
 
@@ -112,7 +128,8 @@ def test_what_is_right_is_taken() -> None:
 def test_a_clone_differs_in_what_was_changed_only() -> None:
     agent: Agent[Any] = Agent("a", "Help.", tools=[])
     clone = agent.clone(name="b")
-    assert (clone.name, clone.instructions) == ("b", "Help.") and clone.tools is agent.tools
+    assert (clone.name, clone.instructions) == ("b", "Help.")
+    assert clone.tools is agent.tools
     with pytest.raises(TypeError):
         agent.clone(nmae="b")
     with pytest.raises(TypeError):

@@ -33,7 +33,8 @@ async def waiting(context: Any, agent: Any, looked_at: Any) -> GuardrailFunction
 async def test_an_input_guardrail_reports(function: Any) -> None:
     guardrail = InputGuardrail(function)
     result = await guardrail.run("agent", "text", CONTEXT)
-    assert result.guardrail is guardrail and result.output is REPORT
+    assert result.guardrail is guardrail
+    assert result.output is REPORT
 
 
 @pytest.mark.parametrize("function", [plain, waiting])

@@ -43,20 +43,25 @@ def test_name_and_description_come_from_the_agent() -> None:
         True,
         False,
     )
-    assert made.idempotent and made.is_enabled is True
+    assert made.idempotent
+    assert made.is_enabled is True
     other = handoff(Agent("x"), tool_name_override="ask_x", tool_description_override="")
     assert (other.name, other.description) == ("ask_x", "")
 
 
 def test_the_contracts_fields_in_its_order() -> None:
     names = [each.name for each in dataclasses.fields(Handoff) if each.init]
-    assert (
-        names
-        == (
-            "tool_name tool_description input_json_schema on_invoke_handoff agent_name input_filter "
-            "nest_handoff_history strict_json_schema is_enabled"
-        ).split()
-    )
+    assert names == [
+        "tool_name",
+        "tool_description",
+        "input_json_schema",
+        "on_invoke_handoff",
+        "agent_name",
+        "input_filter",
+        "nest_handoff_history",
+        "strict_json_schema",
+        "is_enabled",
+    ]
 
 
 @pytest.mark.parametrize("arguments", ["", "{}", "null", "not json", '{"reason": "because"}'])
@@ -66,7 +71,8 @@ async def test_without_an_input_whatever_the_model_wrote_counts_as_none(argument
     prepared = made.prepare(call(arguments))
     assert (prepared.text, prepared.params, prepared.exact) == ("{}", {}, arguments == "{}")
     answer = await made.invoke(CONTEXT, prepared)
-    assert answer.agent is target and json.loads(answer.text) == {"assistant": "b"}
+    assert answer.agent is target
+    assert json.loads(answer.text) == {"assistant": "b"}
     assert made.output(call(arguments), answer) == {
         "type": "function_call_output",
         "call_id": "c1",
@@ -161,7 +167,8 @@ async def test_a_hand_made_handoff_to_nowhere_is_an_error() -> None:
 def test_a_copy_still_knows_where_it_leads() -> None:
     target: Agent[Any] = Agent("b")
     copy = dataclasses.replace(handoff(target), tool_description="Other words.")
-    assert copy.agent is target and copy.description == "Other words."
+    assert copy.agent is target
+    assert copy.description == "Other words."
 
 
 def test_its_digest_changes_with_what_it_is() -> None:
@@ -176,7 +183,8 @@ def test_its_digest_changes_with_what_it_is() -> None:
 def test_the_preview_says_who_goes_on() -> None:
     made = handoff(Agent("b"), on_handoff=lambda context, given: None, input_type=Escalation)
     text, arguments = made.preview({"reason": "fraud", "urgent": False}).blocks
-    assert "b" in text.text and arguments.value == {"reason": "fraud", "urgent": False}
+    assert "b" in text.text
+    assert arguments.value == {"reason": "fraud", "urgent": False}
     assert len(handoff(Agent("b")).preview({}).blocks) == 1
 
 
@@ -186,9 +194,11 @@ def test_a_plain_agent_is_wrapped_once_per_owner() -> None:
     first: Agent[Any] = Agent("first", handoffs=[billing, own])
     second: Agent[Any] = Agent("second", handoffs=[billing])
     made = handoffs_of(first)
-    assert [each.name for each in made] == ["transfer_to_billing", "transfer_to_faq"] and made[1] is own
+    assert [each.name for each in made] == ["transfer_to_billing", "transfer_to_faq"]
+    assert made[1] is own
     assert handoffs_of(first) == made
-    assert handoffs_of(second)[0] is not made[0] and handoffs_of(second)[0].agent is billing
+    assert handoffs_of(second)[0] is not made[0]
+    assert handoffs_of(second)[0].agent is billing
     assert handoffs_of(first.clone(name="third"))[0] is not made[0]
 
 
@@ -198,7 +208,8 @@ def test_a_renamed_target_is_wrapped_anew_and_late_entries_are_seen() -> None:
     before = handoffs_of(owner)[0]
     billing.handoff_description = "Knows invoices."
     after = handoffs_of(owner)[0]
-    assert after is not before and after.description.endswith("Knows invoices.")
+    assert after is not before
+    assert after.description.endswith("Knows invoices.")
     owner.handoffs.append("nobody")
     with pytest.raises(UserError, match="handoffs of agent 'owner': an entry must be"):
         handoffs_of(owner)
@@ -208,7 +219,8 @@ def test_agents_may_hand_over_to_each_other() -> None:
     one: Agent[Any] = Agent("one")
     two: Agent[Any] = Agent("two", handoffs=[one])
     one.handoffs.append(two)
-    assert handoffs_of(one)[0].agent is two and handoffs_of(two)[0].agent is one
+    assert handoffs_of(one)[0].agent is two
+    assert handoffs_of(two)[0].agent is one
     assert "one" in repr(one)
 
 
@@ -216,6 +228,7 @@ def test_input_data_is_changed_by_cloning() -> None:
     data = HandoffInputData("hi", ("a",), ("b",))
     clone = data.clone(new_items=())
     assert (clone.input_history, clone.pre_handoff_items, clone.new_items) == ("hi", ("a",), ())
-    assert data.new_items == ("b",) and data.run_context is data.input_items is None
+    assert data.new_items == ("b",)
+    assert data.run_context is data.input_items is None
     with pytest.raises(dataclasses.FrozenInstanceError):
         data.new_items = ()

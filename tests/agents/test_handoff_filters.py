@@ -11,19 +11,38 @@ from keyturn.agents.handoff import HandoffInputData
 from keyturn.agents.handoff_filters import remove_all_tools
 
 KEPT = [{"role": "user", "content": "hi"}, {"type": "message", "role": "assistant"}, {"type": "item_reference"}]
-GONE = (
-    "function_call function_call_output reasoning computer_call computer_call_output file_search_call "
-    "web_search_call mcp_call mcp_list_tools mcp_approval_request mcp_approval_response shell_call "
-    "shell_call_output apply_patch_call apply_patch_call_output custom_tool_call custom_tool_call_output "
-    "local_shell_call local_shell_call_output image_generation_call code_interpreter_call tool_search_output"
-).split()
+GONE = [
+    "function_call",
+    "function_call_output",
+    "reasoning",
+    "computer_call",
+    "computer_call_output",
+    "file_search_call",
+    "web_search_call",
+    "mcp_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "image_generation_call",
+    "code_interpreter_call",
+    "tool_search_output",
+]
 
 
 @pytest.mark.parametrize("kind", GONE)
 def test_items_of_calls_go(kind: str) -> None:
     history = (KEPT[0], {"type": kind}, KEPT[1], {"type": kind}, KEPT[2])
     data = remove_all_tools(HandoffInputData(history, ({"type": kind},), ()))
-    assert list(data.input_history) == KEPT and data.pre_handoff_items == ()
+    assert list(data.input_history) == KEPT
+    assert data.pre_handoff_items == ()
 
 
 def run_item(kind: str) -> Any:

@@ -71,7 +71,8 @@ def test_what_nobody_knows_is_an_error(given: Any, said: str) -> None:
 def test_the_run_gets_an_object_of_its_own() -> None:
     mine = RunConfig(workflow_name="Refunds", policy=len)
     taken = RunConfig.of(mine)
-    assert taken == mine and taken is not mine
+    assert taken == mine
+    assert taken is not mine
     taken.policy = None
     assert mine.policy is len
     assert RunConfig.of(None) == RunConfig()

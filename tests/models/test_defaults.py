@@ -35,4 +35,4 @@ def test_other_wrong_values_are_refused() -> None:
         defaults.set_default_openai_client(None)
     with pytest.raises(UserError, match="'responses' or 'chat_completions', not 'chat'"):
         defaults.set_default_openai_api("chat")
-    assert defaults.OPENAI == defaults.OpenAIDefaults()
+    assert defaults.OpenAIDefaults() == defaults.OPENAI

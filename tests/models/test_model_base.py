@@ -43,7 +43,8 @@ def test_settings_are_overridden_one_by_one() -> None:
     over = base.resolve(ModelSettings(max_tokens=0, extra_args={"b": 2}))
     assert (over.temperature, over.max_tokens, over.extra_args) == (0.0, 0, {"a": 1, "b": 2})
     assert base.extra_args == {"a": 1}
-    assert base.resolve(None) is base and base.resolve(ModelSettings()) is base
+    assert base.resolve(None) is base
+    assert base.resolve(ModelSettings()) is base
 
 
 def test_the_seams_are_abstract() -> None:

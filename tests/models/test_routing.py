@@ -70,17 +70,21 @@ def test_names_are_split_at_the_first_mark(name: str, parts: tuple[str | None, s
 
 def test_a_bare_name_is_openais_by_the_chosen_api() -> None:
     model = found("gpt-5")
-    assert type(model) is Fake and model.model == "gpt-5" and model.options == {}
+    assert type(model) is Fake
+    assert model.model == "gpt-5"
+    assert model.options == {}
     defaults.set_default_openai_api("chat_completions")
     assert type(found("gpt-5")) is Chat
     assert type(found("gpt-5", MultiProvider(openai_use_responses=True))) is Fake
-    assert type(found("openai:gpt-5")) is Fake and type(found("openai-chat:gpt-5")) is Chat
+    assert type(found("openai:gpt-5")) is Fake
+    assert type(found("openai-chat:gpt-5")) is Chat
 
 
 def test_no_name_is_the_default_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(None).model == defaults.OPENAI.model_name()
     monkeypatch.setenv("OPENAI_DEFAULT_MODEL", " gpt-mini ")
-    assert found(None).model == "gpt-mini" and found("").model == "gpt-mini"
+    assert found(None).model == "gpt-mini"
+    assert found("").model == "gpt-mini"
 
 
 def test_settings_for_openai_reach_openai_only() -> None:
@@ -97,7 +101,8 @@ def test_settings_for_openai_reach_openai_only() -> None:
 def test_a_model_is_made_once_until_the_defaults_change() -> None:
     provider = MultiProvider()
     first = found("gpt-5", provider)
-    assert found("gpt-5", provider) is first and found("openai/gpt-5", provider) is first
+    assert found("gpt-5", provider) is first
+    assert found("openai/gpt-5", provider) is first
     assert found("gpt-5-mini", provider) is not first
     defaults.set_default_openai_key("sk-other")
     assert found("gpt-5", provider) is not first
@@ -145,7 +150,8 @@ async def test_models_are_closed_with_their_provider() -> None:
     provider = MultiProvider()
     model = found("gpt-5", provider)
     await provider.aclose()
-    assert model.closed and found("gpt-5", provider) is not model
+    assert model.closed
+    assert found("gpt-5", provider) is not model
 
 
 def test_the_real_table_names_modules_and_classes() -> None:

@@ -55,7 +55,9 @@ def test_any_other_input_is_refused(text: str) -> None:
 
 def test_what_the_engine_reads_is_there() -> None:
     plain = EXPERT.as_tool("ask", "Asks.")
-    assert isinstance(plain, FunctionTool) and plain.kind == "agent" and plain.idempotent
+    assert isinstance(plain, FunctionTool)
+    assert plain.kind == "agent"
+    assert plain.idempotent
     for name in ("custom_output_extractor", "on_stream", "run_config", "hooks", "session", "conversation_id"):
         assert getattr(plain, name) is None
     full = EXPERT.as_tool(
@@ -81,7 +83,8 @@ def test_what_the_engine_reads_is_there() -> None:
         "session",
     )
     assert (full.previous_response_id, full.conversation_id) == ("resp_1", "conv_1")
-    assert full.failure_error_function is None and full.needs_approval is True
+    assert full.failure_error_function is None
+    assert full.needs_approval is True
     assert full.on_stream_max_pending_events == 1024
 
 
@@ -102,7 +105,8 @@ async def test_structured_input_is_validated_and_told_as_json() -> None:
     prepared = tool.prepare(call('{"clause": 4}'))
     assert (prepared.text, prepared.exact) == ('{"clause":4,"urgent":false}', False)
     told = (await tool.invoke(CONTEXT, prepared)).input
-    assert isinstance(told, str) and json.loads(told.split("\n\n", 1)[1]) == {"clause": 4, "urgent": False}
+    assert isinstance(told, str)
+    assert json.loads(told.split("\n\n", 1)[1]) == {"clause": 4, "urgent": False}
     assert "schema" not in told
     with pytest.raises(InvalidArguments):
         tool.prepare(call('{"clause": "four"}'))
@@ -111,7 +115,9 @@ async def test_structured_input_is_validated_and_told_as_json() -> None:
 async def test_the_schema_is_told_where_it_is_asked_for() -> None:
     tool = EXPERT.as_tool("ask", "Asks.", parameters=Question, include_input_schema=True)
     told = (await opened(tool, '{"clause": 4}')).input
-    assert isinstance(told, str) and "A question about a clause." in told and '"additionalProperties": false' in told
+    assert isinstance(told, str)
+    assert "A question about a clause." in told
+    assert '"additionalProperties": false' in told
 
 
 async def test_a_builder_makes_the_input() -> None:
@@ -137,7 +143,8 @@ async def test_it_is_not_run_by_hand() -> None:
 def test_who_answers_is_part_of_what_is_approved() -> None:
     one, other = EXPERT.as_tool("ask", "Asks."), Agent("Intern").as_tool("ask", "Asks.")
     assert tool_digest(one) != tool_digest(other)
-    assert one.spec() is one.spec() and one.spec()["agent"] == "Contract expert"
+    assert one.spec() is one.spec()
+    assert one.spec()["agent"] == "Contract expert"
 
 
 def test_the_preview_is_what_the_agent_would_read() -> None:

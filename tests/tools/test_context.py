@@ -82,7 +82,8 @@ def test_only_a_waiting_call_can_be_decided(thing: Any) -> None:
 def test_a_calls_context_shares_what_the_wrapper_has() -> None:
     wrapper = RunContextWrapper({"user": "ann"}, Usage(requests=1), tool_input={"city": "Oslo"})
     context = ToolContext.of(wrapper, tool_name="pay", tool_call_id="c1", tool_arguments="{}", run_id="r")
-    assert context.context is wrapper.context and context.usage is wrapper.usage
+    assert context.context is wrapper.context
+    assert context.usage is wrapper.usage
     assert context.tool_input == {"city": "Oslo"}
     assert (context.tool_name, context.tool_call_id, context.tool_arguments, context.run_id) == ("pay", "c1", "{}", "r")
     assert (context.agent, context.approval, context.tool_call, context.run_config) == (None, None, None, None)
@@ -103,7 +104,8 @@ def test_a_context_can_be_made_by_hand_in_the_known_order() -> None:
     usage = Usage()
     context = ToolContext("ctx", usage, "pay", "c1", "{}", {"type": "function_call"}, agent="a")
     assert (context.context, context.usage, context.tool_call) == ("ctx", usage, {"type": "function_call"})
-    assert context.turn_input == [] and context.agent == "a"
+    assert context.turn_input == []
+    assert context.agent == "a"
 
 
 def test_wrappers_are_told_apart_by_identity() -> None:
@@ -113,4 +115,5 @@ def test_wrappers_are_told_apart_by_identity() -> None:
 
 def test_the_hooks_context_is_the_wrapper_and_generics_are_optional() -> None:
     assert AgentHookContext is RunContextWrapper
-    assert RunContextWrapper[int](3).context == 3 and ToolContext[int](3).context == 3
+    assert RunContextWrapper[int](3).context == 3
+    assert ToolContext[int](3).context == 3

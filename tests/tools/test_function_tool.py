@@ -58,7 +58,8 @@ def test_a_function_says_everything_itself() -> None:
         True,
         None,
     )
-    assert add.qualified_name == "add" and repr(add) == "FunctionTool(name='add')"
+    assert add.qualified_name == "add"
+    assert repr(add) == "FunctionTool(name='add')"
 
 
 def test_options_are_kept() -> None:
@@ -181,7 +182,8 @@ def test_an_edit_is_validated_like_the_models_words() -> None:
 def test_the_digest_follows_name_description_and_schema() -> None:
     made = function_tool(lambda x: x, name_override="f")
     spec, digests = made.spec(), [tool_digest(made)]
-    assert made.spec() is spec and spec["kind"] == "function"
+    assert made.spec() is spec
+    assert spec["kind"] == "function"
     for field, value in (("name", "g"), ("description", "new"), ("params_json_schema", {"type": "object"})):
         setattr(made, field, value)
         digests.append(tool_digest(made))
@@ -426,7 +428,8 @@ def test_a_preview_may_be_said_in_several_ways(made: Any, blocks: Any) -> None:
 @pytest.mark.parametrize("made", [None, 3, [], [3], {"text": "x"}])
 def test_a_broken_preview_shows_the_arguments_and_says_so(made: Any) -> None:
     note, arguments = FunctionTool("t", "", {}, echo, preview=lambda params: made).preview({"a": 1}).blocks
-    assert "preview failed (UserError)" in note.text and arguments == Json({"a": 1})
+    assert "preview failed (UserError)" in note.text
+    assert arguments == Json({"a": 1})
 
 
 def test_a_preview_that_raises_tells_no_secret() -> None:
@@ -434,7 +437,8 @@ def test_a_preview_that_raises_tells_no_secret() -> None:
         raise LookupError(params["password"])
 
     note, _ = FunctionTool("t", "", {}, echo, preview=broken).preview({"password": "hunter2"}).blocks
-    assert "LookupError" in note.text and "hunter2" not in note.text
+    assert "LookupError" in note.text
+    assert "hunter2" not in note.text
 
 
 def test_secrets_are_redacted_before_anybody_looks() -> None:
@@ -445,7 +449,8 @@ def test_secrets_are_redacted_before_anybody_looks() -> None:
 
     params = {"user": "ann", "password": "hunter2"}
     assert login.secrets == ("password",)
-    assert "hunter2" not in str(login.preview(params)) and "hunter2" not in str(seen)
+    assert "hunter2" not in str(login.preview(params))
+    assert "hunter2" not in str(seen)
     assert params["password"] == "hunter2", "the arguments that run are left alone"
     login._preview = None
     assert "hunter2" not in str(login.preview(params))

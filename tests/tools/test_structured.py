@@ -36,7 +36,8 @@ POINT = StructuredInput("go", Point)
 
 
 def test_the_three_kinds_of_type() -> None:
-    assert POINT.json_schema["required"] == ["x", "y"] and "$defs" not in POINT.json_schema
+    assert POINT.json_schema["required"] == ["x", "y"]
+    assert "$defs" not in POINT.json_schema
     assert StructuredInput("go", Wish).json_schema["properties"].keys() == {"what"}
     tree = StructuredInput("go", Tree)
     assert tree.json_schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
@@ -73,7 +74,8 @@ def test_what_is_shown_is_what_the_object_holds(arguments: dict[str, int]) -> No
     frozen = POINT.freeze(text)
     point = POINT.value(frozen.text)
     assert frozen.params == {"x": point.x, "y": point.y}
-    assert frozen.exact == ("y" in arguments) and (not frozen.exact or frozen.text == text)
+    assert frozen.exact == ("y" in arguments)
+    assert not frozen.exact or frozen.text == text
     assert POINT.freeze(frozen.text).params == frozen.params
 
 

@@ -36,14 +36,9 @@ class Request:
     def change(self, text: str) -> None:
         """Take `name=value` or a JSON object of all arguments, or raise what the tool has against it."""
         now = self._true() if self.edit is None else self.edit
-        if text.startswith("{"):
-            wanted = _unredacted(parse(text), self._redacted(now), now)
-        else:
-            name, equals, value = (part.strip() for part in text.partition("="))
-            if not equals:
-                raise BadJson("neither name=value nor a JSON object")
-            wanted = _unredacted({**now, name: _value(value, now.get(name))}, {**self._redacted(now), name: None}, now)
-        self.edit = self.item.tool.edit(wanted).params
+        shown = self._redacted(now)
+        wanted: Any = parse(text) if text.startswith("{") else {**shown, **_assignment(text, now)}
+        self.edit = self.item.tool.edit(_unredacted(wanted, shown, now)).params
         self.seen_whole = False
 
     def difference(self) -> Preview:
@@ -65,7 +60,7 @@ def _unredacted(wanted: Any, shown: Any, true: Any) -> Any:
     A mark anywhere else is refused: it must never run as a password.
     """
     if wanted == REDACTED:
-        if shown != REDACTED:
+        if shown != REDACTED or true == REDACTED:
             raise BadJson(f"{REDACTED} stands for a value only where it was shown; write the value itself")
         return true
     if not isinstance(wanted, dict | list):
@@ -81,11 +76,14 @@ def _members(value: Any) -> dict[Any, Any]:
     return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}
 
 
-def _value(text: str, now: Any) -> Any:
-    """What was typed as a value: a text where a text stood, all else as JSON if it is any."""
-    if isinstance(now, str) and not text.startswith('"'):
-        return text
+def _assignment(text: str, now: dict[str, Any]) -> dict[str, Any]:
+    """`name=value`: a text where a text stands now, all else as JSON if it is any."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise BadJson("neither name=value nor a JSON object")
+    if isinstance(now.get(name), str) and not value.startswith('"'):
+        return {name: value}
     try:
-        return parse(text)
+        return {name: parse(value)}
     except BadJson:
-        return text
+        return {name: value}

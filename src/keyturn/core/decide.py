@@ -12,21 +12,29 @@ from typing import Any, cast
 
 from . import commands as cm
 from . import events as ev
-from .errors import Conflict, ModelBehaviorError, NotPending
+from .errors import Conflict, ModelBehaviorError, NotPending, UserError
 from .evolve import evolve
-from .gate import Events, call_in, deliver, open_run, screen, screened, tick
+from .gate import OVER, Events, call_in, deliver, open_run, screen, screened, stale, tick
+from .items import Item
 from .policy import Verdict
-from .run import Run
+from .run import Frame, Run
 from .states import MOVES, READY
+from .strict import parse
 
 
 def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
     """Decide a command at a time, fold its events into the run, and return them."""
-    run.now = max(run.now, now)
+    if run.status == "new" and type(command) is not cm.Start:
+        raise Conflict("this run has not started; nothing can be asked of it yet")
+    before, run.now = run.now, max(run.now, now)
     events: list[ev.AnyEvent] = []
-    for event in _DECIDE[type(command)](run, command):
-        evolve(run, event)
-        events.append(event)
+    try:
+        for event in _DECIDE[type(command)](run, command):
+            evolve(run, event)
+            events.append(event)
+    finally:
+        if not events:
+            run.now = before  # the time of a run is the time of its log
     return events
 
 
@@ -38,7 +46,9 @@ def _start(run: Run, c: cm.Start) -> Events:
 
 
 def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
+    open_run(run)
     call = call_in(run, c.call, "started")
+    _no_frame(run, call.id)
     yield ev.FrameOpened(call.id, c.agent, c.items, c.max_turns, c.guarded, c.prefix, 0, c.response_id)
 
 
@@ -55,21 +65,49 @@ def _save_context(run: Run, c: cm.SaveContext) -> Events:
 
 def _add_input(run: Run, c: cm.AddInput) -> Events:
     open_run(run)
+    _frame(run, c.frame)
     yield ev.InputAdded(c.frame, c.items)
 
 
 def _record_reply(run: Run, c: cm.RecordReply) -> Events:
     frame = run.frames.get(c.frame)
-    if frame is None or frame.phase != "model" or run.status in ("finished", "cancelled"):
-        raise Conflict("this reply answers a question that is no longer asked")
+    if frame is None or frame.phase != "model" or frame.guarding == "before" or run.status in OVER:
+        raise Conflict("this reply answers a question that is not asked, or no longer")
     labels = [proposal.label for proposal in c.proposals]
     if len(set(labels)) != len(labels) or not all(labels):
         raise ModelBehaviorError("the model's reply has calls without an id of their own")
+    if len(c.usage) > len(run.usage) or any(count < 0 for count in c.usage):
+        raise ModelBehaviorError("the model's reply counts a usage that cannot be added")
+    for proposal in c.proposals:
+        if not 0 <= proposal.item < len(c.output):
+            raise ModelBehaviorError("the model's reply has no item for one of its calls")
+        _check_proposal(proposal, c.output[proposal.item])
     yield ev.ReplyRecorded(c.frame, c.output, c.proposals, c.usage, c.response_id, c.request_id, c.tools, c.judged)
     for call_id in list(frame.calls):
         call = run.calls.get(call_id)
         if call is not None and call.state == "proposed" and call.proposal.gate == "ask":
             yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))
+
+
+def _check_proposal(proposal: ev.Proposal, raw: Item) -> None:
+    """What may come to run is frozen text and strict JSON from the first."""
+    if proposal.refused is None:
+        text = raw.get("arguments") if proposal.args is None else proposal.args
+        if not isinstance(text, str):
+            raise UserError("a call is proposed with the text of what will run")
+        parse(text or "{}")
+
+
+def _frame(run: Run, frame_id: str) -> Frame:
+    frame = run.frames.get(frame_id)
+    if frame is None:
+        raise Conflict("this needs an agent that is at work; its frame is closed or was never opened")
+    return frame
+
+
+def _no_frame(run: Run, call_id: str) -> None:
+    if call_id in run.frames:
+        raise Conflict("a nested agent answers this call; it has its result when that agent's work ends")
 
 
 def _revoke(run: Run, c: cm.Revoke) -> Events:
@@ -79,9 +117,17 @@ def _revoke(run: Run, c: cm.Revoke) -> Events:
 
 
 def _start_call(run: Run, c: cm.StartCall) -> Events:
+    open_run(run)
     call = call_in(run, c.call, *READY)
+    frame = run.frames[call.frame]
     if call.recheck:
         raise Conflict("the policy has not been asked about this decision yet")
+    if stale(run, call):
+        raise Conflict("the approval was not executed in time and has gone stale; the call must ask again")
+    if frame.guarding or frame.tripped is not None:
+        raise Conflict("the input guardrails have not let this agent's tools run")
+    if call.proposal.last and frame.open != frame.last:
+        raise Conflict("this call runs after its siblings, and not all of them are settled")
     if c.tool != call.proposal.tool:
         raise Conflict("the tool is not the one that was shown")
     if c.reports:
@@ -90,7 +136,11 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
 
 
 def _void_call(run: Run, c: cm.VoidCall) -> Events:
-    call_in(run, c.call, "asked", *READY)
+    open_run(run)
+    shown = call_in(run, c.call, "asked", *READY)
+    if c.proposal.label != shown.proposal.label:
+        raise UserError("a call is proposed anew under the label that its model gave it")
+    _check_proposal(c.proposal, shown.raw)
     yield ev.CallVoided(c.call, c.proposal, c.why, c.tools)
     call = run.calls.get(c.call)
     if call is not None and call.state == "proposed" and call.proposal.gate in ("ask", "allow"):
@@ -100,7 +150,10 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
 def _finish_call(run: Run, c: cm.FinishCall) -> Events:
     call = run.calls.get(c.call)
     if call is None or ((call.state, "finish") not in MOVES and not (c.failed and call.state in READY)):
-        raise Conflict("this call already has its result")
+        raise Conflict("this call already has its result, or is not at its result yet")
+    if call.state != "started":
+        open_run(run)  # what did run is recorded even when the run is over
+    _no_frame(run, c.call)
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
     yield ev.CallFinished(c.call, c.item, c.value, c.failed)
@@ -113,20 +166,32 @@ def _lose_call(run: Run, c: cm.LoseCall) -> Events:
 
 
 def _hand_off(run: Run, c: cm.HandOff) -> Events:
+    open_run(run)
     call = call_in(run, c.call, "started")
+    _no_frame(run, c.call)
+    frame, view = run.frames[call.frame], c.view
+    if frame.open != 1:
+        raise Conflict("a frame is handed over when all other calls of the reply are settled")
+    late = len(frame.queued)
     yield ev.CallFinished(c.call, c.item)
-    yield ev.HandedOff(call.frame, c.agent, c.view)
+    if view is not None and late:  # nobody who made the view has seen what was added meanwhile
+        view = [*view, [len(frame.items) - late, len(frame.items)]]
+    yield ev.HandedOff(call.frame, c.agent, view)
 
 
 def _guard_frame(run: Run, c: cm.GuardFrame) -> Events:
-    if c.frame in run.frames:
+    frame = run.frames.get(c.frame)
+    if frame is not None and frame.guarding and run.status not in OVER:
         yield ev.GuardrailReported(c.frame, c.reports)
 
 
 def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
+    open_run(run)
     frame = run.frames.get(c.frame)
-    if frame is None or frame.phase != "judge":
+    if frame is None or frame.phase != "judge" or frame.guarding or frame.tripped is not None:
         raise Conflict("this frame waits for no judgement")
+    if c.final and (c.item is None) != (c.frame == ev.ROOT):
+        raise UserError("a nested agent's answer is an item for the call that it answers; the root's is none")
     if c.reports:
         yield ev.GuardrailReported(c.frame, c.reports)
         if frame.tripped is not None:
@@ -140,6 +205,7 @@ def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
 
 
 def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
+    open_run(run)
     if c.frame in run.frames and c.frame != ev.ROOT:
         yield ev.FrameClosed(c.frame, error=c.error)
         yield ev.CallFinished(c.frame, c.item, failed=True)
@@ -147,7 +213,8 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
 
 def _close_run(run: Run, c: cm.CloseRun) -> Events:
     open_run(run)
-    if run.frames[ev.ROOT].phase != "model":
+    root = run.frames[ev.ROOT]
+    if root.phase != "model" or root.guarding or root.tripped is not None:
         raise Conflict("a run can be given an answer only where its model would be asked")
     if c.items:
         yield ev.InputAdded(ev.ROOT, c.items)
@@ -155,7 +222,7 @@ def _close_run(run: Run, c: cm.CloseRun) -> Events:
 
 
 def _wrote_session(run: Run, c: cm.WroteSession) -> Events:
-    if run.frames[c.frame].written != c.count:
+    if _frame(run, c.frame).written != c.count:
         yield ev.SessionWritten(c.frame, c.count)
 
 

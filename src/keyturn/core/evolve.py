@@ -50,7 +50,7 @@ def _settled(run: Run, call: Call) -> None:
         frame.tape.append(call.item)
     if frame.open == 0:
         done = [run.calls.pop(call_id) for call_id in frame.calls]
-        frame.items.extend(call.item for call in done if call.item is not None)
+        frame.items += [call.item for call in done if call.item is not None]
         _read(frame, frame.queued)
         frame.calls, frame.queued = [], []
         frame.results = done if frame.judged else []
@@ -125,7 +125,7 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
         run.response_id = event.response_id or run.response_id
     frame.phase = "calls" if event.proposals else "judge"
     frame.open = len(event.proposals)
-    frame.last = sum(proposal.last for proposal in event.proposals)
+    frame.last = 0
     _open_calls(run, frame, event)
 
 
@@ -134,6 +134,8 @@ def _open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
     for index, proposal in enumerate(event.proposals):
         call = Call(f"{frame.id}/{frame.turn}.{index}", frame.id, frame.agent, event.output[proposal.item], proposal)
         opened.append(call)
+        if proposal.last:
+            frame.last += 1
         run.calls[call.id] = call
         frame.calls.append(call.id)
     for call in opened:

@@ -12,32 +12,37 @@ import msgspec
 
 from . import commands as cm
 from . import events as ev
-from .errors import Conflict, Expired, NotPending
-from .policy import Verdict
-from .predicate import holds
+from .digest import same
+from .errors import BadJson, Conflict, Expired, NotPending, UserError
+from .policy import Approval, Verdict
+from .predicate import check_where, holds
 from .run import Call, Run, call_digest
 from .states import WAITING
+from .strict import parse
 
 Events = Iterator[ev.AnyEvent]
+OVER = ("finished", "cancelled")
 _OPENING = {"asked": ("approve", "edit", "reject", "answer"), "in_doubt": ("ran", "did_not_run", "retry")}
 
 
 def screen(run: Run, c: cm.Screen) -> Events:
     call = run.calls.get(c.call)
-    if call is None or (call.state != "proposed" and not call.recheck):
+    if call is None or run.status in OVER or (call.state != "proposed" and not call.recheck):
         return
     yield from screened(run, call, c.verdict)
 
 
 def screened(run: Run, call: Call, verdict: Verdict) -> Events:
     action, reason, by = verdict.action, verdict.reason, verdict.by
+    if action not in ("allow", "ask", "deny"):  # a policy's own object can hold anything: fail closed
+        action, reason = "ask", "the verdict was none of allow, ask and deny"
     if call.recheck:
         yield ev.CallScreened(call.id, action, reason, by)
         return
     if call.voided and action == "allow":
         action = "ask"
     reason = call.voided or reason
-    grant = _grant_for(run, call) if action == "ask" and not call.voided else None
+    grant = _grant_for(run, call, verdict.terms) if action == "ask" and not call.voided else None
     if grant is not None and grant.verdict == "approve":
         yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}")
         yield ev.GrantUsed(grant.id, call.id)
@@ -47,63 +52,90 @@ def screened(run: Run, call: Call, verdict: Verdict) -> Events:
         yield from _by_grant(run, call, grant)
 
 
-def _grant_for(run: Run, call: Call) -> ev.GrantTerms | None:
+def _grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | None:
     """The newest standing decision that covers a call."""
-    for grant in reversed(list(run.grants.values())):
-        fits = grant.agent == call.agent and grant.tool == call.proposal.tool
-        spent = grant.uses is not None and run.grant_uses.get(grant.id, 0) >= grant.uses
-        over = grant.expires_at is not None and run.now >= grant.expires_at
-        if fits and not spent and not over and holds(grant.where, call.params):
-            return grant
-    return None
+    return next((grant for grant in reversed(run.grants.values()) if _covers(run, grant, call, terms)), None)
 
 
-def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:
+    """Whether a standing decision covers a call. One person gave it, so it never makes a quorum."""
+    if (grant.agent, grant.tool) != (call.agent, call.proposal.tool) or _needed(terms, grant.verdict) > 1:
+        return False
+    spent = grant.uses is not None and run.grant_uses[grant.id] >= grant.uses
+    over = grant.expires_at is not None and run.now >= grant.expires_at
+    try:
+        return not spent and not over and holds(grant.where, call.params)
+    except BadJson:  # what cannot be compared does not match
+        return False
+
+
+def _needed(terms: Approval | None, verdict: str) -> int:
+    """How many people this verdict takes."""
+    if terms is None:
+        return 1
+    return terms.deny_quorum if verdict == "reject" else terms.quorum
+
+
+def _by_grant(run: Run, call: Call, grant: ev.GrantTerms, recheck: bool = False) -> Events:
     made = ev.Decision(
         call.id, grant.verdict, call_digest(run, call), run.now, by=f"grant:{grant.id}", message=grant.message
     )
-    yield ev.CallDecided(made)
+    yield ev.CallDecided(made, recheck=recheck and grant.verdict == "approve")
     yield ev.GrantUsed(grant.id, call.id)
 
 
 def deliver(run: Run, c: cm.Deliver) -> Events:
     open_run(run)
-    standing = {decision.call for decision in c.decisions if _standing(run, decision)}
-    fresh = [decision for decision in c.decisions if decision.call not in standing]
-    for decision in fresh:
-        _check_decision(run, decision)
+    fresh: dict[str, ev.Decision] = {}
+    for decision in c.decisions:
+        if not _standing(run, decision):
+            _check_decision(run, decision)
+            if not _alike(fresh.setdefault(decision.call, decision), decision):
+                raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+    for grant in c.grants:
+        _check_grant(grant)
     for decision in c.replaced:
-        if decision.call in run.calls:
+        if decision.call in fresh:
             yield ev.VoteCast(decision, replaced=True)
-    for decision in fresh:
+    for decision in fresh.values():
         yield from _decided(run, run.calls[decision.call], decision, c.recheck)
     for grant in c.grants:
-        if grant.id not in run.grants:
+        if grant.id not in run.grant_uses:  # nor one that was revoked: an id is given once
             yield ev.GrantGiven(grant)
-            yield from _cover_waiting(run)
+            yield from _cover_waiting(run, grant, c.recheck)
 
 
-def _cover_waiting(run: Run) -> Events:
+def _check_grant(grant: ev.GrantTerms) -> None:
+    if grant.verdict not in ("approve", "reject"):
+        raise UserError("a standing decision approves or rejects")
+    check_where(grant.where)
+
+
+def _cover_waiting(run: Run, grant: ev.GrantTerms, recheck: bool) -> Events:
+    """Decide by a new grant what waits already; an older one was found not to cover it, or may not any more."""
     for call in list(run.groups["wait"].values()):
-        grant = _grant_for(run, call) if call.state == "asked" else None
-        if grant is not None:
-            yield from _by_grant(run, call, grant)
+        if call.state == "asked" and _covers(run, grant, call, call.terms):
+            yield from _by_grant(run, call, grant, recheck)
 
 
 def _standing(run: Run, decision: ev.Decision) -> bool:
-    """Whether this very decision already stands; repeating it is harmless."""
+    """Whether this very decision was given before; repeating it is harmless, and never a new one."""
     call, before = run.calls.get(decision.call), run.decided.get(decision.call)
-    waits = call is not None and call.state in WAITING
-    return not waits and before is not None and _same_decision(before, decision)
+    if before is None or not _alike(before, decision):
+        return False
+    return call is None or call.state not in WAITING or (before.at, before.by) == (decision.at, decision.by)
 
 
-def _same_decision(one: ev.Decision, other: ev.Decision) -> bool:
-    return (one.verdict, one.digest, one.args) == (other.verdict, other.digest, other.args)
+def _alike(one: ev.Decision, other: ev.Decision) -> bool:
+    """Whether two decisions say the same: the verdict, of the same bytes, to the same end."""
+    edits = one.args == other.args or one.verdict != "edit"
+    told = one.message == other.message and same(one.output, other.output)
+    return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told
 
 
 def _check_decision(run: Run, decision: ev.Decision) -> None:
     call, before = run.calls.get(decision.call), run.decided.get(decision.call)
-    if call is not None and call.state == "expired":
+    if before is not None and before.verdict == "expire":
         raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
     if call is None or call.state not in WAITING:
         if before is not None:
@@ -117,42 +149,59 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
     if decision.verdict not in _OPENING[call.state]:
         raise NotPending(f"a call that is {call.state} cannot be decided with {decision.verdict!r}")
-    if decision.digest != call_digest(run, call):
+    if decision.digest != call_digest(run, call) or (call.shown and decision.at < call.asked_at):
         raise Conflict("the call is no longer the one that was shown; look at get_interruptions() again")
+    if (decision.verdict == "edit") != (decision.args is not None):
+        raise UserError("an edit names the arguments that shall run, and no other decision does")
+    if decision.args is not None:
+        parse(decision.args)
     if call.expires_at is not None and decision.at > call.expires_at and call.state == "asked":
         raise Expired("this request ran out of time before the decision; the call was not executed")
 
 
 def _decided(run: Run, call: Call, decision: ev.Decision, recheck: bool) -> Events:
-    terms = call.terms
-    if terms is not None and call.state == "asked":
-        needed = terms.deny_quorum if decision.verdict == "reject" else terms.quorum
-        alike = {by for by, vote in call.votes.items() if (vote.verdict == "reject") == (decision.verdict == "reject")}
-        if len(alike | {decision.by or ""}) < needed:
+    by = decision.by or ""
+    if call.state == "asked" and len(_voices(call, decision) | {by}) < _needed(call.terms, decision.verdict):
+        if call.votes.get(by) != decision:
             yield ev.VoteCast(decision)
-            return
+        return
     if call.state == "in_doubt" and call.decision is not None and call.decision.args is not None:
         decision = msgspec.structs.replace(decision, args=call.decision.args)
     yield ev.CallDecided(decision, recheck=recheck and decision.verdict in ("approve", "edit", "retry"))
 
 
+def _voices(call: Call, decision: ev.Decision) -> set[str]:
+    """Who voted for what this decision says, to the byte: one who approved has not seen what another edited."""
+
+    def agrees(vote: ev.Decision) -> bool:
+        if vote.verdict == "reject" or decision.verdict == "reject":
+            return vote.verdict == decision.verdict
+        alike = (vote.verdict, vote.args) == (decision.verdict, decision.args)
+        return alike and same(vote.output, decision.output)
+
+    return {by for by, vote in call.votes.items() if agrees(vote)}
+
+
 def tick(run: Run, _c: cm.Tick) -> Events:
+    if run.status in OVER:
+        return
     for call in list(run.groups["wait"].values()):
         if call.state == "asked" and call.expires_at is not None and run.now > call.expires_at:
             yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, by="clock"))
     for call in list(run.groups["run"].values()):
-        if _stale(run, call):
+        if stale(run, call):
             yield ev.CallVoided(call.id, call.proposal, "the approval was not executed in time and has gone stale")
             yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"))
 
 
-def _stale(run: Run, call: Call) -> bool:
+def stale(run: Run, call: Call) -> bool:
+    """Whether an approval was not executed in its time."""
     limit = call.terms.execute_by_ms if call.terms is not None else None
     return limit is not None and call.decision is not None and run.now > call.decision.at + limit
 
 
 def open_run(run: Run) -> None:
-    if run.status in ("finished", "cancelled"):
+    if run.status in OVER:
         why = f": {run.error}" if run.error else ""
         raise Conflict(f"this run is {run.status}{why}; nothing of it waits any more", winner=run.status)
 

@@ -7,7 +7,7 @@ dropped once their turn is over, so that what is open is what costs.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -45,7 +45,7 @@ class Call(msgspec.Struct):
         if self.decision is not None and self.decision.args is not None:
             return self.decision.args
         args = self.proposal.args
-        return cast("str", self.raw["arguments"]) if args is None else args
+        return self.raw["arguments"] if args is None else args
 
     @property
     def params(self) -> Any:

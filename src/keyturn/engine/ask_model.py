@@ -34,9 +34,12 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
     request = await _request(drive, frame, scope, toolset)
-    await _hook(scope, agent, "on_llm_start", request.system_instructions, request.input)
+    hooked = scope.hooks is not None or agent.hooks is not None
+    if hooked:
+        await _hook(scope, agent, "on_llm_start", request.system_instructions, request.input)
     response = await _reply(drive, frame_id, model_for(agent, scope.config), request)
-    await _hook(scope, agent, "on_llm_end", response)
+    if hooked:
+        await _hook(scope, agent, "on_llm_end", response)
     reading = Reading(drive, frame, toolset).read(response)
     judged = agent.tool_use_behavior != "run_llm_again"
     scope.context.usage.add(response.usage)

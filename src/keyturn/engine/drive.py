@@ -116,7 +116,7 @@ class Drive:
     def tool_context(self, call: Call, tool: Tool) -> ToolContext[Any]:
         """What a tool is told about the call it runs."""
         scope = self._scopes[call.frame]
-        return ToolContext[Any].of(
+        return ToolContext.of(
             scope.context,
             tool_name=tool.name,
             tool_call_id=call.proposal.label,

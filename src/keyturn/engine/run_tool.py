@@ -7,13 +7,13 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 import msgspec
 
 from ..core import commands as cm
 from ..core.digest import canonical
+from ..core.events import Report
 from ..core.items import Item
 from ..core.run import Call
 from ..tools.base import Delegate, Handover, OutcomeUnknown, Prepared, Tool, tool_digest
@@ -35,13 +35,20 @@ async def run_tool(drive: Drive, call_id: str) -> None:
         await _ask_anew(drive, scope, call, tool)
         return
     context = drive.tool_context(call, tool)
-    reports, message = await rejected_by_input(drive, call, tool, context)
-    if message is not None:
-        await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
-        return
+    reports: list[Report] = []
+    if tool.tool_input_guardrails:
+        reports, message = await rejected_by_input(drive, call, tool, context)
+        if message is not None:
+            await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
+            return
     await _tool_hooks(scope, context, "on_tool_start", tool)
-    async with drive.slots or contextlib.nullcontext():
-        await drive.commit(cm.StartCall(call_id, tool_digest(tool), reports))
+    start = cm.StartCall(call_id, call.proposal.tool, reports)
+    if drive.slots is None:
+        await drive.commit(start)
+        await _invoke(drive, scope, call, tool, context)
+        return
+    async with drive.slots:
+        await drive.commit(start)
         await _invoke(drive, scope, call, tool, context)
 
 
@@ -76,7 +83,10 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
     if isinstance(value, Handover):
         await _hand_over(drive, scope, call, tool, value)
         return
-    reports, value, tripwire = await judged_output(drive, call, tool, context, value)
+    reports: list[Report] = []
+    tripwire: Exception | None = None
+    if tool.tool_output_guardrails:
+        reports, value, tripwire = await judged_output(drive, call, tool, context, value)
     await _finish(drive, call, tool, value, failed=failed, reports=reports)
     if fatal is not None or tripwire is not None:
         raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception

@@ -45,17 +45,17 @@ class UnexpectedModelCall(ModelScriptError):
     """The model was asked once more than its script has steps. `call` is the request; the text quotes none of it.
 
     >>> from keyturn.models.base import ModelSettings
-    >>> raise UnexpectedModelCall(ModelRequest(None, [], ModelSettings(), [], None, []), asked=3)
+    >>> raise UnexpectedModelCall(ModelRequest(None, [], ModelSettings(), [], None, []), asked=3, steps=2)
     Traceback (most recent call last):
     ...
     keyturn.models.script.UnexpectedModelCall: the model was asked for reply 3 and its script has 2 ...
     """
 
-    def __init__(self, call: ModelRequest, asked: int) -> None:
+    def __init__(self, call: ModelRequest, *, asked: int, steps: int) -> None:
         self.call = call
         self.asked = asked
         super().__init__(
-            f"the model was asked for reply {asked} and its script has {asked - 1} "
+            f"the model was asked for reply {asked} and its script has {steps} "
             f"(this time with {len(call.input)} items of input, {len(call.tools)} tools and "
             f"{len(call.handoffs)} handoffs); add a step, or find out why the run goes on"
         )

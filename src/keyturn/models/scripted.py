@@ -76,6 +76,7 @@ class ScriptedModel(Model):
         self._chunk = chunk
         self._always = ModelStep(responder=steps) if callable(steps) else None
         self._steps: deque[ModelStep] = deque()
+        self._written = 0
         if not callable(steps):
             self.enqueue(*steps)
 
@@ -88,13 +89,16 @@ class ScriptedModel(Model):
         """Add steps to the end of the script."""
         if self._always is not None:
             raise InvalidModelStep("this model answers every request with one function; it has no script to add to")
-        known = len(self.calls) + len(self._steps)
-        self._steps += [read_step(given, f"step {known + place}") for place, given in enumerate(steps, 1)]
+        read = [read_step(given, f"step {place}") for place, given in enumerate(steps, self._written + 1)]
+        self._steps += read
+        self._written += len(read)
 
     def assert_done(self) -> None:
         """Raise `UnconsumedModelSteps` unless every step was asked for."""
         if self._steps:
             raise UnconsumedModelSteps(len(self._steps), asked=len(self.calls))
+
+    assert_complete = assert_done  # what openai-agents calls it
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """The next step, whole. Of a step that only breaks its stream off, this is the whole reply."""
@@ -125,15 +129,14 @@ class ScriptedModel(Model):
         self.calls.append(request)
         number = len(self.calls)
         if self._always is None and not self._steps:
-            raise UnexpectedModelCall(request, number)
+            raise UnexpectedModelCall(request, asked=number, steps=self._written)
         step = self._always or self._steps.popleft()
         if step.responder is not None:
             answer = step.responder(request)
-            step = read_step(
-                await answer if inspect.isawaitable(answer) else answer, f"what was returned for reply {number}"
-            )
+            answer = await answer if inspect.isawaitable(answer) else answer
+            step = read_step(answer, f"the function's reply {number}")
             if step.responder is not None:
-                raise InvalidModelStep(f"what was returned for reply {number} is a function again; return a reply")
+                raise InvalidModelStep(f"the function's reply {number} is a function again; return a reply")
         if step.delay is not None:
             await (step.delay() if callable(step.delay) else asyncio.sleep(step.delay))
         return number, request, step

@@ -1,0 +1,62 @@
+"""`keyturn demo`: the main job, in the terminal. This file starts the two processes and says how each one ended.
+
+What happens in them is in `demo_stages`; with `--stage` this command is one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ..console.screen import Screen
+from ..core.errors import KeyturnError
+from .demo_agent import demo_agent, demo_model
+from .demo_stages import LEFT, Stage
+from .demo_voice import Voice
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("--resume", metavar="PATH", type=Path, help="go on with a run that you left, from its file")
+    parser.add_argument("--dir", metavar="DIR", type=Path, help="keep the demo's files in this directory")
+    parser.add_argument("--play", action="store_true", help="watch a fixed script decide, as it does without a terminal")
+    parser.add_argument("--stage", choices=("first", "second"), help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play the demo; the exit code."""
+    played = arguments.play or not sys.stdin.isatty()
+    try:
+        if arguments.stage == "first":
+            return asyncio.run(Stage.at(arguments.resume, played=played).first())
+        if arguments.resume is not None:
+            return _left_is_well(_resume(arguments.resume, played=played))
+        return _supervise(arguments.dir, played=played)
+    except KeyturnError as error:
+        print(f"keyturn demo: {error}", file=sys.stderr)
+        return 1
+
+
+def _supervise(directory: Path | None, *, played: bool) -> int:
+    voice = Voice(Screen.here())
+    home = Path(tempfile.mkdtemp(prefix="keyturn-demo-")) if directory is None else directory
+    home.mkdir(parents=True, exist_ok=True)
+    state_file = home.resolve() / "run.json"
+    _introduce(voice, state_file, played)
+    # A Ctrl-C in the terminal reaches the stage as well, and the stage is the one to answer it.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    code = _stage("first", state_file, played)
+    if code >= 0:
+        return _left_is_well(code)
+    voice.tell("", f"The process is gone, by signal {-code}. The file is all that is left of the run.")
+    code = _stage("second", state_file, played)
+    if code == 0 and directory is None:
+        shutil.rmtree(home)
+    return _left_is_well(code)

@@ -1,0 +1,159 @@
+"""The demo's agent: six tools, five of which wait for a person, and a model that needs no key.
+
+The tools get the world's path as the run's context, which is saved with the run, so that the next process finds the
+same world.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any, Literal
+
+from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..core.preview import Text
+from ..models.base import ModelRequest
+from ..models.scripted import ScriptedModel, assistant_message, function_call, tool_outputs
+from ..tools.function import function_tool
+from .demo_world import World
+
+TASK = (
+    "The key of the staging API turned up in a log. Rotate it, restart what uses it, clear out old backups, "
+    "and tell people."
+)
+Service = Literal["api", "worker"]
+Context = RunContextWrapper[Any]
+
+_PROVIDERS = {"OPENAI_API_KEY": "OpenAI", "ANTHROPIC_API_KEY": "Anthropic", "GOOGLE_API_KEY": "Google"}
+
+
+def demo_model() -> tuple[Any, str]:
+    """The model that plays the demo, and a sentence that says which it is. The one place where that is decided."""
+    scripted = "scripted: it answers from the conversation alone, needs no key and asks no network"
+    found = [name for name in _PROVIDERS if os.environ.get(name)]
+    if found:
+        who = _PROVIDERS[found[0]]
+        scripted += f" ({found[0]} is set; {who} will play here once Keyturn's provider for it is there)"
+    return ScriptedModel(reply), scripted
+
+
+def demo_agent(model: Any) -> Agent[Any]:
+    """The agent, the same in every process."""
+    return Agent(
+        name="ops",
+        instructions="You look after a staging environment. Look before you act. Tell people what you did.",
+        model=model,
+        tools=[read_status, rotate_key, restart_service, delete_backups, send_notice, ask_person],
+    )
+
+
+def _world(context: Context) -> World:
+    return World(Path(context.context["world"]))
+
+
+@function_tool(read_only=True)
+def read_status(context: Context) -> str:
+    """Read the state of all services and backups."""
+    data = _world(context).read()
+    services = ", ".join(f"{name} is {service['status']} with {service['key']}" for name, service in data["services"].items())
+    return f"{services}; backups: {', '.join(data['backups'])}"
+
+
+@function_tool(needs_approval=True)
+def rotate_key(context: Context, service: Service) -> str:
+    """Give a service a new key; the old one stops working at once."""
+    key = f"key-{secrets.token_hex(2)}"
+    _world(context).change(f"rotate_key {service}", lambda data: data["services"][service].update(key=key))
+    return f"rotated: {service} now uses {key}"
+
+
+@function_tool(needs_approval=True)
+def restart_service(context: Context, service: Service) -> str:
+    """Restart a service; its requests fail for about a minute."""
+
+    def restart(data: dict[str, Any]) -> None:
+        data["services"][service]["restarts"] += 1
+
+    _world(context).change(f"restart_service {service}", restart)
+    return f"restarted: {service}"
+
+
+@function_tool(needs_approval=True, preview=lambda given: Text("\n".join(given["names"]), label="deleted for good"))
+def delete_backups(context: Context, names: list[str]) -> str:
+    """Delete backups, named one by one."""
+
+    def delete(data: dict[str, Any]) -> None:
+        data["backups"] = [name for name in data["backups"] if name not in names]
+
+    _world(context).change(f"delete_backups {' '.join(names)}", delete)
+    return f"deleted: {', '.join(names)}"
+
+
+@function_tool(needs_approval=True, preview=lambda given: Text(given["text"], label=f"to everyone in {given['channel']}"))
+def send_notice(context: Context, channel: str, text: str) -> str:
+    """Post a notice for people to read."""
+    _world(context).change(f"send_notice {channel}", lambda data: data["notices"].append({"to": channel, "text": text}))
+    return f"sent to {channel}"
+
+
+@function_tool(needs_approval=True, preview=lambda given: Text(given["question"], label="the agent asks you"))
+def ask_person(question: str) -> str:
+    """Ask the person in charge; what they write is the result."""
+    return "The person read the question and did not answer it."
+
+
+def reply(request: ModelRequest) -> list[Any]:
+    """What the model says next. It reads the conversation and remembers nothing, so any process can go on with it."""
+    done = {label: str(output) for label, output in tool_outputs(request).items()}
+    for label, step in _STEPS.items():
+        if label not in done:
+            return step(done)
+    told = {"rotate": "rotate_key", "restart": "restart_service", "prune": "delete_backups", "notice-ops": "send_notice"}
+    lines = [f"{name}: {_last_line(done[label])}" for label, name in told.items()]
+    return [assistant_message("\n".join(["This is what became of it.", *lines, "Nothing else was touched."]))]
+
+
+def _look(done: dict[str, str]) -> list[Any]:
+    return [
+        assistant_message("I look before I touch anything."),
+        function_call("read_status", {}, call_id="look"),
+    ]
+
+
+def _act(done: dict[str, str]) -> list[Any]:
+    old = ["api-2026-03-01", "api-2026-07-01", "api-2026-11-01"]
+    return [
+        assistant_message("The API still runs with the leaked key, and three backups look old."),
+        function_call("rotate_key", {"service": "api"}, call_id="rotate"),
+        function_call("delete_backups", {"names": old}, call_id="prune"),
+        function_call("restart_service", {"service": "api"}, call_id="restart"),
+    ]
+
+
+def _ask(done: dict[str, str]) -> list[Any]:
+    restarted = done["restart"].startswith("restarted")
+    what = "The API was restarted" if restarted else "The API was not restarted"
+    return [function_call("ask_person", {"question": f"{what}. What shall I tell people about it?"}, call_id="ask")]
+
+
+def _notice(channel: str) -> Any:
+    def step(done: dict[str, str]) -> list[Any]:
+        text = f"The key of the staging API was replaced. {done['ask']}"
+        return [function_call("send_notice", {"channel": f"#{channel}", "text": text}, call_id=f"notice-{channel}")]
+
+    return step
+
+
+def _last_line(output: str) -> str:
+    return output.splitlines()[-1] if output else "nothing"
+
+
+_STEPS = {
+    "look": _look,
+    "rotate": _act,
+    "ask": _ask,
+    "notice-ops": _notice("ops"),
+    "notice-dev": _notice("dev"),
+}

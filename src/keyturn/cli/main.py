@@ -1,0 +1,57 @@
+"""`keyturn`: the commands, one row each. A command's own file is imported when the command is used.
+
+A command's file has `describe(parser)`, which adds its arguments, and `run(arguments)`, which returns an exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from .._version import __version__
+
+COMMANDS: dict[str, str] = {
+    "demo": "watch an agent wait for you, die, and go on in a new process",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    given = _parser().parse_args(argv)
+    if given.command is None:
+        _parser().print_help()
+        return 0
+    command = import_module(f".{given.command}", __package__)
+    parser = argparse.ArgumentParser(prog=f"keyturn {given.command}", description=COMMANDS[given.command])
+    command.describe(parser)
+    arguments = parser.parse_args(given.rest)
+    try:
+        return int(command.run(arguments))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output is gone (`| head`): nothing is left to say, not even at exit.
+        sys.stderr.close()
+        return 141
+
+
+def _parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name:{width}}  {what}" for name, what in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="keyturn",
+        usage="keyturn COMMAND ...",
+        description="Agents whose tool calls wait for people.",
+        epilog=f"commands:\n{listed}\n\n`keyturn COMMAND --help` says more about one.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"keyturn {__version__}")
+    parser.add_argument("command", nargs="?", choices=list(COMMANDS), help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Grants: a standing approval as a user states it, before it is a fact of a run.
+
+A grant says for which arguments, how long and how often. Which tool of which agent it stands for is added where it is
+given, and whether it covers a call is decided in the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack, cast
+
+from ..core.errors import UserError
+from ..core.events import GrantTerms
+from ..core.policy import milliseconds
+from ..core.predicate import Where, check_where
+
+
+class GrantWords(TypedDict, total=False):
+    """What else is said where a grant is given: "approve" or "reject", the words for the model, and who gives it."""
+
+    verdict: str
+    message: str | None
+    by: str | None
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A standing approval of later calls: with arguments like these, for so long, so often.
+
+    `where` compares validated arguments by type, `expires` is a duration, `uses` counts later calls. `Grant()` has no
+    limits but the run's own end.
+
+    >>> Grant(where={"to": "ada", "amount": {"gt": 0, "le": 100}}, expires="2h", uses=10).uses
+    10
+    """
+
+    where: Where | None = None
+    expires: str | float | None = None
+    uses: int | None = None
+
+    def __post_init__(self) -> None:
+        check_where(self.where)
+        object.__setattr__(self, "where", own_where(self.where))
+        if self.expires is not None:
+            milliseconds(self.expires)
+        uses: object = self.uses
+        if uses is not None and (not isinstance(uses, int) or isinstance(uses, bool) or uses < 1):
+            raise UserError(f"a grant's uses are a whole number, at least 1, or None for any number; not {uses!r}")
+
+    def terms(self, id: str, agent: str, tool: str, now: int, **words: Unpack[GrantWords]) -> GrantTerms:
+        """The grant as a fact: for one tool of one agent, counted from `now` on.
+
+        >>> Grant(expires="1h").terms("g1", "desk", "5e1f", now=1_000, by="ada").expires_at
+        3601000
+        """
+        if words.get("verdict", "approve") not in ("approve", "reject"):
+            raise UserError("a grant approves or rejects")
+        expires_at = None if self.expires is None else now + milliseconds(self.expires)
+        where = own_where(self.where)
+        return GrantTerms(id, agent, tool, where=where, expires_at=expires_at, uses=self.uses, **words)
+
+
+def own_where(where: Where | None) -> dict[str, Any] | None:
+    """A checked predicate as plain JSON of its own: nobody else can change it, and it can be written down.
+
+    >>> own_where({"to": {"one_of": ("ada", "bob")}})
+    {'to': {'one_of': ['ada', 'bob']}}
+    """
+    return None if where is None else {name: _plain(condition) for name, condition in where.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in cast("Mapping[str, Any]", value).items()}
+    return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else deepcopy(value)
