@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scenarios import CATALOGUE
+from tests.scenarios import CATALOGUE
 
 from keyturn.testing.crash import Scenario, play, sweep
 

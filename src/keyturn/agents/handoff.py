@@ -61,6 +61,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     """
 
     kind: ClassVar[str] = "handoff"
+    announced = False
     after_siblings = True
     # Deciding who goes on can be done again: a crash in the middle is not worth a person's time.
     idempotent = True

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from ..console.screen import Screen
-from ..core.errors import KeyturnError
+from ..core.errors import KeyturnError, UserError
 from .demo_agent import demo_agent, demo_model
 from .demo_stages import LEFT, Stage
 from .demo_voice import Voice
@@ -26,7 +26,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("--resume", metavar="PATH", type=Path, help="go on with a run that you left, from its file")
     parser.add_argument("--dir", metavar="DIR", type=Path, help="keep the demo's files in this directory")
-    parser.add_argument("--play", action="store_true", help="watch a fixed script decide, as it does without a terminal")
+    parser.add_argument("--play", action="store_true", help="let a fixed script decide, as without a terminal")
     parser.add_argument("--stage", choices=("first", "second"), help=argparse.SUPPRESS)
 
 
@@ -37,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.stage == "first":
             return asyncio.run(Stage.at(arguments.resume, played=played).first())
         if arguments.resume is not None:
-            return _left_is_well(_resume(arguments.resume, played=played))
+            code = _resume(arguments.resume, played=played)
+            return code if arguments.stage else _left_is_well(code)
         return _supervise(arguments.dir, played=played)
     except KeyturnError as error:
         print(f"keyturn demo: {error}", file=sys.stderr)
@@ -51,7 +52,7 @@ def _supervise(directory: Path | None, *, played: bool) -> int:
     state_file = home.resolve() / "run.json"
     _introduce(voice, state_file, played)
     # A Ctrl-C in the terminal reaches the stage as well, and the stage is the one to answer it.
-    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     code = _stage("first", state_file, played)
     if code >= 0:
         return _left_is_well(code)
@@ -60,3 +61,36 @@ def _supervise(directory: Path | None, *, played: bool) -> int:
     if code == 0 and directory is None:
         shutil.rmtree(home)
     return _left_is_well(code)
+
+
+def _introduce(voice: Voice, state_file: Path, played: bool) -> None:
+    model, sentence = demo_model()
+    agent = demo_agent(model)
+    asking = [tool.name for tool in agent.tools if tool.needs_approval]
+    voice.screen.say()
+    voice.screen.say(voice.screen.bold("Keyturn: the model turns one key, a person turns the other."))
+    voice.say()
+    voice.tell("agent", f"{agent.name}, with {len(agent.tools)} tools; these wait for a person: {', '.join(asking)}")
+    voice.tell("model", sentence)
+    voice.tell("world", str(state_file.with_name("world.json")))
+    if played:
+        voice.tell("person", "a fixed script types; in a terminal, you do")
+
+
+def _stage(name: str, state_file: Path, played: bool) -> int:
+    """Run one process of the demo; its exit code, or minus the signal that ended it."""
+    sys.stdout.flush()
+    # -P: what lies in the working directory is not to be imported.
+    command = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--resume", str(state_file), "--stage", name]
+    return subprocess.run([*command, "--play"] if played else command, check=False).returncode
+
+
+def _resume(state_file: Path, *, played: bool) -> int:
+    if not state_file.is_file():
+        raise UserError(f"there is no run in {shlex.quote(str(state_file))}: give the file that the demo named")
+    return asyncio.run(Stage.at(state_file.resolve(), played=played).second())
+
+
+def _left_is_well(code: int) -> int:
+    """To leave is not to fail."""
+    return 0 if code == LEFT else code

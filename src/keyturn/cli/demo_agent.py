@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
-from ..core.preview import Text
+from ..core.preview import Json, Preview, Text
 from ..models.base import ModelRequest
 from ..models.scripted import ScriptedModel, assistant_message, function_call, tool_outputs
 from ..tools.function import function_tool
@@ -57,11 +57,15 @@ def _world(context: Context) -> World:
 def read_status(context: Context) -> str:
     """Read the state of all services and backups."""
     data = _world(context).read()
-    services = ", ".join(f"{name} is {service['status']} with {service['key']}" for name, service in data["services"].items())
-    return f"{services}; backups: {', '.join(data['backups'])}"
+    services = (f"{name} is {about['status']} with {about['key']}" for name, about in data["services"].items())
+    return f"{', '.join(services)}; backups: {', '.join(data['backups'])}"
 
 
-@function_tool(needs_approval=True)
+def _key_preview(given: Any) -> Preview:
+    return Preview((Json(given),), summary="a new key; the old one stops working at once")
+
+
+@function_tool(needs_approval=True, preview=_key_preview)
 def rotate_key(context: Context, service: Service) -> str:
     """Give a service a new key; the old one stops working at once."""
     key = f"key-{secrets.token_hex(2)}"
@@ -91,7 +95,7 @@ def delete_backups(context: Context, names: list[str]) -> str:
     return f"deleted: {', '.join(names)}"
 
 
-@function_tool(needs_approval=True, preview=lambda given: Text(given["text"], label=f"to everyone in {given['channel']}"))
+@function_tool(needs_approval=True, preview=lambda given: Text(given["text"], label=f"for all in {given['channel']}"))
 def send_notice(context: Context, channel: str, text: str) -> str:
     """Post a notice for people to read."""
     _world(context).change(f"send_notice {channel}", lambda data: data["notices"].append({"to": channel, "text": text}))
@@ -110,9 +114,8 @@ def reply(request: ModelRequest) -> list[Any]:
     for label, step in _STEPS.items():
         if label not in done:
             return step(done)
-    told = {"rotate": "rotate_key", "restart": "restart_service", "prune": "delete_backups", "notice-ops": "send_notice"}
-    lines = [f"{name}: {_last_line(done[label])}" for label, name in told.items()]
-    return [assistant_message("\n".join(["This is what became of it.", *lines, "Nothing else was touched."]))]
+    lines = [f"{what}: {_last_line(done[label])}" for label, what in _TOLD.items()]
+    return [assistant_message("\n".join(["This is what became of it.", *lines]))]
 
 
 def _look(done: dict[str, str]) -> list[Any]:
@@ -150,6 +153,7 @@ def _last_line(output: str) -> str:
     return output.splitlines()[-1] if output else "nothing"
 
 
+_TOLD = {"rotate": "the key", "restart": "the restart", "prune": "the backups", "notice-ops": "the notice"}
 _STEPS = {
     "look": _look,
     "rotate": _act,

@@ -18,7 +18,7 @@ _LINES: dict[str, list[str]] = {
 
 def scripted(items: Iterable[ToolApprovalItem], show: Callable[[str], object]) -> Callable[[str], str]:
     """A stand-in for `input` that answers these calls, and shows what it types."""
-    lines = chain.from_iterable(_LINES.get(item.tool_name or "", ["l"]) for item in items)
+    lines = chain.from_iterable(_LINES.get(item.name or "", ["l"]) for item in items)
 
     def ask(prompt: str) -> str:
         typed = next(lines, "q")

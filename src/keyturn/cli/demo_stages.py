@@ -56,7 +56,6 @@ class Stage:
         voice.tell("you", TASK)
         running = Runner.run_streamed(self.agent, TASK, context={"world": str(self.world.path)})
         await self._watch(running)
-        voice.say()
         self._save(running.to_state())
         voice.tell("", "All of the run is in that file, signed. Nobody has decided anything yet.")
         try:
@@ -87,43 +86,39 @@ class Stage:
             running = Runner.run_streamed(self.agent, state)
             await self._watch(running)
             state = running.to_state()
-            if state.get_interruptions():
-                voice.say()
             self._save(state)
+        voice.tell("finished", "What ops said last is its final answer.")
         await self._show_what_is_refused(before)
         self._show_world()
         return 0
 
     async def _watch(self, running: RunResultStreaming) -> None:
         """Tell what happens as it happens."""
-        names: dict[str, str] = {}
         async for event in running.stream_events():
             if event.type == "approval_requested_stream_event":
                 item = event.item
-                self.voice.tell("waits", f"{item.tool_name}  {json.dumps(item.params, ensure_ascii=False)}")
+                self.voice.tell("waits", f"{item.name}  {json.dumps(item.params, ensure_ascii=False)}")
             elif event.type == "run_item_stream_event":
-                self._tell_item(event.item, names, running)
+                self._tell_item(event.item, running)
+        self.voice.say()
 
-    def _tell_item(self, item: Any, names: dict[str, str], running: RunResultStreaming) -> None:
+    def _tell_item(self, item: Any, running: RunResultStreaming) -> None:
         if item.type == "message_output_item":
             self.voice.tell("ops", item.raw_item.content[0].text)
-        elif item.type == "tool_call_item":
-            names[item.call_id] = item.tool_name
         elif item.type == "tool_call_output_item":
-            name = names.get(item.call_id) or _name_of(running, item.call_id)
-            self.voice.tell("result", f"{name}  {item.output}")
+            self.voice.tell("result", f"{_name_of(running, item.call_id)}  {item.output}")
 
     async def _show_what_is_refused(self, before: str) -> None:
         """The state that was used already, and one with a changed byte: neither runs anything."""
         voice = self.voice
-        voice.rule("what does not work")
+        voice.rule("what is refused")
         old = await RunState.from_string(self.agent, before)
         for item in old.get_interruptions():
             old.approve(item)
         try:
             await Runner.run(self.agent, old)
         except Conflict as error:
-            voice.say("The state from before, approved and resumed once more:")
+            voice.say("The state that was loaded above, approved and resumed a second time:")
             voice.tell("refused", f"Conflict: {error}")
         at = before.index("2026-07-01")
         forged = f"{before[:at]}1026-07-01{before[at + 10 :]}"
@@ -162,6 +157,6 @@ class Stage:
 
 
 def _name_of(running: RunResultStreaming, call_id: str) -> str:
-    """The tool of a call that was made before this process listened."""
+    """The tool of a call, which may have been made before this process was there."""
     calls = (item for item in running.new_items if item.type == "tool_call_item" and item.call_id == call_id)
     return next((call.tool_name for call in calls), "")

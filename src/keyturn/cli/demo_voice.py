@@ -12,7 +12,7 @@ from ..console.screen import MARGIN, Screen
 from ..render.escape import escape
 
 COLUMN = 10
-_COLOURS = {"you": "36", "waits": "33", "ran": "32", "refused": "31", "killed": "31", "final": "1"}
+_COLOURS = {"you": "36", "waits": "33", "refused": "31", "killed": "31", "finished": "32"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Voice:
         for place, row in enumerate(rows):
             lead = word if place == 0 else ""
             painted = self.screen.paint(_COLOURS.get(word, "2"), lead) + " " * (COLUMN - len(lead))
-            self.screen.show(MARGIN + painted + row)
+            self.screen.show((MARGIN + painted + row).rstrip())
 
     def say(self, text: str = "") -> None:
         """Sentences of ours."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ AT_FIRST: dict[str, Any] = {
     "notices": [],
     "effects": [],
 }
+
+
+_CHANGING = threading.Lock()
 
 
 class World:
@@ -43,11 +48,12 @@ class World:
         """The world as a text to read."""
         return json.dumps(self.read(), indent=2) + "\n"
 
-    def change(self, effect: str, how: Any) -> None:
+    def change(self, effect: str, how: Callable[[dict[str, Any]], object]) -> None:
         """Change the world, and note which process did it."""
-        data = json.loads(json.dumps(self.read()))
-        how(data)
-        data["effects"].append(f"{effect}, by process {os.getpid()}")
-        draft = self.path.with_suffix(".draft")
-        draft.write_text(json.dumps(data, indent=2) + "\n")
-        os.replace(draft, self.path)
+        with _CHANGING:  # calls that were approved together run together, and these tools run in threads
+            data = json.loads(json.dumps(self.read()))
+            how(data)
+            data["effects"].append(f"{effect}, by process {os.getpid()}")
+            draft = self.path.with_suffix(".draft")
+            draft.write_text(json.dumps(data, indent=2) + "\n")
+            os.replace(draft, self.path)

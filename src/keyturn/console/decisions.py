@@ -61,6 +61,7 @@ def decide(
       | {
       |   "service": "api"
       | }
+    <BLANKLINE>
       a approve  e edit  r reject  w write its result  g grant  l later  q quit  ? explain
       Approved.
     >>> Runner.run_sync(agent, state).final_output

@@ -41,7 +41,7 @@ class Desk:
         """Ask about one call until it is decided or left."""
         if any(one.call == item.call for one in self.state.undelivered.decisions):
             return
-        if item.kind == "approval" and (id(item.agent), item.tool_name) in self.granted:
+        if item.kind == "approval" and (id(item.agent), item.name) in self.granted:
             self.screen.say(f"{_name(item)} needs no answer: what you granted covers it.")
             return
         request = Request(item)
@@ -53,6 +53,7 @@ class Desk:
     def _decided(self, request: Request) -> bool:
         """Ask once. True when the call needs no more asking."""
         screen, keys = self.screen, offered(request)
+        screen.say()
         screen.say("  ".join(f"{screen.bold(letter)} {KEYS[letter].word}" for letter in keys))
         typed = screen.read("decide").lower()
         letter = next((letter for letter in keys if typed in (letter, KEYS[letter].word)), None)
@@ -116,7 +117,7 @@ def _grant(desk: Desk, request: Request) -> bool:
     grant = Grant(uses=int(terms)) if terms.isdecimal() else Grant(expires=terms or None)
     desk.state.approve(item, edit=request.edit, grant=grant, by=desk.by)
     if not terms:
-        desk.granted.add((id(item.agent), item.tool_name))
+        desk.granted.add((id(item.agent), item.name))
     desk.screen.say(f"Approved, and later calls of {_name(item)} too, whatever their arguments.")
     return True
 

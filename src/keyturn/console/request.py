@@ -43,8 +43,9 @@ class Request:
 
     def difference(self) -> Preview:
         """The arguments as the model gave them and as they are now."""
-        sides = (json.dumps(self._redacted(side), indent=2, ensure_ascii=False) for side in (self._true(), self.edit))
-        return Preview((Diff(*sides, label="your change"),))
+        sides = (self._redacted(side) for side in (self._true(), self.edit))
+        before, after = (json.dumps(side, indent=2, ensure_ascii=False) + "\n" for side in sides)
+        return Preview((Diff(before, after, label="your change"),))
 
     def _true(self) -> dict[str, Any]:
         """The true arguments: `params` shows secrets redacted, and a mark must never run as a password."""

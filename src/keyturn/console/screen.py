@@ -7,8 +7,11 @@ was asked is no answer to it.
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..core.preview import Preview
@@ -79,10 +82,28 @@ class Screen:
 
 def _typed_afresh(prompt: str) -> str:
     """`input`, after forgetting what was typed before this question stood on the screen."""
-    if sys.stdin.isatty():
-        try:
-            import termios
-        except ImportError:  # not a Unix terminal: there is nothing to forget with
-            return input(prompt)
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    return input(prompt)
+    with _interruptible():
+        if sys.stdin.isatty():
+            _forget()
+        return input(prompt)
+
+
+def _forget() -> None:
+    try:
+        import termios
+    except ImportError:  # not a Unix terminal: there is nothing to forget with
+        return
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Let Ctrl-C end the question: inside `asyncio.run` the first one would only mark a task and be swallowed here."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

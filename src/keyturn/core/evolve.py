@@ -10,8 +10,9 @@ from typing import Any
 
 from . import events as ev
 from .items import Item
-from .run import Call, Frame, Run
-from .states import GROUPS, MOVES, READY, SETTLED
+from .moves import drop_below, move, open_calls, read_in
+from .run import Frame, Run
+from .states import MOVES, READY
 
 
 def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
@@ -27,34 +28,6 @@ def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
 def evolve(run: Run, event: ev.AnyEvent) -> None:
     """Fold one event."""
     _FOLD[type(event)](run, event)
-
-
-def _move(run: Run, call: Call, verb: str) -> None:
-    before, after = call.state, MOVES[call.state, verb]
-    call.state = after
-    group, target = GROUPS.get(before), GROUPS.get(after)
-    if group != target:
-        if group is not None:
-            run.groups[group].pop(call.id, None)
-        if target is not None:
-            run.groups[target][call.id] = call
-    if after in SETTLED:
-        _settled(run, call)
-
-
-def _settled(run: Run, call: Call) -> None:
-    frame = run.frames[call.frame]
-    frame.open -= 1
-    frame.last -= call.proposal.last
-    if call.item is not None and frame.prefix is not None:
-        frame.tape.append(call.item)
-    if frame.open == 0:
-        done = [run.calls.pop(call_id) for call_id in frame.calls]
-        frame.items += [call.item for call in done if call.item is not None]
-        _read(frame, frame.queued)
-        frame.calls, frame.queued = [], []
-        frame.results = done if frame.judged else []
-        frame.phase = "judge" if frame.judged else "model"
 
 
 def _run_started(run: Run, event: ev.RunStarted) -> None:
@@ -96,21 +69,14 @@ def _input_added(run: Run, event: ev.InputAdded) -> None:
     if frame.phase == "calls":
         frame.queued.extend(event.items)
     else:
-        _read(frame, event.items)
-
-
-def _read(frame: Frame, items: list[Item]) -> None:
-    """Put items where the next model call reads them, and into the session in that same order."""
-    frame.items.extend(items)
-    if frame.prefix is not None:
-        frame.tape.extend(items)
+        read_in(frame, event.items)
 
 
 def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame = run.frames[event.frame]
     frame.turn += 1
     frame.fresh = False
-    _read(frame, event.output)
+    read_in(frame, event.output)
     frame.sent, frame.replied = len(frame.items), len(event.output)
     frame.used_tools = frame.used_tools or bool(event.proposals)
     frame.judged = event.judged and bool(event.proposals)
@@ -126,26 +92,7 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.phase = "calls" if event.proposals else "judge"
     frame.open = len(event.proposals)
     frame.last = 0
-    _open_calls(run, frame, event)
-
-
-def _open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
-    opened: list[Call] = []
-    for index, proposal in enumerate(event.proposals):
-        call = Call(f"{frame.id}/{frame.turn}.{index}", frame.id, frame.agent, event.output[proposal.item], proposal)
-        opened.append(call)
-        if proposal.last:
-            frame.last += 1
-        run.calls[call.id] = call
-        frame.calls.append(call.id)
-    for call in opened:
-        if call.proposal.refused is not None:
-            call.item = call.proposal.refused
-            _move(run, call, "refuse")
-        elif call.proposal.gate == "allow":
-            _move(run, call, "allow")
-        else:
-            run.groups["screen"][call.id] = call
+    open_calls(run, frame, event)
 
 
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
@@ -156,7 +103,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
             return
     call.reason, call.by, call.terms = event.reason, event.by, event.terms
     call.asked_at, call.voided = event.at, ""
-    _move(run, call, event.action)
+    move(run, call, event.action)
 
 
 def _vote_cast(run: Run, event: ev.VoteCast) -> None:
@@ -171,7 +118,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     call.decision = decision
     call.recheck = event.recheck
     run.decided[call.id] = decision
-    _move(run, call, decision.verdict)
+    move(run, call, decision.verdict)
 
 
 def _call_voided(run: Run, event: ev.CallVoided) -> None:
@@ -182,26 +129,26 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
     run.decided.pop(call.id, None)
-    _move(run, call, "void")
+    move(run, call, "void")
     if event.proposal.refused is not None:
         call.item = event.proposal.refused
-        _move(run, call, "refuse")
+        move(run, call, "refuse")
 
 
 def _call_started(run: Run, event: ev.CallStarted) -> None:
-    _move(run, run.calls[event.call], "start")
+    move(run, run.calls[event.call], "start")
 
 
 def _call_finished(run: Run, event: ev.CallFinished) -> None:
     call = run.calls[event.call]
     call.item, call.value = event.item, event.value
-    _move(run, call, "fail" if event.failed and (call.state, "fail") in MOVES else "finish")
+    move(run, call, "fail" if event.failed and (call.state, "fail") in MOVES else "finish")
 
 
 def _call_lost(run: Run, event: ev.CallLost) -> None:
     call = run.calls[event.call]
     call.reason = event.why
-    _move(run, call, "again" if event.again else "lose")
+    move(run, call, "again" if event.again else "lose")
 
 
 def _grant_given(run: Run, event: ev.GrantGiven) -> None:
@@ -253,23 +200,12 @@ def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
 
 
 def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
-    _drop_below(run, event.frame)
+    drop_below(run, event.frame)
     if event.frame == ev.ROOT:
         run.status, run.output, run.error = "finished", event.output, ""
         run.frames[ev.ROOT].phase = "closed"
     else:
         del run.frames[event.frame]
-
-
-def _drop_below(run: Run, frame: str) -> None:
-    """Forget what was still open inside a frame that ends: its calls and the frames they opened."""
-    below = frame + "/"
-    for call_id in [call_id for call_id in run.calls if call_id.startswith(below)]:
-        group = GROUPS.get(run.calls.pop(call_id).state)
-        if group is not None:
-            run.groups[group].pop(call_id, None)
-    for inner in [name for name in run.frames if name.startswith(below)]:
-        del run.frames[inner]
 
 
 def _session_written(run: Run, event: ev.SessionWritten) -> None:

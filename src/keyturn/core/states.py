@@ -6,7 +6,8 @@ no item type for it and no kind of tool is named here. The manual's diagram is d
 
 from __future__ import annotations
 
-READY = ("allowed", "approved", "edited")
+DECIDED = ("approved", "edited")
+READY = ("allowed", *DECIDED)
 TO_SETTLE = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
 WAITING = ("asked", "in_doubt")
 SETTLED = ("finished", "failed")
@@ -23,7 +24,7 @@ MOVES: dict[tuple[str, str], str] = {
     ("asked", "expire"): "expired",
     ("asked", "void"): "proposed",
     **{(state, "start"): "started" for state in READY},
-    **{(state, "deny"): "denied" for state in READY},
+    **{(state, "deny"): "denied" for state in DECIDED},
     **{(state, "void"): "proposed" for state in READY},
     **{(state, "fail"): "failed" for state in READY},
     ("started", "finish"): "finished",

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ..agents.agent import Agent
 from ..agents.output import output_schema_for
-from ..agents.settings import CallModelData, ModelInputData, RunErrorHandlerInput, RunErrorHandlerResult
+from ..agents.settings import CallModelData, ModelInputData, RunErrorHandlerInput, RunErrorHandlerResult, handled
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError
@@ -170,21 +170,16 @@ async def exhausted(drive: Drive, frame_id: str) -> None:
         f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
         "nothing is lost: resume the run with a higher max_turns"
     )
-    handler: Any = (scope.error_handlers or {}).get("max_turns")
-    if handler is None or frame_id != ev.ROOT:
+    if frame_id != ev.ROOT:
         raise error
-    answer: Any = handler(RunErrorHandlerInput(error=error, context=scope.context, run_data=drive.result()))
-    answer = await answer if inspect.isawaitable(answer) else answer
+    data = RunErrorHandlerInput(error=error, context=scope.context, run_data=drive.result())
+    answer = await handled(scope.error_handlers, "max_turns", data)
     if answer is None:
         raise error
-    await drive.commit(cm.CloseRun(*_handled(answer)))
+    await drive.commit(cm.CloseRun(*_closing(answer)))
 
 
-def _handled(answer: Any) -> tuple[Any, list[Item]]:
-    if isinstance(answer, dict) and "final_output" in answer:
-        answer = RunErrorHandlerResult(**cast("dict[str, Any]", answer))
-    if not isinstance(answer, RunErrorHandlerResult):
-        answer = RunErrorHandlerResult(final_output=answer)
+def _closing(answer: RunErrorHandlerResult) -> tuple[Any, list[Item]]:
     output: Any = answer.final_output
     text = output if isinstance(output, str) else str(output)
     message: Item = {

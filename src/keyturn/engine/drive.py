@@ -66,6 +66,8 @@ class Drive:
             outer = await self.enter(call.frame)
             tool: Any = await self.tool_of(call)
             scope = self._scopes[frame_id] = outer.inner(tool)
+            if tool.structured is not None:
+                scope.context.tool_input = call.params
             if tool.on_stream is not None:
                 self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool.on_stream, RawItem(call.raw))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
@@ -77,7 +79,9 @@ class Drive:
         if known is not None and not fresh and known.agent == frame.agent:
             return known
         agent, context = self.agent(frame.agent), (await self.enter(frame.id)).context
-        tools, handoffs = await agent.get_all_tools(context), []
+        tools, handoffs = agent.static_tools(), []
+        if tools is None:
+            tools = await agent.get_all_tools(context)
         if agent.handoffs:
             handoffs = [made for made in handoffs_of(agent) if await is_enabled(made, context, agent)]
         if known is None or known.agent != frame.agent or known.tools != tools or known.handoffs != handoffs:

@@ -5,13 +5,13 @@ Items are a view of the log made when somebody looks. They never feed back into 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..core.errors import KeyturnError
 from ..core.items import Item, RawItem, message_text
 from ..core.preview import Preview
+from ..tools.outputs import rendered
 
 
 @dataclass(eq=False, repr=False)
@@ -259,5 +259,4 @@ class ItemHelpers:
     @staticmethod
     def tool_call_output_item(tool_call: Any, output: Any) -> Item:
         """A function call's output as an input item."""
-        text = output if isinstance(output, str) else json.dumps(output, default=str)
-        return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": text}
+        return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": rendered(output)}

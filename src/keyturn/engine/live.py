@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 from ..agents.context import RunContextWrapper
 from ..core.codec import Log
@@ -20,6 +20,15 @@ from ..journal.base import Journal
 from .graph import Graph
 
 _PROCESS_SECRET = secrets.token_bytes(32)
+
+
+def wrapped(context: Any) -> RunContextWrapper[Any]:
+    """A caller's context in its wrapper, which it may be in already."""
+    return (
+        cast("RunContextWrapper[Any]", context)
+        if isinstance(context, RunContextWrapper)
+        else RunContextWrapper(context)
+    )
 
 
 def clock_ms() -> int:

@@ -30,7 +30,8 @@ from .recover import recover
 from .requests import tools_of
 from .result import RunResult
 from .scope import Scope
-from .state import RunState, Undelivered
+from .state import RunState
+from .undelivered import Undelivered
 
 CLAIM_MS = 60_000
 

@@ -93,7 +93,7 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
     return ToolApprovalItem(
         agent,
         call.raw,
-        call.proposal.name,
+        tool_name=call.proposal.name,
         text=call.text,
         params=redact(params, secrets) if secrets else params,
         reason=call.reason,

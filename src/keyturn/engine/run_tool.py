@@ -145,6 +145,8 @@ async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: 
 
 async def _tool_hooks(scope: Scope, context: Any, name: str, tool: Tool, *args: Any) -> None:
     agent = context.agent
+    if not tool.announced:
+        return
     for listener in (scope.hooks, agent.hooks):
         if listener is not None:
             await getattr(listener, name)(context, agent, tool, *args)

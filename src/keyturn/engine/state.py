@@ -7,40 +7,29 @@ resumed. Two states of one result share nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal
-
-import msgspec
+from typing import Any, Generic, Literal, Unpack
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper, TContext
 from ..core import events as ev
 from ..core.codec import Log
-from ..core.errors import AgentMissing, Expired, NotPending, StateRejected, UserError
+from ..core.errors import Expired, NotPending, UserError
 from ..core.items import Item, input_items
 from ..journal.base import Journal
 from ..models.base import Usage
 from ..policies.grants import Grant
-from ..tools.base import InvalidArguments
-from .blob import MAX_BYTES, Blob, from_text, pack, to_text, unpack
-from .context_data import dump_context, load_context
+from .blob import MAX_BYTES, Blob, from_text, pack, to_text
+from .context_data import dump_context
 from .facts import jsonable
 from .graph import Graph
 from .items import ToolApprovalItem
-from .live import Live, new_id
-from .recent import keep, recall
+from .live import Live, new_id, wrapped
+from .loading import LoadOptions, restored, waiting_tools
+from .recent import keep
 from .requests import requests_of
+from .undelivered import Undelivered, edited_text
 
-_VERBS = {"ran": "ran", "did_not_run": "did_not_run", "retry": "retry"}
-
-
-class Undelivered(msgspec.Struct, omit_defaults=True):
-    """What was said on a state in hand: one entry a decision, the last of a call counts."""
-
-    decisions: list[ev.Decision] = []
-    grants: dict[str, ev.GrantTerms] = {}
-    replaced: list[ev.Decision] = []
-    input: list[Item] = []
-    start: dict[str, Any] | None = None
+_OUTCOMES = ("ran", "did_not_run", "retry")
 
 
 class RunState(Generic[TContext]):
@@ -63,8 +52,7 @@ class RunState(Generic[TContext]):
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
     ) -> None:
-        wrapper = context if isinstance(context, RunContextWrapper) else RunContextWrapper(context)
-        self._live = Live(Log(), Graph(starting_agent), wrapper)
+        self._live = Live(Log(), Graph(starting_agent), wrapped(context))
         self._live.log.run.id = new_id()
         self._position = 0
         self._interruptions: list[ToolApprovalItem] = []
@@ -166,7 +154,7 @@ class RunState(Generic[TContext]):
         `Grant` approves later calls of the same tool of the same agent too.
         """
         item = self._pending(approval_item, "approval", "resolve()")
-        args = None if edit is None else _edited(item, edit)
+        args = None if edit is None else edited_text(item, edit)
         verdict = "approve" if args is None else "edit"
         self._say(item, verdict, by=by, note=note, args=args)
         if always_approve or grant is not None:
@@ -202,7 +190,7 @@ class RunState(Generic[TContext]):
         by: str | None = None,
     ) -> None:
         """Say what became of a call in doubt: it ran (with this output), it did not, or it shall be tried again."""
-        if outcome not in _VERBS:
+        if outcome not in _OUTCOMES:
             raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
         item = self._pending(approval_item, "in_doubt", "approve(), reject() or answer()")
         self._say(item, outcome, by=by, note=note, output=jsonable(output))
@@ -232,12 +220,7 @@ class RunState(Generic[TContext]):
         raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
 
     def _say(self, item: ToolApprovalItem, verdict: str, **words: Any) -> None:
-        decision = ev.Decision(item.call, verdict, item.digest, self._live.clock(), **words)
-        said = self._said
-        replaced = [one for one in said.decisions if one.call == item.call]
-        said.decisions = [*(one for one in said.decisions if one.call != item.call), decision]
-        said.replaced = [*said.replaced, *replaced]
-        said.grants = {call: grant for call, grant in said.grants.items() if call != item.call}
+        self._said.say(ev.Decision(item.call, verdict, item.digest, self._live.clock(), **words))
 
     def _stand(self, item: ToolApprovalItem, grant: Grant, verdict: str, message: str | None, by: str | None) -> None:
         call = self._live.run.calls[item.call]
@@ -263,8 +246,7 @@ class RunState(Generic[TContext]):
         context = dump_context(self._live.context, context_serializer, strict=strict_context)
         log = self._live.log.text(self._position)
         keep(self.run_id, self._live.log)
-        undelivered = msgspec.json.encode(self._said).decode()
-        return pack(Blob(self.run_id, self._live.graph.root.name, context, log, undelivered))
+        return pack(Blob(self.run_id, self._live.graph.root.name, context, log, self._said.text()))
 
     def to_string(
         self,
@@ -278,47 +260,23 @@ class RunState(Generic[TContext]):
 
     @classmethod
     async def from_json(
-        cls,
-        initial_agent: Agent[Any],
-        state_json: Mapping[str, Any],
-        *,
-        context_override: Any = None,
-        context_deserializer: Callable[[Any], Any] | None = None,
-        strict_context: bool = False,
-        allow_unsigned: bool = False,
-        max_bytes: int = MAX_BYTES,
+        cls, initial_agent: Agent[Any], state_json: Mapping[str, Any], **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
-        """The state that `to_json` made, for the agent that started its run."""
-        blob = unpack(state_json, allow_unsigned=allow_unsigned, max_bytes=max_bytes)
-        if blob.agent != initial_agent.name:
-            raise AgentMissing(blob.agent)
-        wrapper = context_override
-        if not isinstance(wrapper, RunContextWrapper):
-            wrapper = load_context(blob.context, context_override, context_deserializer, strict=strict_context)
-        log = recall(blob.run, blob.log, blob.version)
-        return await _loaded(cls, Live(log, Graph(initial_agent), wrapper), blob)
+        """The state that `to_json` made, for the agent that started its run.
+
+        `context_override` takes the saved context's place, `context_deserializer` makes it of its data, and
+        `strict_context=True` refuses to load it as less than it was. Unsigned states need `allow_unsigned=True`.
+        """
+        live, said = restored(initial_agent, state_json, options)
+        return await cls._of(live, said)
 
     @classmethod
     async def from_string(
-        cls,
-        initial_agent: Agent[Any],
-        state_string: str,
-        *,
-        context_override: Any = None,
-        context_deserializer: Callable[[Any], Any] | None = None,
-        strict_context: bool = False,
-        allow_unsigned: bool = False,
-        max_bytes: int = MAX_BYTES,
+        cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
-        """The state that `to_string` made."""
+        """The state that `to_string` made; the options are those of `from_json`."""
         return await cls.from_json(
-            initial_agent,
-            from_text(state_string, max_bytes),
-            context_override=context_override,
-            context_deserializer=context_deserializer,
-            strict_context=strict_context,
-            allow_unsigned=allow_unsigned,
-            max_bytes=max_bytes,
+            initial_agent, from_text(state_string, options.get("max_bytes", MAX_BYTES)), **options
         )
 
     @classmethod
@@ -327,41 +285,14 @@ class RunState(Generic[TContext]):
         lines = await journal.read(run_id)
         if not lines:
             raise UserError(f"the journal has no run {run_id!r}")
-        log = Log.read(lines)
-        wrapper = context if isinstance(context, RunContextWrapper) else RunContextWrapper(context)
-        return await _loaded(cls, Live(log, Graph(agent), wrapper, journal), None)
+        return await cls._of(Live(Log.read(lines), Graph(agent), wrapped(context), journal), Undelivered())
 
-
-async def _loaded(cls: type[RunState[Any]], live: Live, blob: Blob | None) -> RunState[Any]:
-    """A state of a log that was read: its agents are checked, its waiting calls looked up."""
-    run = live.run
-    for frame in run.frames.values():
-        live.graph.agent(frame.agent)
-    live.context.usage = Usage.from_counts(run.usage)
-    tools = await _tools(live)
-    state = cls.at(live, len(live.log), requests_of(live, tools))
-    if blob is not None:
-        try:
-            state._said = msgspec.json.decode(blob.undelivered, type=Undelivered)  # pyright: ignore[reportPrivateUsage]  # the class's own maker
-        except msgspec.MsgspecError:
-            raise StateRejected("the state's decisions are not decisions; use the state as it was saved") from None
-        if not live.log.steps:
-            live.log.run.id = blob.run
-    return state
-
-
-async def _tools(live: Live) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for call in live.run.groups["wait"].values():
-        tools = await live.graph.agent(call.agent).get_all_tools(live.context)
-        found[call.id] = next((tool for tool in tools if getattr(tool, "name", None) == call.proposal.name), None)
-    return found
-
-
-def _edited(item: ToolApprovalItem, edit: Mapping[str, Any]) -> str:
-    if item.tool is None:
-        raise UserError(f"the tool {item.tool_name!r} is not there to check the edit; give the agent the tool again")
-    try:
-        return item.tool.edit(edit).text
-    except InvalidArguments as error:
-        raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None
+    @classmethod
+    async def _of(cls, live: Live, said: Undelivered) -> RunState[Any]:
+        """A state of a log that was read: its agents are there, its waiting calls looked up."""
+        for frame in live.run.frames.values():
+            live.graph.agent(frame.agent)
+        live.context.usage = Usage.from_counts(live.run.usage)
+        state = cls.at(live, len(live.log), requests_of(live, await waiting_tools(live)))
+        state._said = said
+        return state

@@ -113,15 +113,15 @@ class ModelStep:
         yield self.responder is not None and not callable(self.responder), "responder must be a function of the request"
         yield (
             self.responder is not None and any(other is not None and other != [] for other in others),
-            ("a responder says everything; return a ModelStep from it"),
+            "a responder says everything; return a ModelStep from it",
         )
         yield (
             error is not None and self.break_after is None and bool(self.output),
-            ("it cannot answer and raise; to raise in the middle of a stream add break_after"),
+            "it cannot answer and raise; to raise in the middle of a stream add break_after",
         )
         yield (
             self.stream_events is not None and (error is not None or self.break_after is not None),
-            ("stream_events are yielded exactly; put the error among them, or leave events out"),
+            "stream_events are yielded exactly; put the error among them, or leave events out",
         )
         yield self.break_after is not None and self.break_after < 0, "break_after must be 0 or more"
         yield self.usage is not None and not isinstance(cast("Any", self.usage), Usage), "usage must be a Usage"

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ from ..core.policy import Action, Approval, CallView, Verdict
 from ..core.predicate import Where, check_where, holds
 from .grants import own_where
 
+T = TypeVar("T")
 When = Callable[[CallView, Any], bool]
 SHADOWS = 1_000
 
@@ -261,7 +262,7 @@ def _known(data: object, keys: tuple[str, ...], place: str) -> dict[str, Any]:
     return dict(cast("Mapping[str, Any]", data))
 
 
-def _placed[T](place: str, make: Callable[[], T]) -> T:
+def _placed(place: str, make: Callable[[], T]) -> T:
     try:
         return make()
     except UserError as error:

@@ -107,7 +107,7 @@ async def _run(agent: Agent[Any], given: Any, scenario: Scenario, *, streamed: b
     stream = Runner.run_streamed(agent, given, **scenario.options)
     async for _event in stream.stream_events():
         pass
-    return cast("RunResult", stream.run_loop_task.result())
+    return stream.run_loop_task.result()
 
 
 def _settle(state: RunState[Any], scenario: Scenario, effects: Effects) -> None:

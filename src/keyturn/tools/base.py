@@ -17,7 +17,7 @@ from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from ..core.policy import Approval
-from ..core.preview import Json, Preview
+from ..core.preview import Json, Preview, redact
 
 NeedsApproval = bool | Callable[[Any, Any, str], bool | Awaitable[bool]]
 
@@ -34,7 +34,11 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class InvalidArguments(ModelBehaviorError):
-    """The model's arguments do not fit the tool; the message is the call's result."""
+    """The model's arguments do not fit the tool; the message is the call's result.
+
+    >>> issubclass(InvalidArguments, ModelBehaviorError)
+    True
+    """
 
 
 class OutcomeUnknown(Exception):
@@ -63,9 +67,20 @@ class Handover:
 
 
 class Tool(abc.ABC):
-    """One tool an agent can use.
+    """One tool an agent can use. Subclass it to bring a kind of your own.
 
-    The class attributes are the settings that every kind shares; a kind sets those it supports.
+    The class attributes are the settings that every kind shares; a kind sets those it supports. `announced` says
+    whether tool hooks are told of it.
+
+    >>> class Echo(Tool):
+    ...     kind, name = "echo", "echo"
+    ...     def spec(self): return {"name": self.name}
+    ...     def prepare(self, item): return Prepared(item["arguments"], {}, exact=True)
+    ...     async def invoke(self, context, prepared): return prepared.text
+    ...     def output(self, item, value):
+    ...         return {"type": "function_call_output", "call_id": item["call_id"], "output": value}
+    >>> Echo().prepare({"arguments": "{}"}).params
+    {}
     """
 
     kind: ClassVar[str]
@@ -84,6 +99,8 @@ class Tool(abc.ABC):
     risk: str | None = None
     secrets: tuple[str, ...] = ()
     after_siblings: bool = False
+    announced: bool = True
+    known_spec: tuple[dict[str, Any], str] | None = None
 
     @abc.abstractmethod
     def spec(self) -> dict[str, Any]:
@@ -115,15 +132,12 @@ class Tool(abc.ABC):
 
     def preview(self, params: Any) -> Preview:
         """What the approver sees. The default is the arguments themselves."""
-        return Preview(blocks=(Json(params),))
+        return Preview((Json(redact(params, self.secrets)),))
 
 
 def tool_digest(tool: Tool) -> str:
     """The digest of what a tool is, computed once per tool object and spec."""
     spec = tool.spec()
-    cached: tuple[dict[str, Any], str] | None = tool.__dict__.get("_spec_digest")
-    if cached is not None and cached[0] is spec:
-        return cached[1]
-    made = digest(spec)
-    tool.__dict__["_spec_digest"] = (spec, made)
-    return made
+    if tool.known_spec is None or tool.known_spec[0] is not spec:
+        tool.known_spec = (spec, digest(spec))
+    return tool.known_spec[1]

@@ -8,11 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Any
-
-from .schema import FunctionSchema
+from typing import Any, Protocol
 
 ToolErrorFunction = Callable[[Any, Exception], str | Awaitable[str]]
+
+
+class CallSchema(Protocol):
+    """What is needed of a `FunctionSchema`. The real one loads when a function is declared, not with every agent."""
+
+    @property
+    def params_json_schema(self) -> dict[str, Any]: ...
+    @property
+    def takes_context(self) -> bool: ...
+    @property
+    def is_async(self) -> bool: ...
+    @property
+    def secrets(self) -> tuple[str, ...]: ...
+    def freeze(self, text: str) -> Any: ...
+    def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]: ...
 
 
 def default_tool_error_function(ctx: Any, error: Exception) -> str:
@@ -28,7 +41,7 @@ class BoundFunction:
     """What `function_tool` puts in `FunctionTool.on_invoke_tool`."""
 
     def __init__(
-        self, func: Callable[..., Any], schema: FunctionSchema, failure_error_function: ToolErrorFunction | None
+        self, func: Callable[..., Any], schema: CallSchema, failure_error_function: ToolErrorFunction | None
     ) -> None:
         self.func = func
         self.schema = schema

@@ -20,7 +20,6 @@ from .context import RunContextWrapper, ToolContext
 from .docstrings import DocstringStyle
 from .options import FunctionToolOptions, IsEnabled, PreviewFunction, TimeoutBehavior, check_options
 from .outputs import rendered
-from .schema import function_schema
 from .strict_schema import ensure_strict_json_schema
 from .structured import any_object
 
@@ -236,6 +235,8 @@ def function_tool(
     """
 
     def make(function: ToolFunction) -> FunctionTool:
+        from .schema import function_schema  # here, because an agent without function tools does not need it
+
         schema = function_schema(
             function,
             name_override=name_override,

@@ -12,7 +12,7 @@ from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.strict import parse
 from .base import InvalidArguments, Prepared
-from .schema import FunctionSchema, function_schema
+from .bound import CallSchema
 
 _FIELD = "input"
 
@@ -68,7 +68,9 @@ def any_object(name: str, text: str) -> Prepared:
     return Prepared(text or "{}", params, exact=bool(text))
 
 
-def _schema_of(name: str, of: Any) -> FunctionSchema:
+def _schema_of(name: str, of: Any) -> CallSchema:
+    from .schema import function_schema  # here for the same reason as in `function`
+
     def take(input: object) -> None: ...
 
     take.__annotations__ = {_FIELD: of}

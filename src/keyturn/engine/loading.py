@@ -1,0 +1,60 @@
+"""From a saved state back to a run in hand: authenticated, folded, its agents and its context found again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict, cast
+
+import msgspec
+
+from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..core.errors import AgentMissing, StateRejected
+from .blob import MAX_BYTES, unpack
+from .context_data import load_context
+from .graph import Graph
+from .live import Live
+from .recent import recall
+from .undelivered import Undelivered
+
+
+class LoadOptions(TypedDict, total=False):
+    """How a saved state is loaded."""
+
+    context_override: Any
+    context_deserializer: Callable[[Any], Any] | None
+    strict_context: bool
+    allow_unsigned: bool
+    max_bytes: int
+
+
+def restored(agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions) -> tuple[Live, Undelivered]:
+    """The run that a saved state holds, and what was said on it; or `StateRejected`, or `AgentMissing`."""
+    allow, size = options.get("allow_unsigned", False), options.get("max_bytes", MAX_BYTES)
+    blob = unpack(data, allow_unsigned=allow, max_bytes=size)
+    if blob.agent != agent.name:
+        raise AgentMissing(blob.agent)
+    live = Live(recall(blob.run, blob.log, blob.version), Graph(agent), _context(blob.context, options))
+    if not live.log.steps:
+        live.run.id = blob.run
+    try:
+        return live, msgspec.json.decode(blob.undelivered, type=Undelivered)
+    except (msgspec.MsgspecError, RecursionError):
+        raise StateRejected("the state's decisions are not decisions; use the state as it was saved") from None
+
+
+def _context(saved: str, options: LoadOptions) -> RunContextWrapper[Any]:
+    override = options.get("context_override")
+    if isinstance(override, RunContextWrapper):
+        return cast("RunContextWrapper[Any]", override)
+    strict = options.get("strict_context", False)
+    return load_context(saved, override, options.get("context_deserializer"), strict=strict)
+
+
+async def waiting_tools(live: Live) -> dict[str, Any]:
+    """The tools of the waiting calls, for their previews and to check edits."""
+    found: dict[str, Any] = {}
+    for call in live.run.groups["wait"].values():
+        tools = await live.graph.agent(call.agent).get_all_tools(live.context)
+        found[call.id] = next((tool for tool in tools if getattr(tool, "name", None) == call.proposal.name), None)
+    return found

@@ -1,0 +1,49 @@
+"""What was said on a state in hand and not delivered yet: it travels with the state, and is appended in one step.
+
+The last word on a call counts; earlier ones are kept for the record. A standing decision belongs to the decision it was
+given with, and goes when that is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..core import events as ev
+from ..core.errors import UserError
+from ..core.items import Item
+from ..tools.base import InvalidArguments
+from .items import ToolApprovalItem
+
+
+class Undelivered(msgspec.Struct, omit_defaults=True):
+    """Decisions, standing decisions by the call they came with, messages, and how to start what has not started."""
+
+    decisions: list[ev.Decision] = []
+    grants: dict[str, ev.GrantTerms] = {}
+    replaced: list[ev.Decision] = []
+    input: list[Item] = []
+    start: dict[str, Any] | None = None
+
+    def text(self) -> str:
+        """All of it as text, to be saved."""
+        return msgspec.json.encode(self).decode()
+
+    def say(self, decision: ev.Decision) -> None:
+        """Take a decision in, in place of an earlier one on the same call."""
+        before = [one for one in self.decisions if one.call == decision.call]
+        self.decisions = [*(one for one in self.decisions if one.call != decision.call), decision]
+        self.replaced = [*self.replaced, *before]
+        self.grants = {call: grant for call, grant in self.grants.items() if call != decision.call}
+
+
+def edited_text(item: ToolApprovalItem, edit: Mapping[str, Any]) -> str:
+    """The text that will run after an edit, validated by the tool, or `UserError`."""
+    if item.tool is None:
+        raise UserError(f"the tool {item.tool_name!r} is not there to check the edit; give the agent the tool again")
+    try:
+        return item.tool.edit(edit).text
+    except InvalidArguments as error:
+        raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None

@@ -1,0 +1,40 @@
+"""The pytest plugin: fixtures for those who test their agents.
+
+pytest loads this file in every project that has Keyturn installed, so nothing else of ours is imported before a fixture
+is used, and no plugin but pytest itself is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+# Suites are asserted in, so pytest must rewrite them, and must know so before they are imported.
+SUITES = ("keyturn.testing.journals", "keyturn.testing.models", "keyturn.testing.sessions")
+pytest.register_assert_rewrite(*(suite for suite in SUITES if suite not in sys.modules))
+
+
+@pytest.fixture
+def scripted_model() -> Any:
+    """`ScriptedModel`: `scripted_model([[function_call("pay")], "Done."])` is a model that says just that."""
+    from .. import testing
+
+    return testing.ScriptedModel
+
+
+@pytest.fixture
+def approve_all() -> Any:
+    """`keyturn.testing.approve_all`: a paused result goes in, a state with every call approved comes out."""
+    from .. import testing
+
+    return testing.approve_all
+
+
+@pytest.fixture
+def journal() -> Any:
+    """A `MemoryJournal` of this test's own."""
+    from ..journal.memory import MemoryJournal
+
+    return MemoryJournal()
