@@ -68,9 +68,7 @@ async def test_false_and_a_callable_that_says_false_ask_nobody(run: Run, effects
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_a_callable_decides_from_validated_and_defaulted_arguments(
-    run: Run, effects: Effects, kind: str
-) -> None:
+async def test_a_callable_decides_from_validated_and_defaulted_arguments(run: Run, effects: Effects, kind: str) -> None:
     """Promise 1. It sees what will run: the default that was left out, the number that came as a text."""
     seen: list[Any] = []
 
@@ -518,9 +516,7 @@ async def test_a_guardrail_that_raises_its_tripwire_stops_the_run_before_the_too
 ) -> None:
     """Promise 5: and it trips again whenever the run is taken up."""
     seen: list[str] = []
-    tool = pay_tool(
-        effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.raise_exception("no"))]
-    )
+    tool = pay_tool(effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.raise_exception("no"))])
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
     if config is None:
         state = (await run(agent, "go")).to_state()

@@ -39,7 +39,9 @@ class Desk:
 
     def settle(self, item: ToolApprovalItem, place: str) -> None:
         """Ask about one call until it is decided or left."""
-        if any(one.call == item.call for one in self.state.undelivered.decisions):
+        decided = next((one for one in self.state.undelivered.decisions if one.call == item.call), None)
+        if decided is not None:
+            self.screen.say(f"{_name(item)} was decided before: {decided.verdict}.")
             return
         if item.kind == "approval" and (id(item.agent), item.name) in self.granted:
             self.screen.say(f"{_name(item)} needs no answer: what you granted covers it.")

@@ -125,7 +125,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call = run.calls[event.call]
     if event.tools:
         run.tools.update(event.tools)
-    call.shown = call.proposal.tool
+    call.shown, call.recheck = call.proposal.tool, False
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
     run.decided.pop(call.id, None)

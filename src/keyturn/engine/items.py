@@ -11,7 +11,6 @@ from typing import Any, cast
 from ..core.errors import KeyturnError
 from ..core.items import Item, RawItem, message_text
 from ..core.preview import Preview
-from ..tools.outputs import rendered
 
 
 @dataclass(eq=False, repr=False)
@@ -259,4 +258,4 @@ class ItemHelpers:
     @staticmethod
     def tool_call_output_item(tool_call: Any, output: Any) -> Item:
         """A function call's output as an input item."""
-        return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": rendered(output)}
+        return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": str(output)}
