@@ -28,6 +28,8 @@ from keyturn.core.codec import Log
 from keyturn.core.decide import step
 from keyturn.core.events import CallDecided, CallFinished, CallScreened, CallStarted, CallVoided, Decision, VoteCast
 from keyturn.core.run import call_digest
+from keyturn.engine import play
+from keyturn.engine.ledger import Ledger
 from keyturn.models.scripted import ScriptedModel
 from tests.behaviour.conftest import (
     HOUR,
@@ -98,7 +100,11 @@ async def test_a_tool_is_told_who_let_it_run(run: Run, carry: Carry, effects: Ef
     ("formatter", "message", "expected"),
     [
         (None, None, "Tool execution was not approved."),
-        (lambda args: f"{args.kind} {args.tool_type} {args.tool_name} {args.call_id}", None, "approval_rejected function pay c1"),
+        (
+            lambda args: f"{args.kind} {args.tool_type} {args.tool_name} {args.call_id}",
+            None,
+            "approval_rejected function pay c1",
+        ),
         (lambda args: None, None, "Tool execution was not approved."),
         (lambda args: "the formatter's words", "the person's words", "the person's words"),
         (None, "the person's words", "the person's words"),
@@ -561,10 +567,13 @@ async def test_arguments_are_the_canonical_form_where_defaults_or_coercion_chang
     assert said == ['{"to": "ada"}', '{"to": "bob", "amount": "7"}']
 
 
-async def test_a_digest_covers_the_value_and_not_its_spelling(run: Run, effects: Effects) -> None:
+async def test_a_digest_covers_the_value_and_not_its_spelling(
+    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Promise 34: of one call, two spellings have one digest; another value, call or run has another."""
     digests: set[str] = set()
     for text in ('{"to":"ada","amount":3}', '{"amount": 3, "to": "ada"}', '{"to":"ada","amount":4}'):
+        monkeypatch.setattr(play, "LEDGER", Ledger())
         agent = payer(effects, [raw_call("pay", "c1", text)])
         state = fresh(agent)
         state.live.log.run.id = "00" * 16

@@ -10,13 +10,13 @@ from keyturn import Agent, AgentHooks, RunHooks, ToolContext, function_tool, han
 from tests.behaviour.ways import (
     Run,
     World,
+    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     both,
     call,
     carried,
     model,
     plain,
-    world,  # noqa: F401  # a fixture is used by its name
 )
 
 

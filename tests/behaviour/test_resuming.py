@@ -1,4 +1,4 @@
-"""What a resume does: it goes on from where the run stands, repeats nothing, and answers the same every time it is idle."""
+"""What a resume does: it goes on from where the run stands, repeats nothing, and changes nothing where it has no news."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from keyturn.sessions.history import orphan_calls, orphan_outputs
 from tests.behaviour.ways import (
     Run,
     World,
+    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     both,
     call,
@@ -36,7 +37,6 @@ from tests.behaviour.ways import (
     shape,
     state_of,
     streamed,
-    world,  # noqa: F401  # a fixture is used by its name
 )
 
 

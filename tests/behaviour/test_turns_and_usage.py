@@ -21,6 +21,7 @@ from keyturn.models.scripted import ModelStep
 from tests.behaviour.ways import (
     Run,
     World,
+    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     both,
     call,
@@ -31,7 +32,6 @@ from tests.behaviour.ways import (
     plain,
     shape,
     state_of,
-    world,  # noqa: F401  # a fixture is used by its name
 )
 
 

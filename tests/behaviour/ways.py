@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from keyturn import Agent, Runner, RunResult, RunState, ToolContext, Usage, function_tool
+from keyturn.engine.recent import forget
 from keyturn.models.scripted import ScriptedModel, function_call
 
 Run = Callable[..., Awaitable[RunResult]]
@@ -38,7 +39,9 @@ async def state_of(result: RunResult, agent: Agent[Any], saved: bool, **load: An
     """A state of a result: in hand, or written down and read again."""
     if not saved:
         return result.to_state()
-    return await RunState.from_string(agent, result.to_state().to_string(), **load)
+    text = result.to_state().to_string()
+    forget()
+    return await RunState.from_string(agent, text, **load)
 
 
 async def approved(result: RunResult, agent: Agent[Any], saved: bool = False, **load: Any) -> RunState[Any]:
@@ -69,8 +72,8 @@ class World:
         return self.done.count(what)
 
 
-@pytest.fixture
-def world() -> World:
+@pytest.fixture(name="world")
+def a_world() -> World:
     """A world in which nothing has happened yet."""
     return World()
 

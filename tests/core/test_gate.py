@@ -48,13 +48,6 @@ def test_a_verdict_on_no_call_is_nothing() -> None:
     assert asked()(cm.Screen("r/9.9", ALLOW)) == []
 
 
-def test_a_verdict_that_is_none_asks() -> None:
-    pen = asked(tool("c0", ""))
-    pen(cm.Screen(CALL, Verdict("maybe")))  # pyright: ignore[reportArgumentType]  # what a policy of a user may return
-    assert pen.state() == "asked"
-    assert "none of" in pen.call().reason
-
-
 def test_an_asking_tool_is_asked_for_in_the_step_of_its_reply() -> None:
     pen = Pen()
     pen(start())

@@ -230,7 +230,12 @@ def test_equal_and_different_are_never_both(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", [{"x": {"unknown": 1}}, {"x": {"matches": "("}}, {"x": {"one_of": 5}}, {5: 1}, {"x": {}}]
-)
-def test_what_was_never_checked_does_not_match(where: Any) -> None:
-    assert not holds(where, {"x": "a"})
+    ("condition", "value"),
+    [({"unknown": 1}, 1), ({"matches": "("}, "("), ({"matches": "(a"}, "a"), ({"one_of": 5}, 5), ({}, {}), ({}, 1),
+     ({"ge": False}, True), ({"le": [1]}, [1]), ({"ge": None}, None), ({"eq": 1, "unknown": 1}, 1),
+     ({"eq": (1,)}, [1])],
+)  # fmt: skip
+def test_what_was_never_checked_does_not_match(condition: Any, value: Any) -> None:
+    assert not holds({"x": condition}, {"x": value})
+    where: Any = {5: value}
+    assert not holds(where, {5: value})

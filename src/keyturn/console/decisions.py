@@ -54,7 +54,7 @@ def decide(
     ...     return f"{service} has a new key"
     >>> model = ScriptedModel([[function_call("rotate", {"service": "api"})], "Done."])
     >>> agent = Agent("ops", model=model, tools=[rotate])
-    >>> state = decide(Runner.run_sync(agent, "rotate"), ask=lambda prompt: "a", width=60)
+    >>> state = decide(Runner.run_sync(agent, "rotate"), ask=lambda prompt: "a", width=100)
     <BLANKLINE>
       ops wants to run rotate  1 of 1
       json

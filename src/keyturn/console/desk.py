@@ -39,7 +39,7 @@ class Desk:
 
     def settle(self, item: ToolApprovalItem, place: str) -> None:
         """Ask about one call until it is decided or left."""
-        decided = next((one for one in self.state.undelivered.decisions if one.call == item.call), None)
+        decided = self.state.undelivered.decisions.get(item.call)
         if decided is not None:
             self.screen.say(f"{_name(item)} was decided before: {decided.verdict}.")
             return
@@ -109,7 +109,7 @@ def _name(item: ToolApprovalItem) -> str:
 
 def _approve(desk: Desk, request: Request) -> bool:
     desk.state.approve(request.item, edit=request.edit, by=desk.by)
-    desk.screen.say("Approved." if request.edit is None else "Approved as you changed it.")
+    desk.screen.decided("Approved." if request.edit is None else "Approved as you changed it.", runs=True)
     return True
 
 
@@ -120,14 +120,14 @@ def _grant(desk: Desk, request: Request) -> bool:
     desk.state.approve(item, edit=request.edit, grant=grant, by=desk.by)
     if not terms:
         desk.granted.add((id(item.agent), item.name))
-    desk.screen.say(f"Approved, and later calls of {_name(item)} too, whatever their arguments.")
+    desk.screen.decided(f"Approved, and later calls of {_name(item)} too, whatever their arguments.", runs=True)
     return True
 
 
 def _reject(desk: Desk, request: Request) -> bool:
     why = desk.screen.read("why? the model reads it; empty: no reason")
     desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
-    desk.screen.say("Rejected.")
+    desk.screen.decided("Rejected.", runs=False)
     return True
 
 
@@ -137,7 +137,7 @@ def _answer(desk: Desk, request: Request) -> bool:
         desk.screen.say("Nothing was written, so nothing was decided.")
         return False
     desk.state.answer(request.item, words, by=desk.by)
-    desk.screen.say("Answered. The tool does not run.")
+    desk.screen.decided("Answered. The tool does not run.", runs=False)
     return True
 
 
@@ -149,6 +149,7 @@ def _edit(desk: Desk, request: Request) -> bool:
         except (InvalidArguments, BadJson) as error:
             desk.screen.say(f"Refused, nothing was changed. {escape(str(error), keep='')}")
         else:
+            desk.screen.say()
             desk.present(request)
             desk.screen.draw(request.difference())
             return False
@@ -158,16 +159,19 @@ def _edit(desk: Desk, request: Request) -> bool:
 def _ran(desk: Desk, request: Request) -> bool:
     words = desk.screen.read("what came of it? empty: you only know that it ran")
     desk.state.resolve(request.item, "ran", words or None, by=desk.by)
+    desk.screen.decided("Noted: it ran.", runs=False)
     return True
 
 
 def _did_not_run(desk: Desk, request: Request) -> bool:
     desk.state.resolve(request.item, "did_not_run", by=desk.by)
+    desk.screen.decided("Noted: it did not run, and will not.", runs=False)
     return True
 
 
 def _retry(desk: Desk, request: Request) -> bool:
     desk.state.resolve(request.item, "retry", by=desk.by)
+    desk.screen.decided("It is tried again.", runs=True)
     return True
 
 
@@ -178,7 +182,7 @@ def _show_all(desk: Desk, request: Request) -> bool:
 
 
 def _later(desk: Desk, request: Request) -> bool:
-    desk.screen.say("Left waiting.")
+    desk.screen.decided("Left waiting.", runs=False)
     return True
 
 

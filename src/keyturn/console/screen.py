@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -50,8 +51,15 @@ class Screen:
         )
 
     def say(self, words: str = "") -> None:
-        """A line of ours."""
-        self.show(MARGIN + words if words else "")
+        """A sentence of ours, folded where the screen ends."""
+        room = max(self.width - len(MARGIN), 20)
+        rows = [words] if "\x1b" in words else textwrap.wrap(words, room, break_on_hyphens=False) or [""]
+        for row in rows:
+            self.show(MARGIN + row if row else "")
+
+    def decided(self, words: str, *, runs: bool) -> None:
+        """What was decided, in the colour of what follows from it."""
+        self.say(self.paint("32" if runs else "33", words))
 
     def read(self, prompt: str) -> str:
         """A line of theirs. What no text can hold (a terminal of another encoding) stays as an escape."""

@@ -33,6 +33,9 @@ _UNREADABLE = (
 )
 
 
+_NOT_A_STEP = "the state's log holds a line that is no step of a run; use the state as it was saved"
+
+
 def encode(step: Step) -> bytes:
     """One step as a line, without its newline."""
     return _encoder.encode(step)
@@ -47,9 +50,7 @@ def decode(line: bytes | str, version: str = VERSION) -> Step:
         events = [upcast(event, version) for event in old["events"]]
         return msgspec.convert({"at": old["at"], "events": events}, Step)
     except _UNREADABLE:
-        raise StateRejected(
-            "the state's log holds a line that is no step of a run; use the state as it was saved"
-        ) from None
+        raise StateRejected(_NOT_A_STEP) from None
 
 
 def link(before: str, line: bytes) -> str:
@@ -103,9 +104,9 @@ class Log:
         """The first `count` lines as one text; what was made for a shorter log is not made again."""
         known, text = self._text
         if count < known:
-            return b"\n".join(self.lines(count)).decode()
+            return "\n".join(text.split("\n")[:count])
         if count > known:
-            fresh = b"\n".join(self.lines()[known:count]).decode()
+            fresh = _encoder.encode_lines(self.steps[known:count])[:-1].decode()
             text = f"{text}\n{fresh}" if known else fresh
             self._text = (count, text)
         return text
@@ -122,9 +123,14 @@ class Log:
     @classmethod
     def of(cls, text: str, version: str = VERSION) -> Log:
         """The log that a text holds, or `StateRejected`."""
-        log = cls.read(text.encode().split(b"\n") if text else [], version)
-        if version == VERSION:
-            log._text = (len(log.steps), text)
+        if version != VERSION:
+            return cls.read(text.encode().split(b"\n") if text else [], version)
+        try:
+            steps = _decoder.decode_lines(text)
+        except _UNREADABLE:
+            raise StateRejected(_NOT_A_STEP) from None
+        log = cls(steps, None, _folded(steps))
+        log._text = (len(steps), text)
         return log
 
     @classmethod

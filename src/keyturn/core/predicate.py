@@ -106,7 +106,7 @@ def _odd_path(path: str) -> bool:
 
 
 def _under(value: Any, root: Any) -> bool:
-    if not isinstance(value, str) or not value or _odd_path(value):
+    if not isinstance(value, str) or _odd_path(value):
         return False
     path, top = normpath(value), normpath(root)
     return path == top or path.startswith(top.rstrip("/") + "/")

@@ -7,6 +7,7 @@ There is no barrier: a slow tool never holds up a nested agent beside it. A lone
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from ..core import commands as cm
 from ..core import events as ev
@@ -23,6 +24,8 @@ class Loop:
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
         self._jobs: dict[Effect, asyncio.Task[None]] = {}
+        self._done: list[tuple[Effect, asyncio.Task[None]]] = []
+        self._wake: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
 
@@ -60,11 +63,21 @@ class Loop:
 
     async def _together(self, todo: list[Effect]) -> None:
         for effect in todo:
-            self._jobs[effect] = asyncio.ensure_future(self._perform(effect))
-        done, _ = await asyncio.wait(self._jobs.values(), return_when=asyncio.FIRST_COMPLETED)
-        self._jobs = {effect: job for effect, job in self._jobs.items() if job not in done}
-        for job in done:
+            job = self._jobs[effect] = asyncio.ensure_future(self._perform(effect))
+            job.add_done_callback(partial(self._ended, effect))
+        if not self._done:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        done, self._done = self._done, []
+        for effect, job in done:
+            del self._jobs[effect]
             job.result()
+
+    def _ended(self, effect: Effect, job: asyncio.Task[None]) -> None:
+        """A job is over. Waking once for all that ended together keeps fifty calls from costing fifty times fifty."""
+        self._done.append((effect, job))
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
 
     async def _perform(self, effect: Effect) -> None:
         try:

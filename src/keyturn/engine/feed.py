@@ -11,9 +11,10 @@ import inspect
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ..core import events as ev
+from ..core.items import RawItem
 from .graph import Graph
 from .items import RunItem, ToolApprovalItem
 from .project import Projection
@@ -110,7 +111,8 @@ class Feed:
     def signal(self, signal: Delta | AgentAtWork) -> None:
         """Tell of what is not recorded."""
         if isinstance(signal, Delta):
-            self._sink(RawResponsesStreamEvent(signal.event))
+            event = cast("dict[str, Any]", signal.event)
+            self._sink(RawResponsesStreamEvent(RawItem(event) if type(event) is dict else event))
         else:
             self._sink(AgentUpdatedStreamEvent(signal.agent))
 

@@ -188,7 +188,9 @@ class Play:
         recheck = self.scope.config.policy is not None
         commands: list[cm.Command] = [cm.Resume(self.max_turns)]
         if said.decisions or said.grants:
-            commands.append(cm.Deliver(said.decisions, list(said.grants.values()), said.replaced, recheck))
+            commands.append(
+                cm.Deliver(list(said.decisions.values()), list(said.grants.values()), said.replaced, recheck)
+            )
         if said.input:
             commands.append(cm.AddInput(ev.ROOT, said.input))
         await drive.commit(*commands, cm.Tick())
@@ -207,7 +209,8 @@ class Play:
                 raise ToolMissing(call.proposal.name, agent=call.agent)
 
     def _rejects(self, call_id: str) -> bool:
-        return any(one.call == call_id and one.verdict in ("reject", "answer") for one in self.said.decisions)
+        decision = self.said.decisions.get(call_id)
+        return decision is not None and decision.verdict in ("reject", "answer")
 
     def _check_turns(self) -> None:
         """With the turns spent and another model call to follow, say so before an approved tool runs."""

@@ -55,7 +55,7 @@ class RunState(Generic[TContext]):
         self._live = Live(Log(), Graph(starting_agent), wrapped(context))
         self._live.log.run.id = new_id()
         self._position = 0
-        self._interruptions: list[ToolApprovalItem] = []
+        self._interruptions: dict[str, ToolApprovalItem] = {}
         self._said = Undelivered(
             start={
                 "input": original_input if isinstance(original_input, str) else input_items(original_input),
@@ -71,10 +71,10 @@ class RunState(Generic[TContext]):
         """A state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
         state._live, state._position = live, position
-        state._interruptions = list(interruptions)
+        state.settled(interruptions)
         state._said = Undelivered()
         for given in live.context.decisions:
-            if given.item.call not in {item.call for item in interruptions}:
+            if given.item.call not in state._interruptions:
                 continue
             if given.verb == "approve":
                 state.approve(given.item, given.always)
@@ -112,7 +112,7 @@ class RunState(Generic[TContext]):
 
     def settled(self, interruptions: list[ToolApprovalItem]) -> None:
         """The calls that wait now."""
-        self._interruptions = list(interruptions)
+        self._interruptions = {item.call: item for item in interruptions}
 
     @property
     def usage(self) -> Usage:
@@ -136,7 +136,7 @@ class RunState(Generic[TContext]):
 
     def get_interruptions(self) -> list[ToolApprovalItem]:
         """The calls that wait; those decided here stay listed until the run is resumed, so that minds can change."""
-        return list(self._interruptions)
+        return list(self._interruptions.values())
 
     def approve(
         self,
@@ -206,18 +206,14 @@ class RunState(Generic[TContext]):
         self._said.input = []
 
     def _pending(self, item: Any, kind: str, other: str) -> ToolApprovalItem:
-        for waiting in self._interruptions:
-            same = waiting is item or (waiting.call, waiting.run_id) == (
-                getattr(item, "call", None),
-                getattr(item, "run_id", None),
-            )
-            if same and waiting.digest == getattr(item, "digest", None):
-                if (waiting.kind == "in_doubt") != (kind == "in_doubt"):
-                    raise NotPending(f"this call is {waiting.kind}; use {other}")
-                if waiting.expires_at is not None and self._live.clock() > waiting.expires_at:
-                    raise Expired("this request ran out of time; resume the run and its model is told so")
-                return waiting
-        raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
+        waiting = self._interruptions.get(getattr(item, "call", ""))
+        if waiting is None or (waiting.run_id, waiting.digest) != (item.run_id, item.digest):
+            raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
+        if (waiting.kind == "in_doubt") != (kind == "in_doubt"):
+            raise NotPending(f"this call is {waiting.kind}; use {other}")
+        if waiting.expires_at is not None and self._live.clock() > waiting.expires_at:
+            raise Expired("this request ran out of time; resume the run and its model is told so")
+        return waiting
 
     def _say(self, item: ToolApprovalItem, verdict: str, **words: Any) -> None:
         self._said.say(ev.Decision(item.call, verdict, item.digest, self._live.clock(), **words))
@@ -233,7 +229,7 @@ class RunState(Generic[TContext]):
             message=message,
             by=by,
         )
-        self._said.grants = {**self._said.grants, item.call: terms}
+        self._said.grants[item.call] = terms
 
     def to_json(
         self,

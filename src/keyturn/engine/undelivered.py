@@ -21,7 +21,7 @@ from .items import ToolApprovalItem
 class Undelivered(msgspec.Struct, omit_defaults=True):
     """Decisions, standing decisions by the call they came with, messages, and how to start what has not started."""
 
-    decisions: list[ev.Decision] = []
+    decisions: dict[str, ev.Decision] = {}
     grants: dict[str, ev.GrantTerms] = {}
     replaced: list[ev.Decision] = []
     input: list[Item] = []
@@ -33,10 +33,11 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
 
     def say(self, decision: ev.Decision) -> None:
         """Take a decision in, in place of an earlier one on the same call."""
-        before = [one for one in self.decisions if one.call == decision.call]
-        self.decisions = [*(one for one in self.decisions if one.call != decision.call), decision]
-        self.replaced = [*self.replaced, *before]
-        self.grants = {call: grant for call, grant in self.grants.items() if call != decision.call}
+        before = self.decisions.pop(decision.call, None)
+        self.decisions[decision.call] = decision
+        if before is not None:
+            self.replaced.append(before)
+        self.grants.pop(decision.call, None)
 
 
 def edited_text(item: ToolApprovalItem, edit: Mapping[str, Any]) -> str:

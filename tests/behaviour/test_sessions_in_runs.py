@@ -1,0 +1,460 @@
+"""Promises 21 and 23: a session holds what happened, once and in order, and a newer message never leaves an orphan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import (
+    Agent,
+    Conflict,
+    GuardrailFunctionOutput,
+    MemorySession,
+    OutputGuardrailTripwireTriggered,
+    RunConfig,
+    Runner,
+    SessionSettings,
+    SQLiteSession,
+    UserError,
+    output_guardrail,
+)
+from keyturn.core.items import Item
+from keyturn.models.scripted import ModelStep
+from keyturn.sessions.history import orphan_calls, orphan_outputs
+from tests.behaviour.ways import (
+    Run,
+    World,
+    a_world,  # noqa: F401  # a fixture, used by its name
+    approved,
+    both,
+    call,
+    carried,
+    model,
+    outputs,
+    plain,
+    shape,
+    state_of,
+    streamed,
+)
+
+MOVED_ON = "not executed: the user moved on"
+
+
+class Own:
+    """A user's own session: the protocol and nothing else, and it counts its writes."""
+
+    session_id = "own"
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.writes: list[int] = []
+        self.fail: list[str] = []
+
+    async def get_items(self, limit: int | None = None) -> list[Item]:
+        first = 0 if limit is None else max(0, len(self.items) - limit)
+        return [dict(item) for item in self.items[first:]]
+
+    async def add_items(self, items: list[Item]) -> None:
+        how = self.fail.pop(0) if self.fail else ""
+        if how == "before":
+            raise OSError("disk full")
+        self.items += items
+        self.writes.append(len(items))
+        if how == "after":
+            raise OSError("connection lost")
+
+    async def pop_item(self) -> Item | None:
+        return self.items.pop() if self.items else None
+
+    async def clear_session(self) -> None:
+        self.items.clear()
+
+
+@pytest.fixture(params=["memory", "sqlite", "own"])
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A session of each kind."""
+    made = {"memory": lambda: MemorySession("s"), "sqlite": lambda: SQLiteSession("s", tmp_path / "s.db"), "own": Own}
+    return made[request.param]()
+
+
+def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
+    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
+    return Agent("a", model=model(*rounds), tools=tools, **settings)
+
+
+async def held(session: Any) -> list[str]:
+    """What a session holds, in short; a conversation that a provider would refuse is a failure."""
+    items = await session.get_items()
+    return shape(items)
+
+
+async def acceptable(session: Any) -> bool:
+    items = await session.get_items()
+    return orphan_calls(items) == orphan_outputs(items) == []
+
+
+@both
+@carried
+async def test_a_pause_and_a_resume_each_add_what_is_new(world: World, run: Run, saved: bool, session: Any) -> None:
+    agent = asking(world, [call("ask", "c1"), call("free", "c2")], [call("ask", "c3")], "done")
+    result = await run(agent, "go", session=session)
+    assert await held(session) == ["user", "call c1", "call c2", "output c2"]
+    result = await run(agent, await approved(result, agent, saved), session=session)
+    assert await held(session) == ["user", "call c1", "call c2", "output c2", "output c1", "call c3"]
+    result = await run(agent, await approved(result, agent, saved), session=session)
+    expected = ["user", "call c1", "call c2", "output c2", "output c1", "call c3", "output c3", "assistant"]
+    assert await held(session) == expected
+    assert await acceptable(session)
+    assert sorted(world.done) == ["ask(0)", "ask(0)", "free(0)"]
+
+
+@both
+async def test_idle_resumes_write_nothing(world: World, run: Run) -> None:
+    session = Own()
+    agent = asking(world, [call("ask", "c1")], "done")
+    result = await run(agent, "go", session=session)
+    for _ in range(3):
+        result = await run(agent, result.to_state(), session=session)
+    assert session.writes == [2]
+    await run(agent, await approved(result, agent), session=session)
+    assert session.writes == [2, 2]
+
+
+@both
+async def test_the_live_state_remembers_its_session(world: World, run: Run) -> None:
+    session = Own()
+    agent = asking(world, [call("ask", "c1")], "done")
+    result = await run(agent, "go", session=session)
+    await run(agent, await approved(result, agent))
+    assert await held(session) == ["user", "call c1", "output c1", "assistant"]
+
+
+@both
+async def test_conversation_after_conversation(world: World, run: Run, session: Any) -> None:
+    agent = asking(world, "hello", [call("ask", "c1")], "paid", "bye")
+    await run(agent, "hi", session=session)
+    result = await run(agent, "pay", session=session)
+    result = await run(agent, await approved(result, agent, saved=True), session=session)
+    await run(agent, "thanks", session=session)
+    sent = [shape(request.input) for request in agent.model.calls]  # type: ignore[union-attr]  # it is scripted
+    assert sent == [
+        ["user"],
+        ["user", "assistant", "user"],
+        ["user", "assistant", "user", "call c1", "output c1"],
+        ["user", "assistant", "user", "call c1", "output c1", "assistant", "user"],
+    ]
+    assert await held(session) == [*sent[-1], "assistant"]
+    assert shape(result.to_input_list()) == ["user", "call c1", "output c1", "assistant"]
+
+
+@both
+@carried
+@pytest.mark.parametrize("how", ["before", "after"])
+async def test_a_failed_append_never_repeats_the_tool(world: World, run: Run, saved: bool, how: str) -> None:
+    session = Own()
+    agent = asking(world, [call("ask", "c1")], "done")
+    state = await approved(await run(agent, "go", session=session), agent, saved)
+    session.fail = [how]
+    with pytest.raises(OSError, match="disk full|connection lost") as raised:
+        await run(agent, state, session=session)
+    assert world.done == ["ask(0)"]
+    failed = raised.value.run_data  # type: ignore[attr-defined]  # every error of a run has it
+    result = await run(agent, await state_of(failed, agent, saved), session=session)
+    assert (result.final_output, world.done) == ("done", ["ask(0)"])
+    assert await held(session) == ["user", "call c1", "output c1", "assistant"]
+
+
+@both
+@carried
+@pytest.mark.parametrize("how", ["before", "after"])
+async def test_a_failed_append_at_the_pause_is_made_good(world: World, run: Run, saved: bool, how: str) -> None:
+    session = Own()
+    session.fail = [how]
+    agent = asking(world, [call("ask", "c1")], "done")
+    with pytest.raises(OSError, match="disk full|connection lost") as raised:
+        await run(agent, "go", session=session)
+    failed = raised.value.run_data  # type: ignore[attr-defined]  # every error of a run has it
+    assert len(failed.interruptions) == 1
+    result = await run(agent, await approved(failed, agent, saved), session=session)
+    assert (result.final_output, world.done) == ("done", ["ask(0)"])
+    assert await held(session) == ["user", "call c1", "output c1", "assistant"]
+
+
+@both
+@carried
+async def test_a_provider_failure_leaves_no_orphan_in_the_session(
+    world: World, run: Run, saved: bool, session: Any
+) -> None:
+    """The tool ran: a later message must not be told that it did not."""
+    agent = asking(world, [call("ask", "c1")], OSError("down"), "other")
+    state = await approved(await run(agent, "go", session=session), agent, saved)
+    with pytest.raises(OSError, match="down"):
+        await run(agent, state, session=session)
+    assert world.done == ["ask(0)"]
+    await run(agent, "never mind", session=session)
+    items = await session.get_items()
+    assert outputs(items) == {"c1": "ask(0)"}
+    assert await acceptable(session)
+
+
+@both
+async def test_a_run_that_failed_is_resumed_on_its_session(world: World, run: Run, session: Any) -> None:
+    agent = asking(world, [call("free", "c1")], OSError("down"), "done")
+    with pytest.raises(OSError, match="down") as raised:
+        await run(agent, "go", session=session)
+    state = raised.value.run_data.to_state()  # type: ignore[attr-defined]  # every error of a run has it
+    result = await run(agent, state, session=session)
+    assert (result.final_output, world.done) == ("done", ["free(0)"])
+    assert await held(session) == ["user", "call c1", "output c1", "assistant"]
+
+
+@both
+async def test_a_stream_that_breaks_off_leaves_no_half_reply(world: World, run: Run, session: Any) -> None:
+    broken = ModelStep(["half a tho", call("ask", "c9")], error=OSError("cut"), break_after=6)
+    agent = asking(world, [call("free", "c1")], broken, "done")
+    with pytest.raises(OSError, match="cut") as raised:
+        await run(agent, "go", session=session)
+    state = raised.value.run_data.to_state()  # type: ignore[attr-defined]  # every error of a run has it
+    await run(agent, state, session=session)
+    assert await held(session) == ["user", "call c1", "output c1", "assistant"]
+    assert world.done == ["free(0)"]
+
+
+def tripping(*words: str) -> Any:
+    @output_guardrail
+    def guard(context: Any, agent: Any, output: Any) -> GuardrailFunctionOutput:
+        return GuardrailFunctionOutput(None, output in words)
+
+    return guard
+
+
+@both
+@carried
+async def test_a_withheld_answer_is_not_stored_and_the_tools_result_is(
+    world: World, run: Run, saved: bool, session: Any
+) -> None:
+    agent = asking(world, [call("ask", "c1")], "bad word", "better", output_guardrails=[tripping("bad word")])
+    state = await approved(await run(agent, "go", session=session), agent, saved)
+    with pytest.raises(OutputGuardrailTripwireTriggered):
+        await run(agent, state, session=session)
+    assert world.done == ["ask(0)"]
+    assert "bad word" not in str(await session.get_items())
+    await run(agent, "again", session=session)
+    assert outputs(await session.get_items()) == {"c1": "ask(0)"}
+    assert await acceptable(session)
+
+
+# A newer message while a run of the session waits: promise 23.
+
+
+@both
+@carried
+async def test_a_new_message_supersedes_the_pause_openly(world: World, run: Run, saved: bool, session: Any) -> None:
+    agent = asking(world, [call("ask", "c1"), call("free", "c2"), call("ask", "c3")], "as you wish")
+    paused = await run(agent, "pay", session=session)
+    late = await approved(paused, agent, saved)
+    result = await run(agent, "forget it", session=session)
+    assert result.final_output == "as you wish"
+    items = await session.get_items()
+    assert outputs(items) == {"c1": MOVED_ON, "c2": "free(0)", "c3": MOVED_ON}
+    assert await acceptable(session)
+    request = agent.model.calls[-1]  # type: ignore[union-attr]  # it is scripted
+    assert orphan_calls(request.input) == []
+    with pytest.raises(Conflict, match="superseded"):
+        await run(agent, late, session=session)
+    assert world.done == ["free(0)"]
+    assert await held(session) == [*shape(request.input), "assistant"]
+
+
+@both
+async def test_a_newer_run_that_pauses_supersedes_just_the_same(world: World, run: Run, session: Any) -> None:
+    agent = asking(world, [call("ask", "c1", x=1)], [call("ask", "c2", x=2)], "done")
+    first = await run(agent, "pay", session=session)
+    second = await run(agent, "pay this instead", session=session)
+    with pytest.raises(Conflict):
+        await run(agent, await approved(first, agent), session=session)
+    result = await run(agent, await approved(second, agent, saved=True), session=session)
+    assert (result.final_output, world.done) == ("done", ["ask(2)"])
+    assert outputs(await session.get_items()) == {"c1": MOVED_ON, "c2": "ask(2)"}
+
+
+@both
+async def test_the_same_label_again_is_told_apart(world: World, run: Run, session: Any) -> None:
+    """Providers repeat call ids: the second run's call of the same id is not the first one's."""
+    agent = asking(world, [call("ask", "c1", x=1)], [call("ask", "c1", x=2)], "done")
+    first = await run(agent, "pay", session=session)
+    second = await run(agent, "pay this instead", session=session)
+    with pytest.raises(Conflict):
+        await run(agent, await approved(first, agent, saved=True), session=session)
+    await run(agent, await approved(second, agent, saved=True), session=session)
+    assert world.done == ["ask(2)"]
+    assert await acceptable(session)
+
+
+@both
+async def test_a_new_message_can_be_refused(world: World, run: Run, session: Any) -> None:
+    agent = asking(world, [call("ask", "c1")], "done")
+    config = RunConfig(paused_session="refuse")
+    paused = await run(agent, "pay", session=session)
+    with pytest.raises(Conflict, match="waits for a decision"):
+        await run(agent, "hello?", session=session, run_config=config)
+    assert await held(session) == ["user", "call c1"]
+    assert len(agent.model.calls) == 1  # type: ignore[union-attr]  # it is scripted
+    result = await run(agent, await approved(paused, agent), session=session, run_config=config)
+    assert (result.final_output, world.done) == ("done", ["ask(0)"])
+
+
+@both
+async def test_refusing_lets_a_settled_session_go_on(world: World, run: Run, session: Any) -> None:
+    agent = asking(world, "one", "two")
+    config = RunConfig(paused_session="refuse")
+    await run(agent, "a", session=session, run_config=config)
+    assert (await run(agent, "b", session=session, run_config=config)).final_output == "two"
+
+
+async def test_queueing_never_quietly_supersedes(world: World) -> None:
+    session = Own()
+    agent = asking(world, [call("ask", "c1")], "done")
+    paused = await plain(agent, "pay", session=session)
+    with pytest.raises((UserError, Conflict)):
+        await plain(agent, "and then?", session=session, run_config=RunConfig(paused_session="queue"))
+    assert await held(session) == ["user", "call c1"]
+    assert (await plain(agent, await approved(paused, agent), session=session)).final_output == "done"
+
+
+# What a run takes from its session.
+
+
+@both
+@carried
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 4, 5])
+async def test_a_window_on_a_long_history(world: World, run: Run, saved: bool, limit: int) -> None:
+    """The window may cut a pair of parallel calls in two; the run resumes all the same."""
+    session = Own()
+    agent = asking(world, [call("free", "p1"), call("free", "p2")], "one", [call("ask", "c1")], "two")
+    await run(agent, "first", session=session)
+    config = RunConfig(session_settings=SessionSettings(limit=limit))
+    result = await run(agent, "second", session=session, run_config=config)
+    sent = agent.model.calls[-1].input  # type: ignore[union-attr]  # it is scripted
+    assert len(sent) <= limit + 1
+    assert orphan_outputs(sent) == []
+    result = await run(agent, await approved(result, agent, saved), session=session, run_config=config)
+    assert result.final_output == "two"
+    assert shape(agent.model.calls[-1].input) == [*shape(sent), "call c1", "output c1"]  # type: ignore[union-attr]  # scripted
+    assert (await held(session))[-4:] == ["user", "call c1", "output c1", "assistant"]
+    assert world.count("ask(0)") == 1
+
+
+@both
+@carried
+async def test_a_callback_chooses_what_the_model_sees(world: World, run: Run, saved: bool) -> None:
+    session = Own()
+    await session.add_items([{"role": "user", "content": f"old {n}"} for n in range(4)])
+
+    async def choose(history: list[Item], new: list[Item]) -> list[Item]:
+        assert (len(history), len(new)) == (4, 1)
+        return [{"role": "user", "content": "a summary"}, history[-1], *new]
+
+    config = RunConfig(session_input_callback=choose)
+    agent = asking(world, [call("ask", "c1")], "done")
+    result = await run(agent, "new", session=session, run_config=config)
+    result = await run(agent, await approved(result, agent, saved), session=session, run_config=config)
+    said = [item["content"] for item in agent.model.calls[-1].input[:3]]  # type: ignore[union-attr]  # it is scripted
+    assert said == ["a summary", "old 3", "new"]
+    stored = await session.get_items()
+    assert [item.get("content") for item in stored[:4]] == [f"old {n}" for n in range(4)]
+    assert shape(stored[-4:]) == ["user", "call c1", "output c1", "assistant"]
+
+
+@both
+async def test_a_saved_state_needs_its_session_again(world: World, run: Run) -> None:
+    session = Own()
+    agent = asking(world, [call("ask", "c1")], "done")
+    result = await run(agent, "go", session=session)
+    state = await approved(result, agent, saved=True)
+    with pytest.raises(UserError, match="session"):
+        await run(agent, state)
+    with pytest.raises((UserError, Conflict)):
+        await run(agent, state, session=MemorySession("another"))
+    assert world.done == []
+    assert (await run(agent, state, session=session)).final_output == "done"
+
+
+@both
+async def test_a_history_that_was_edited_is_noticed(world: World, run: Run) -> None:
+    session = Own()
+    await session.add_items([{"role": "user", "content": "old"}, {"role": "assistant", "content": "older"}])
+    agent = asking(world, [call("ask", "c1")], "done")
+    state = await approved(await run(agent, "go", session=session), agent, saved=True)
+    session.items[0] = {"role": "user", "content": "forged"}
+    with pytest.raises(UserError, match="history"):
+        await run(agent, state, session=session)
+    assert world.done == []
+
+
+async def test_a_session_and_a_provider_kept_conversation_exclude_each_other(world: World) -> None:
+    agent = asking(world, "hi")
+    for kept in ({"conversation_id": "conv"}, {"previous_response_id": "r"}, {"auto_previous_response_id": True}):
+        with pytest.raises(UserError, match="exclude each other"):
+            await plain(agent, "go", session=MemorySession("s"), **kept)
+
+
+@both
+@carried
+async def test_a_handoff_within_a_session(world: World, run: Run, saved: bool, session: Any) -> None:
+    second = Agent("second", model=model([call("ask", "c2")], "done"), tools=[world.tool("ask", needs_approval=True)])
+    first = Agent("first", model=model([call("transfer_to_second", "h")]), handoffs=[second])
+    result = await run(first, "go", session=session)
+    assert await held(session) == ["user", "call h", "output h", "call c2"]
+    result = await run(first, await approved(result, first, saved), session=session)
+    assert await held(session) == ["user", "call h", "output h", "call c2", "output c2", "assistant"]
+    assert result.last_agent is second
+
+
+@both
+@carried
+async def test_a_nested_agent_keeps_its_own_session(world: World, run: Run, saved: bool) -> None:
+    inside, outside = Own(), Own()
+    tools = [world.tool("ask", needs_approval=True)]
+    inner = Agent("inner", model=model([call("ask", "i1")], "in one", "in two"), tools=tools)
+    steps = ([call("inner", "o1", input="one")], [call("inner", "o2", input="two")], "done")
+    outer = Agent("outer", model=model(*steps), tools=[inner.as_tool("inner", "asks", session=inside)])
+    result = await run(outer, "go", session=outside)
+    assert (await held(inside), await held(outside)) == (["user", "call i1"], ["user", "call o1"])
+    result = await run(outer, await approved(result, outer, saved), session=outside)
+    assert result.final_output == "done"
+    assert await held(inside) == ["user", "call i1", "output i1", "assistant", "user", "assistant"]
+    assert await held(outside) == ["user", "call o1", "output o1", "call o2", "output o2", "assistant"]
+    sent = inner.model.calls[-1].input  # type: ignore[union-attr]  # it is scripted
+    assert shape(sent) == ["user", "call i1", "output i1", "assistant", "user"]
+
+
+@both
+async def test_what_the_session_holds_is_the_runs_input_list(world: World, run: Run, session: Any) -> None:
+    agent = asking(world, [call("ask", "c1")], ["thinking", call("free", "c2")], "done")
+    result = await run(agent, "go", session=session)
+    state = result.to_state()
+    state.add_input("and hurry")
+    state.approve(state.get_interruptions()[0])
+    result = await run(agent, state, session=session)
+    assert await session.get_items() == result.to_input_list()
+
+
+@both
+async def test_input_given_as_items_is_stored_as_given(run: Run, session: Any) -> None:
+    given = [{"role": "developer", "content": "be kind"}, {"role": "user", "content": "hi"}]
+    await run(Agent("a", model=model("hello")), given, session=session)
+    items = await session.get_items()
+    assert [dict(item) for item in items[:2]] == given
+
+
+async def test_cancelled_before_its_first_reply_the_session_is_not_broken(world: World) -> None:
+    session = Own()
+    agent = asking(world, ModelStep("slow", delay=30), "fine")
+    stream = Runner.run_streamed(agent, "go", session=session)
+    async for _event in stream.stream_events():
+        stream.cancel()
+    assert await acceptable(session)
+    assert (await streamed(agent, "again", session=session)).final_output == "fine"
