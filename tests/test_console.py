@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import doctest
-import os
-import pty
-import select
-import signal
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
@@ -19,8 +14,8 @@ import pytest
 from keyturn import Agent, Preview, Runner, RunState, Secret, Text, function_tool
 from keyturn.console import Undecided, decide, decisions, request, screen
 from keyturn.models.scripted import ScriptedModel, assistant_message, function_call
+from tests.cli.terminal import at_a_terminal
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
 ran: list[Any] = []
 
 
@@ -414,54 +409,25 @@ SCRIPT = """
 """
 
 
-def on_a_terminal(answers: Callable[[bytes], bytes], *arguments: str) -> str:
-    """Run SCRIPT on a pseudo-terminal; `answers` says what to type when this much was shown."""
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(sys.executable, [sys.executable, "-c", textwrap.dedent(SCRIPT), *arguments], environment)
-    shown = b""
-    while select.select([terminal], [], [], 20)[0]:
-        try:
-            piece = os.read(terminal, 65536)
-        except OSError:  # Linux: the other side is closed
-            break
-        if not piece:
-            break
-        shown += piece
-        os.write(terminal, answers(shown))
-    else:
-        os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return shown.decode()
-
-
-def once(*pairs: tuple[bytes, bytes]) -> Callable[[bytes], bytes]:
-    """Type each answer once, when its prompt was shown."""
-    left = list(pairs)
-
-    def answers(shown: bytes) -> bytes:
-        if left and left[0][0] in shown:
-            return left.pop(0)[1]
-        return b""
-
-    return answers
+def on_a_terminal(*typed: tuple[bytes, bytes], ahead: bool = False) -> str:
+    arguments = ["-c", textwrap.dedent(SCRIPT), *(["ahead"] if ahead else [])]
+    return at_a_terminal(arguments, *typed)[0]
 
 
 def test_a_terminal_decides() -> None:
-    shown = on_a_terminal(once((b"decide > ", b"a\r")))
+    shown = on_a_terminal((b"decide > ", b"a\r"))
     assert "PAID" in shown
     assert "FINAL Done." in shown
 
 
 @pytest.mark.parametrize("leave", [b"\x03", b"\x04"])
 def test_ctrl_c_and_ctrl_d_leave_at_once_even_inside_a_running_loop(leave: bytes) -> None:
-    shown = on_a_terminal(once((b"decide > ", leave)))
+    shown = on_a_terminal((b"decide > ", leave))
     assert "LEFT 1" in shown
     assert "PAID" not in shown
 
 
 def test_what_was_typed_before_the_question_decides_nothing() -> None:
-    shown = on_a_terminal(once((b"READY", b"a\ra\ra\r"), (b"decide > ", b"r\r"), (b"why?", b"\r")), "ahead")
+    shown = on_a_terminal((b"READY", b"a\ra\ra\r"), (b"decide > ", b"r\r"), (b"why?", b"\r"), ahead=True)
     assert "PAID" not in shown
     assert "Rejected." in shown

@@ -1,4 +1,4 @@
-"""What a resume does: it goes on from where the run stands, repeats nothing, and changes nothing where it has no news."""
+"""What a resume does: it goes on from where the run stands, repeats nothing, and changes nothing without news."""
 
 from __future__ import annotations
 

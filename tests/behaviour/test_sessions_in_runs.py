@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from keyturn import (
     Agent,
     Conflict,
     GuardrailFunctionOutput,
+    InputGuardrailTripwireTriggered,
     MemorySession,
     OutputGuardrailTripwireTriggered,
     RunConfig,
@@ -18,6 +20,7 @@ from keyturn import (
     SessionSettings,
     SQLiteSession,
     UserError,
+    input_guardrail,
     output_guardrail,
 )
 from keyturn.core.items import Item
@@ -157,7 +160,7 @@ async def test_a_failed_append_never_repeats_the_tool(world: World, run: Run, sa
     agent = asking(world, [call("ask", "c1")], "done")
     state = await approved(await run(agent, "go", session=session), agent, saved)
     session.fail = [how]
-    with pytest.raises(OSError, match="disk full|connection lost") as raised:
+    with pytest.raises(OSError, match=r"disk full|connection lost") as raised:
         await run(agent, state, session=session)
     assert world.done == ["ask(0)"]
     failed = raised.value.run_data  # type: ignore[attr-defined]  # every error of a run has it
@@ -173,7 +176,7 @@ async def test_a_failed_append_at_the_pause_is_made_good(world: World, run: Run,
     session = Own()
     session.fail = [how]
     agent = asking(world, [call("ask", "c1")], "done")
-    with pytest.raises(OSError, match="disk full|connection lost") as raised:
+    with pytest.raises(OSError, match=r"disk full|connection lost") as raised:
         await run(agent, "go", session=session)
     failed = raised.value.run_data  # type: ignore[attr-defined]  # every error of a run has it
     assert len(failed.interruptions) == 1
@@ -244,6 +247,38 @@ async def test_a_withheld_answer_is_not_stored_and_the_tools_result_is(
     await run(agent, "again", session=session)
     assert outputs(await session.get_items()) == {"c1": "ask(0)"}
     assert await acceptable(session)
+
+
+@both
+async def test_a_withheld_tool_result_leaves_its_call_answered(world: World, run: Run, session: Any) -> None:
+    stop: Any = {"tool_use_behavior": "stop_on_first_tool", "output_guardrails": [tripping("ask(0)")]}
+    agent = asking(world, [call("ask", "c1"), call("free", "c2")], "fine", **stop)
+    state = await approved(await run(agent, "go", session=session), agent)
+    with pytest.raises(OutputGuardrailTripwireTriggered):
+        await run(agent, state, session=session)
+    items = await session.get_items()
+    assert outputs(items) == {"c1": "Output withheld by an output guardrail.", "c2": "free(0)"}
+    with pytest.raises(OutputGuardrailTripwireTriggered):
+        await run(agent, state, session=session)
+    assert await session.get_items() == items
+    assert await acceptable(session)
+    assert sorted(world.done) == ["ask(0)", "free(0)"]
+
+
+@both
+async def test_a_stopped_input_is_stored_without_what_the_model_made_of_it(
+    world: World, run: Run, session: Any
+) -> None:
+    @input_guardrail
+    async def guard(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
+        await asyncio.sleep(0.01)
+        return GuardrailFunctionOutput(None, True)
+
+    agent = asking(world, [call("free", "c1")], "never", input_guardrails=[guard])
+    with pytest.raises(InputGuardrailTripwireTriggered):
+        await run(agent, "go", session=session)
+    assert await held(session) == ["user"]
+    assert world.done == []
 
 
 # A newer message while a run of the session waits: promise 23.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core.errors import UserError
-from keyturn.core.policy import ALLOW, ASK, Approval, Verdict, milliseconds, strictest
+from keyturn.core.policy import Approval, Verdict, milliseconds
 
 
 @pytest.mark.parametrize(
@@ -118,21 +117,3 @@ def test_a_verdict_has_its_parts_in_their_places() -> None:
     wrong = "4h"
     with pytest.raises(UserError, match="terms"):
         Verdict("ask", "", wrong)
-
-
-@given(st.lists(st.sampled_from(["allow", "ask", "deny"]), min_size=1, max_size=4))
-def test_the_strictest_verdict_does_not_depend_on_the_order(actions: list[Any]) -> None:
-    order = ["allow", "ask", "deny"]
-    for permuted in itertools.permutations(actions):
-        verdict = Verdict(permuted[0])
-        for action in permuted[1:]:
-            verdict = strictest(verdict, Verdict(action))
-        assert verdict.action == max(actions, key=order.index)
-
-
-def test_of_equally_strict_verdicts_the_first_stands() -> None:
-    first, second = Verdict("ask", "first"), Verdict("ask", "second")
-    assert strictest(first, second) is first
-    assert strictest(first, None) is first
-    assert strictest(first, ALLOW) is first
-    assert strictest(ALLOW, ASK) is ASK

@@ -49,6 +49,8 @@ def _supervise(directory: Path | None, *, played: bool) -> int:
     voice = Voice(Screen.here())
     home = Path(tempfile.mkdtemp(prefix="keyturn-demo-")) if directory is None else directory
     home.mkdir(parents=True, exist_ok=True)
+    if any(home.iterdir()):
+        raise UserError(f"{shlex.quote(str(home))} is not empty: name a new directory for the demo's files")
     state_file = home.resolve() / "run.json"
     _introduce(voice, state_file, played)
     # A Ctrl-C in the terminal reaches the stage as well, and the stage is the one to answer it.

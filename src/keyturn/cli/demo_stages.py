@@ -74,6 +74,9 @@ class Stage:
         voice.rule(f"process {os.getpid()}")
         voice.tell("loads", str(self.state_file))
         state = await RunState.from_string(self.agent, before)
+        if not state.get_interruptions():
+            voice.tell("finished", "This run is over; nothing waits.")
+            return 0
         while waiting := state.get_interruptions():
             show = voice.screen.show
             try:

@@ -158,21 +158,11 @@ ALLOW = Verdict("allow")
 ASK = Verdict("ask")
 
 
-def strictest(first: Verdict, second: Verdict | None) -> Verdict:
-    """The stricter of two verdicts; the first where they are equally strict.
-
-    >>> strictest(ASK, Verdict("deny")).action, strictest(ASK, ALLOW).action, strictest(ASK, None).action
-    ('deny', 'ask', 'ask')
-    """
-    if second is None or _STRICTNESS[second.action] <= _STRICTNESS[first.action]:
-        return first
-    return second
-
-
 class CallView(msgspec.Struct, frozen=True):
     """What a policy may look at: the call that will run, never a live object of the run.
 
-    `agent` is the agent's path from the root agent, `params` the validated arguments that will run.
+    `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
+    will run.
 
     >>> CallView("pay", "function", "desk/billing", {"amount": 5}, digest="5e1f", call_id="call_1").risk is None
     True
@@ -186,3 +176,4 @@ class CallView(msgspec.Struct, frozen=True):
     call_id: str
     risk: str | None = None
     run_id: str = ""
+    path: str = ""

@@ -20,6 +20,7 @@ from .scope import Scope
 from .segments import places
 
 MOVED_ON = "not executed: the user moved on"
+WITHHELD = "Output withheld by an output guardrail."
 
 
 async def opening(live: Live, frame_id: str, scope: Scope, new: list[Item]) -> tuple[list[Item | int], str | None]:
@@ -35,10 +36,15 @@ async def opening(live: Live, frame_id: str, scope: Scope, new: list[Item]) -> t
     live.prefixes[frame_id] = history
     callback = scope.config.session_input_callback
     if callback is None:
-        return [*range(len(history)), *new], content_address(history)
+        return [*range(len(history)), *new], _address(history)
     chosen: Any = callback(list(history), list(new))
     chosen = await chosen if inspect.isawaitable(chosen) else chosen
-    return places(history, [plain_item(item) for item in chosen]), content_address(history)
+    return places(history, [plain_item(item) for item in chosen]), _address(history)
+
+
+def _address(history: list[Item]) -> str:
+    """How a log names a history: its length, by which it is quickly found again, and its content address."""
+    return f"{len(history)}:{content_address(history)}"
 
 
 async def _history(scope: Scope) -> list[Item]:
@@ -53,45 +59,58 @@ async def _supersede(scope: Scope, history: list[Item]) -> list[Item]:
     orphans = orphan_calls(history)
     if not orphans:
         return []
-    if scope.config.paused_session == "refuse":
+    if scope.config.paused_session != "supersede":
         raise Conflict(
-            "a run on this session waits for a decision; decide it first, or let the message supersede it with "
-            'RunConfig(paused_session="supersede")'
+            "a run on this session waits for a decision; decide it first, add the message to its state with "
+            'add_input(), or let the message supersede it with RunConfig(paused_session="supersede")'
         )
     settled = [superseded_output(call, MOVED_ON) for call in orphans]
     await scope.session.add_items(settled)
     return settled
 
 
-async def reopen(live: Live, frame: Frame, scope: Scope) -> None:
+async def reopen(drive: Drive, frame: Frame, scope: Scope) -> None:
     """Find a frame's history again, after a load, and see that nobody wrote to the session since the pause."""
+    live, known = drive.live, drive.live.prefixes.get(frame.id)
     if frame.prefix is None:
         return
     if scope.session is None:
-        if frame.id in live.prefixes:
+        if known is not None:
             return
         raise UserError("this run began with a session; pass the same session= to resume it")
     stored = [plain_item(item) for item in await scope.session.get_items()]
-    held = _held(stored, frame.tape, frame.written)
-    if held is None:
+    held, prefix = _found(stored, frame, known)
+    live.prefixes[frame.id] = prefix
+    if held != frame.written:  # a write that seemed to fail had not
+        await drive.commit(cm.WroteSession(frame.id, held))
+
+
+def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
+    """How much of the tape the session holds at its end, and the history before it."""
+    marks, tail = [_mark(item) for item in frame.tape], [_mark(item) for item in stored]
+    counts = [
+        count for count in range(len(marks), frame.written - 1, -1) if not count or tail[-count:] == marks[:count]
+    ]
+    if not counts:
         raise Conflict("the session went on without this run: its pause was superseded by a newer message")
-    if frame.id not in live.prefixes:
-        live.prefixes[frame.id] = _prefix(stored[: len(stored) - held], frame)
-
-
-def _prefix(stored: list[Item], frame: Frame) -> list[Item]:
-    for start in range(len(stored) + 1):
-        if content_address(stored[start:]) == frame.prefix:
-            return stored[start:]
+    if known is not None and counts == [frame.written]:
+        return frame.written, known
+    for count in counts:
+        prefix = _prefix(stored[: len(stored) - count], frame.prefix or "")
+        if prefix is not None:
+            return count, prefix
     raise UserError("the session no longer holds the history this run began with; restore it to resume the run")
 
 
-def _held(stored: list[Item], tape: list[Item], written: int) -> int | None:
-    """How much of the tape the session holds at its end; None where something else stands there."""
-    marks, tail = [_mark(item) for item in tape], [_mark(item) for item in stored]
-    for count in range(len(marks), written - 1, -1):
-        if count == 0 or tail[-count:] == marks[:count]:
-            return count
+def _prefix(stored: list[Item], address: str) -> list[Item] | None:
+    """The history of that address at the end of what is stored, None where it is not there."""
+    length = int(address.partition(":")[0])
+    for start in range(len(stored) - length, -1, -1):
+        window = drop_leading_orphans(stored[start:])
+        if len(window) > length:
+            return None
+        if len(window) == length and _address(window) == address:
+            return window
     return None
 
 
@@ -108,14 +127,32 @@ async def save_session(drive: Drive, frame_id: str) -> None:
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     if scope.session is None or frame.prefix is None or frame.written == len(frame.tape):
         return
-    start = frame.written
+    start, tape = frame.written, _tellable(frame, scope)
     if frame_id in drive.uncertain:
         stored = [plain_item(item) for item in await scope.session.get_items()]
-        held = _held(stored, frame.tape, frame.written)
-        start = start if held is None else held
-    fresh = frame.tape[start:]
+        start = _found(stored, frame, None)[0]
+    fresh = tape[start:]
     drive.uncertain.add(frame_id)
     if fresh:
         await scope.session.add_items(cast("list[Any]", [dict(item) for item in fresh]))
     await drive.commit(cm.WroteSession(frame_id, start + len(fresh)))
     drive.uncertain.discard(frame_id)
+
+
+def _tellable(frame: Frame, scope: Scope) -> list[Item]:
+    """The tape without what a guardrail withheld: the answer, or whatever followed an input that was stopped."""
+    tape, report = frame.tape, frame.tripped
+    if report is None:
+        return tape
+    if report.stage == "input":
+        return tape[: sum(isinstance(item, dict) for item in frame.items[: frame.history])]
+    if not frame.results:
+        return tape[: len(tape) - (len(frame.items) - frame.sent) - frame.replied]
+    hidden = {id(call.item): superseded_output(call.raw, _withheld(scope)) for call in frame.results}
+    return [hidden.get(id(item), item) for item in tape]
+
+
+def _withheld(scope: Scope) -> str:
+    """What stands in a session in place of a result that an output guardrail withheld."""
+    said = scope.config.output_guardrail_blocked_message
+    return said if isinstance(said, str) else WITHHELD

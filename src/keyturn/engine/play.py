@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from functools import partial
 from typing import Any
 
@@ -16,12 +18,12 @@ from ..core.errors import MaxTurnsExceeded, ToolMissing, UserError
 from ..core.items import input_items
 from ..core.run import Run
 from ..core.states import READY, TO_SETTLE
-from ..journal.base import Claim
 from .advance import advance
 from .drive import Drive
 from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
 from .guard import guarded, input_guardrails
 from .history import opening, reopen, save_session
+from .hold import held
 from .known import decision_on
 from .ledger import LEDGER
 from .live import Live, new_id, new_salt
@@ -33,7 +35,7 @@ from .scope import Scope
 from .state import RunState
 from .undelivered import Undelivered
 
-CLAIM_MS = 60_000
+_PROCESS = f"process-{os.getpid()}"
 
 
 class Play:
@@ -50,6 +52,7 @@ class Play:
         live.context.known = partial(decision_on, live)
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
+        self._at_work = False
 
     @property
     def run(self) -> Run:
@@ -79,37 +82,28 @@ class Play:
                 LEDGER.give_back(self.state.run_id, len(self.live.log))
 
     async def _claimed(self) -> RunResult:
-        journal, claim = self.live.journal, None
-        if journal is not None:
-            claim = await journal.claim(self.run.id or self._fresh_id(), f"process-{id(self):x}", CLAIM_MS)
-            self.drive.claim = claim
+        journal = self.live.journal
         try:
-            return await self._moved()
+            if journal is None:
+                return await self._moved()
+            self.run.id = self.run.id or new_id()
+            async with held(self.drive, journal, f"{_PROCESS}-{new_id()[:8]}"):
+                return await self._moved()
         except BaseException as error:
             await asyncio.shield(self._stopped(error))
             raise
         finally:
             if self.state is not None:
                 self.state.moved(len(self.live.log))
-            if claim is not None:
-                await self._release(claim)
-
-    def _fresh_id(self) -> str:
-        self.run.id = new_id()
-        return self.run.id
-
-    async def _release(self, claim: Claim) -> None:
-        assert self.live.journal is not None
-        await self.live.journal.release(claim)
 
     async def _moved(self) -> RunResult:
         if self.run.status == "new":
             await self._start()
         else:
             await self._take_up()
+        self._at_work = True
         await advance(self.drive)
-        for frame in list(self.run.frames.values()):
-            await save_session(self.drive, frame.id)
+        await self._tell_sessions()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()
         self._tools = await tools_of(self.drive)
@@ -121,10 +115,17 @@ class Play:
             self.state.settled(result.interruptions)
         return result
 
+    async def _tell_sessions(self) -> None:
+        for frame in list(self.run.frames.values()):
+            await save_session(self.drive, frame.id)
+
     async def _stopped(self, error: BaseException) -> None:
-        """Record that the run stopped, and give the error what the run came to."""
+        """Record that the run stopped, tell the sessions what it did, and give the error what the run came to."""
         if self.run.status == "running" and self.run.frames:
             await self.drive.commit(cm.Fail(type(error).__name__))
+        if self._at_work:
+            with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
+                await self._tell_sessions()
         try:
             self._tools = await tools_of(self.drive)
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
@@ -138,11 +139,13 @@ class Play:
         assert given is not None
         agent = self.live.graph.root
         items, prefix = await opening(self.live, ev.ROOT, self.scope, input_items(given["input"]))
-        check_terms(agent.tools, people=self.live.journal is not None)
+        self.run.id = self.run.id or new_id()
+        if self.live.journal is None:
+            check_terms(agent.tools, self.scope.config.policy)
         limit = self.max_turns if self.max_turns is not None else given["max_turns"]
         await self.drive.commit(
             cm.Start(
-                self.run.id or self._fresh_id(),
+                self.run.id,
                 new_salt(self.run.id),
                 given["input"],
                 self._about(given),
@@ -176,7 +179,7 @@ class Play:
             raise UserError("this run was started under a policy; pass policy= to resume it under one")
         await self._check_reachable()
         for frame in list(run.frames.values()):
-            await reopen(self.live, frame, await drive.enter(frame.id))
+            await reopen(drive, frame, await drive.enter(frame.id))
         await recover(drive)
         if not said.decisions and not said.grants and not said.input and self.max_turns is None:
             if pending(run) or run.status == "failed":

@@ -156,14 +156,15 @@ def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
     return made
 
 
-def check_terms(tools: list[Any], *, people: bool) -> None:
+def check_terms(tools: list[Any], policy: Any) -> None:
     """Refuse terms that need authenticated people where there is no inbox that knows any."""
-    if people:
-        return
-    for tool in tools:
-        terms = getattr(tool, "approval", None)
-        if terms is not None and terms.needs_people:
-            raise UserError(
-                f"tool {tool.name!r} asks for a role, users, a quorum, a second person or step-up; that needs an inbox "
-                "with people who log in: run the agent in an App, or use Approval(expires=..., execute_by=...) alone"
-            )
+    asking = [
+        f"tool {tool.name!r}" for tool in tools if (terms := getattr(tool, "approval", None)) and terms.needs_people
+    ]
+    if getattr(policy, "needs_people", False):
+        asking.append("the policy")
+    if asking:
+        raise UserError(
+            f"{asking[0]} asks for a role, users, a quorum, a second person or step-up; that needs an inbox "
+            "with people who log in: run the agent in an App, or use Approval(expires=..., execute_by=...) alone"
+        )

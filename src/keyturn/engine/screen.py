@@ -72,12 +72,13 @@ async def _policy(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict
     view = CallView(
         call.proposal.name,
         call.proposal.kind,
-        call.agent,
+        drive.agent(call.agent).name,
         call.params,
         call_digest(drive.run, call),
         call.proposal.label,
         tool.risk,
         drive.run.id,
+        call.agent,
     )
     try:
         answer: Any = policy(view, scope.context)

@@ -45,9 +45,9 @@ class Matching(TypedDict, total=False):
 class Rule:
     """What to do with the calls that it matches: all that is given must hold, and what is None matches any call.
 
-    `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent's name is its path from the
-    root agent, as in "desk/billing". `risk` matches only a tool that states it. `when` is asked last, of the call and
-    the run's context; if it raises or answers neither True nor False, the call asks.
+    `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent is meant by its
+    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it. `when` is
+    asked last, of the call and the run's context; if it raises or answers neither True nor False, the call asks.
 
     >>> rule = Rule("allow", tool="pay", where={"amount": {"gt": 0, "le": 100}})
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
@@ -96,7 +96,7 @@ class Rule:
     def _fits(self, call: CallView) -> bool:
         return (
             _is_named(self.tool, call.tool)
-            and _is_named(self.agent, call.agent)
+            and (_is_named(self.agent, call.agent) or _is_named(self.agent, call.path))
             and self.kind in (None, call.kind)
             and self.risk in (None, call.risk)
             and holds(self.where, call.params)

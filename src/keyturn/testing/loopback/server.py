@@ -1,7 +1,7 @@
 """A server on 127.0.0.1 that answers from a script, remembers every request and misbehaves on demand.
 
-Here are HTTP, the script and the faults; no provider's format. A format is one file with one subclass of
-`LoopbackServer`, which says at most four things:
+Here is the script; `wire.py` has the bytes, and no provider's format is in either. A format is one file with one
+subclass of `LoopbackServer`, which says at most four things:
 
     reply(request, step) -> Reply      a step's items as this provider sends them: `Reply.json`, or `Reply.stream`
     error(status, message) -> dict     the body of this provider's errors
@@ -25,76 +25,18 @@ from __future__ import annotations
 import abc
 import asyncio
 import inspect
-import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
-from http import HTTPStatus
 from typing import Any, ClassVar, Self
 
 from ...models.script import ModelStep, read_step
+from .wire import Fault, Reply, Request, receive, send
 
-Responder = Callable[["Request"], Any]
+__all__ = ["Fault", "LoopbackServer", "Reply", "Request"]
 
-
-@dataclass(frozen=True)
-class Request:
-    """One request as it came; names of headers are in lower case."""
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    @cached_property
-    def json(self) -> Any:
-        """The body as JSON; None where there is none."""
-        return json.loads(self.body) if self.body else None
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One answer: a body, or the parts of one that are sent one by one."""
-
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b""
-    parts: tuple[bytes, ...] | None = None
-
-    @classmethod
-    def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
-        """A JSON body."""
-        return cls(status, {"content-type": "application/json", **(headers or {})}, _written(value))
-
-    @classmethod
-    def stream(cls, events: Iterable[Any], headers: Mapping[str, str] | None = None, *, named: bool = False) -> Reply:
-        """Server-sent events: mappings as JSON, texts (such as `[DONE]`) as they are; `named` adds `event: <type>`."""
-        parts = tuple(_event(event, named) for event in events)
-        return cls(200, {"content-type": "text/event-stream; charset=utf-8", **(headers or {})}, parts=parts)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One answer that goes wrong: an error `status`, a wrong `body`, or `reply` (any step) told badly.
-
-    Of a stream, `events` sends only so many, with `half` also half of the next one; then the line is dropped, or
-    ended properly if `polite`, or kept open and silent if `stall`. `pieces` sends so many bytes at a time.
-    """
-
-    reply: Any = "never told"
-    status: int | None = None
-    message: str = "scripted"
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    body: bytes | None = None
-    events: int | None = None
-    half: bool = False
-    polite: bool = False
-    stall: bool = False
-    pieces: int | None = None
+Responder = Callable[[Request], Any]
 
 
 class LoopbackServer(abc.ABC):
@@ -175,13 +117,12 @@ class LoopbackServer(abc.ABC):
         assert line is not None
         self._lines.add(line)
         try:
-            while (request := await _read(reader)) is not None:
+            while (request := await receive(reader)) is not None:
                 self.requests.append(request)
                 reply, fault = await self._answer(request)
-                if not await _send(writer, reply, fault):
+                if not await send(writer, reply, fault):
                     if fault.stall:
                         await reader.read()  # until the client hangs up
-                    writer.transport.abort()
                     return
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client hung up, or the test is over
@@ -232,75 +173,3 @@ class LoopbackServer(abc.ABC):
 async def _called(function: Callable[[Any], Any], request: Request) -> Any:
     answer: Any = function(request)
     return await answer if inspect.isawaitable(answer) else answer
-
-
-def _written(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _event(event: Any, named: bool) -> bytes:
-    name = f"event: {event['type']}\n".encode() if named and not isinstance(event, str) else b""
-    return name + b"data: " + (event.encode() if isinstance(event, str) else _written(event)) + b"\n\n"
-
-
-# ------------------------------------------------------------------------------------------------------ HTTP/1.1
-
-
-async def _read(reader: asyncio.StreamReader) -> Request | None:
-    """The next request on a line, None where the client hung up."""
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.rstrip("\r\n").split("\r\n")
-    method, target, _ = first.split(" ", 2)
-    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    path, _, query = target.partition("?")
-    return Request(method, path, query, headers, await reader.readexactly(int(headers.get("content-length", 0))))
-
-
-async def _send(writer: asyncio.StreamWriter, reply: Reply, fault: Fault) -> bool:
-    """Send a reply as its fault says; False where the line ends here."""
-    parts, whole = _cut(reply, fault)
-    if fault.events == 0 and not fault.half and not fault.polite and not fault.stall:
-        return False  # not even a head
-    length = {"content-length": str(len(reply.body))} if reply.parts is None else {"transfer-encoding": "chunked"}
-    head = f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\n"
-    head += "".join(f"{name}: {value}\r\n" for name, value in {**reply.headers, **length}.items())
-    writer.write(head.encode("latin-1") + b"\r\n")
-    write = _Writer(writer, chunked=reply.parts is not None, pieces=fault.pieces)
-    for part in parts:
-        await write(part)
-    if whole:
-        await write.end()
-    await writer.drain()
-    return whole
-
-
-def _cut(reply: Reply, fault: Fault) -> tuple[tuple[bytes, ...], bool]:
-    """What is sent of a reply, and whether its end is."""
-    parts = (reply.body,) if reply.parts is None else reply.parts
-    if fault.events is None and not fault.half and not fault.stall:
-        return parts, True
-    sent = len(parts) if fault.events is None else fault.events
-    half = (parts[sent][: len(parts[sent]) // 2],) if fault.half and sent < len(parts) else ()
-    return (*parts[:sent], *half), fault.polite and reply.parts is not None
-
-
-class _Writer:
-    """The body of one answer on the line, in the pieces that were asked for."""
-
-    def __init__(self, writer: asyncio.StreamWriter, *, chunked: bool, pieces: int | None) -> None:
-        self._writer, self._chunked, self._pieces = writer, chunked, pieces
-
-    async def __call__(self, part: bytes) -> None:
-        size = self._pieces or max(len(part), 1)
-        for start in range(0, len(part), size):
-            piece: bytes = part[start : start + size]
-            self._writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
-            await self._writer.drain()
-            await asyncio.sleep(0)  # so that the reader sees this piece before the next one is sent
-
-    async def end(self) -> None:
-        if self._chunked:
-            self._writer.write(b"0\r\n\r\n")

@@ -1,0 +1,60 @@
+"""The demo's agent: what cannot be taken back waits, and its model reads nothing but the conversation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Runner, RunState
+from keyturn.cli.demo_agent import TASK, demo_agent, demo_model
+from keyturn.cli.demo_script import scripted
+from keyturn.cli.demo_world import World
+from keyturn.testing import Answer, decide
+
+
+def paused(tmp_path: Path) -> tuple[Any, Any]:
+    agent = demo_agent(demo_model()[0])
+    return agent, Runner.run_sync(agent, TASK, context={"world": str(tmp_path / "world.json")})
+
+
+def test_it_looks_without_asking_and_asks_before_it_acts(tmp_path: Path) -> None:
+    _, result = paused(tmp_path)
+    assert [item.name for item in result.interruptions] == ["rotate_key", "delete_backups", "restart_service"]
+    assert not World(tmp_path / "world.json").path.exists()
+
+
+@pytest.mark.parametrize("how", [True, False, Answer("by hand")])
+async def test_it_comes_to_an_end_whatever_is_decided(tmp_path: Path, how: Any) -> None:
+    """In a new process after every pause, as far as the model can tell."""
+    _, result = paused(tmp_path)
+    for _ in range(5):
+        if not result.interruptions:
+            break
+        agent = demo_agent(demo_model()[0])
+        state = await RunState.from_string(agent, decide(result, lambda item: how).to_string())
+        result = await Runner.run(agent, state)
+    effects = World(tmp_path / "world.json").read()["effects"]
+    assert result.final_output.startswith("This is what became of it.")
+    assert len(effects) == (5 if how is True else 0)
+
+
+def test_only_the_scripted_model_plays_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(key, "x")
+    model, sentence = demo_model()
+    assert type(model).__name__ == "ScriptedModel"
+    assert "OPENAI_API_KEY is set" in sentence
+
+
+def test_the_script_answers_what_waits_and_leaves_what_it_does_not_know() -> None:
+    shown: list[str] = []
+
+    class Waiting:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    ask = scripted([Waiting("rotate_key"), Waiting("unheard_of")], shown.append)  # pyright: ignore[reportArgumentType]  # all it reads is the name
+    assert [ask("> "), ask("> "), ask("> ")] == ["a", "l", "q"]
+    assert shown == ["> a", "> l", "> q"]

@@ -1,0 +1,66 @@
+"""The command line's front door: it lists commands, and imports only the one that is used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from keyturn._version import __version__
+from keyturn.cli.main import COMMANDS, main
+from tests.cli.terminal import SOURCE
+
+
+def said(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-m", "keyturn.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=50, **options)
+
+
+def test_without_a_command_it_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"  {name}" in listed and what in listed for name, what in COMMANDS.items())
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert (stop.value.code, capsys.readouterr().out) == (0, f"keyturn {__version__}\n")
+
+
+def test_an_unknown_command_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["nonsense"])
+    assert stop.value.code == 2
+    assert "demo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_can_say_what_it_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = import_module(f"keyturn.cli.{name}")
+    assert callable(command.describe)
+    assert callable(command.run)
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert f"usage: keyturn {name}" in capsys.readouterr().out
+
+
+def test_the_front_door_is_quick() -> None:
+    """Neither pydantic nor the engine is needed to print a version."""
+    code = "import sys, json, keyturn.cli.main; print(json.dumps([m for m in sys.modules if m.startswith('keyturn')]))"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert set(json.loads(done.stdout)) == {"keyturn", "keyturn._version", "keyturn.cli", "keyturn.cli.main"}
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    done = said("demo", "--resume", "/nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "keyturn demo: there is no run in /nowhere: give the file that the demo named\n"
