@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from ..core import events as ev
 from ..core.items import RawItem
 from .graph import Graph
-from .items import RunItem, ToolApprovalItem
+from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .project import Projection
 from .signals import AgentAtWork, Delta
 
@@ -106,7 +106,8 @@ class Feed:
     def step(self, step: ev.Step) -> None:
         """Tell of the items that a step adds."""
         for item in self.projection.feed(step):
-            self._sink(item_event(item))
+            if not isinstance(item, AddedInputItem):
+                self._sink(item_event(item))
 
     def signal(self, signal: Delta | AgentAtWork) -> None:
         """Tell of what is not recorded."""

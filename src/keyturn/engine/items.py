@@ -122,6 +122,17 @@ class HandoffOutputItem(RunItem):
 
 
 @dataclass(eq=False, repr=False)
+class AddedInputItem(RunItem):
+    """A message that was added while the run went on. It is read by the model, not produced by the run.
+
+    >>> AddedInputItem(None, {"role": "user", "content": "and hurry"}).type
+    'added_input_item'
+    """
+
+    type: str = "added_input_item"
+
+
+@dataclass(eq=False, repr=False)
 class MCPApprovalRequestItem(RunItem):
     """A hosted MCP server wants to run a tool and asks.
 
@@ -221,6 +232,11 @@ def reply_item(agent: Any, raw: Item, *, handoff: bool = False) -> RunItem:
     if made is not None:
         return made(agent, raw)
     return HandoffCallItem(agent, raw) if handoff else ToolCallItem(agent, raw)
+
+
+def added_item(agent: Any, raw: Item) -> RunItem:
+    """An added message: what somebody told the agent, or said in its place."""
+    return reply_item(agent, raw) if raw.get("role") == "assistant" else AddedInputItem(agent, raw)
 
 
 class ItemHelpers:

@@ -6,6 +6,7 @@ result see the same run with the same code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..agents.agent import Agent
@@ -16,7 +17,7 @@ from ..core.run import Call, Run, call_digest, request_id
 from ..models.base import ModelResponse, Usage
 from ..tools.base import Tool
 from .graph import Graph
-from .items import HandoffOutputItem, RunItem, ToolApprovalItem, ToolCallOutputItem, reply_item
+from .items import HandoffOutputItem, RunItem, ToolApprovalItem, ToolCallOutputItem, added_item, reply_item
 
 
 class Projection:
@@ -29,7 +30,9 @@ class Projection:
         self.turn = 0
         self.replies: list[ModelResponse] = []
         self.reports: list[tuple[str, ev.Report]] = []
-        self._proposals: dict[str, tuple[Item, ev.Proposal]] = {}
+        self.input: list[Item] = []
+        self._open: set[str] = set()
+        self._added: list[Item] = []
 
     @property
     def agent(self) -> Agent[Any]:
@@ -39,50 +42,78 @@ class Projection:
     def feed(self, step: ev.Step) -> list[RunItem]:
         """The items that a step adds, in the order in which they happened."""
         made: list[RunItem] = []
-        for index, event in enumerate(step.events):
-            if isinstance(event, ev.ReplyRecorded):
-                if event.frame == self.frame:
-                    made += self._reply(event)
-            elif isinstance(event, ev.CallFinished):
-                after = step.events[index + 1] if index + 1 < len(step.events) else None
-                if event.call in self._proposals and not isinstance(after, ev.HandedOff):
-                    made.append(self._output(event))
-            elif isinstance(event, ev.HandedOff):
-                if event.frame == self.frame:
-                    made.append(self._handed_off(event, step.events[index - 1]))
-            elif isinstance(event, ev.FrameOpened):
-                if event.frame == self.frame:
-                    self.path = event.agent
-            elif isinstance(event, ev.GuardrailReported):
-                self.reports += [(event.on, report) for report in event.reports]
+        for event in step.events:
+            read = _READ.get(type(event))
+            if read is not None:
+                read(self, event, made)
+        if self._added and not self._open:
+            made += [added_item(self.agent, item) for item in self._added]
+            self._added = []
         return made
 
-    def _reply(self, event: ev.ReplyRecorded) -> list[RunItem]:
+    def opened(self, event: ev.FrameOpened, _made: list[RunItem]) -> None:
+        """An agent begins, here or in a frame that is none of ours."""
+        if event.frame == self.frame:
+            self.path, self.input = event.agent, [item for item in event.items if isinstance(item, dict)]
+
+    def replied(self, event: ev.ReplyRecorded, made: list[RunItem]) -> None:
+        """The model's items, and the results of calls that get no further."""
+        if event.frame != self.frame:
+            return
         self.turn += 1
         usage = Usage.from_counts(event.usage) if event.usage else Usage()
         self.replies.append(ModelResponse(list(event.output), usage, event.response_id, event.request_id))
-        kinds = {proposal.item: proposal for proposal in event.proposals}
-        self._proposals = {
-            f"{self.frame}/{self.turn}.{index}": (event.output[proposal.item], proposal)
-            for index, proposal in enumerate(event.proposals)
-        }
-        agent = self.agent
-        made = [
-            reply_item(agent, raw, handoff=index in kinds and kinds[index].kind == "handoff")
-            for index, raw in enumerate(event.output)
+        kinds = {proposal.item: proposal.kind for proposal in event.proposals}
+        made += [
+            reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
         ]
-        for _raw, proposal in self._proposals.values():
-            if proposal.refused is not None:
-                made.append(ToolCallOutputItem(agent, proposal.refused, output=proposal.refused.get("output")))
-        return made
+        self._open = {f"{self.frame}/{self.turn}.{index}" for index in range(len(event.proposals))}
+        for index, proposal in enumerate(event.proposals):
+            self._refused(f"{self.frame}/{self.turn}.{index}", proposal, made)
 
-    def _output(self, event: ev.CallFinished) -> RunItem:
-        value = event.value if event.value is not None else event.item.get("output")
-        return ToolCallOutputItem(self.agent, event.item, output=value)
+    def voided(self, event: ev.CallVoided, made: list[RunItem]) -> None:
+        """A call proposed anew may be refused now."""
+        self._refused(event.call, event.proposal, made)
 
-    def _handed_off(self, event: ev.HandedOff, finished: Any) -> RunItem:
-        source, self.path = self.agent, event.agent
-        return HandoffOutputItem(source, finished.item, source_agent=source, target_agent=self.agent)
+    def _refused(self, call: str, proposal: ev.Proposal, made: list[RunItem]) -> None:
+        if proposal.refused is not None and call in self._open:
+            self._open.discard(call)
+            made.append(ToolCallOutputItem(self.agent, proposal.refused, output=proposal.refused.get("output")))
+
+    def finished(self, event: ev.CallFinished, made: list[RunItem]) -> None:
+        """A call has its result."""
+        if event.call in self._open:
+            self._open.discard(event.call)
+            value = event.value if event.value is not None else event.item.get("output")
+            made.append(ToolCallOutputItem(self.agent, event.item, output=value))
+
+    def handed_off(self, event: ev.HandedOff, made: list[RunItem]) -> None:
+        """The result just read was that of a handoff."""
+        if event.frame == self.frame:
+            source, result, self.path = self.agent, made.pop(), event.agent
+            made.append(
+                HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent)
+            )
+
+    def added(self, event: ev.InputAdded, _made: list[RunItem]) -> None:
+        """What was added is read after the results that are still to come."""
+        if event.frame == self.frame:
+            self._added += event.items
+
+    def reported(self, event: ev.GuardrailReported, _made: list[RunItem]) -> None:
+        """Guardrails said something."""
+        self.reports += [(event.on, report) for report in event.reports]
+
+
+_READ: dict[type[Any], Callable[[Projection, Any, list[RunItem]], None]] = {
+    ev.FrameOpened: Projection.opened,
+    ev.ReplyRecorded: Projection.replied,
+    ev.CallVoided: Projection.voided,
+    ev.CallFinished: Projection.finished,
+    ev.HandedOff: Projection.handed_off,
+    ev.InputAdded: Projection.added,
+    ev.GuardrailReported: Projection.reported,
+}
 
 
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:

@@ -58,8 +58,11 @@ class RunResult:
 
     @property
     def input(self) -> str | list[Any]:
-        """What the run was started with."""
-        return self._live.run.input
+        """What the run, or the nested agent, was started with."""
+        if self._frame == ev.ROOT:
+            return self._live.run.input
+        given = self._read[0].input
+        return plain_text(given) or given
 
     @property
     def usage(self) -> Usage:
@@ -92,7 +95,8 @@ class RunResult:
     @property
     def new_items(self) -> list[RunItem]:
         """Everything the run produced, the calls that wait at the end."""
-        return [*in_order(self._read[1]), *self.interruptions]
+        made = [item for item in self._read[1] if not isinstance(item, AddedInputItem)]
+        return [*in_order(made), *self.interruptions]
 
     @property
     def raw_responses(self) -> list[ModelResponse]:
