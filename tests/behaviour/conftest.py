@@ -30,6 +30,12 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
 
 
+@pytest.fixture
+def effects() -> Effects:
+    """What the tools of this test did."""
+    return Effects()
+
+
 @pytest.fixture(params=["plain", "streamed"])
 def run(request: pytest.FixtureRequest) -> Run:
     """Run or resume an agent, in both ways that there are."""

@@ -1,4 +1,4 @@
-"""Promises 1 to 7: which calls ask, from what they are judged, and what happens to their siblings meanwhile."""
+"""Promises 1 to 4, 6 and 7: which calls ask, from what they are judged, and what happens to their siblings meanwhile."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ import pytest
 
 from keyturn import (
     Agent,
-    RunConfig,
-    ToolExecutionConfig,
-    ToolGuardrailFunctionOutput,
-    ToolInputGuardrailTripwireTriggered,
+    RunState,
     UserError,
     Verdict,
     function_tool,
-    tool_input_guardrail,
 )
 from keyturn.core.events import CallScreened
-from keyturn.models.scripted import ScriptedModel
+from keyturn.models.base import ModelResponse
+from keyturn.models.scripted import ModelStep, ScriptedModel
 from tests.behaviour.conftest import (
     Carry,
     Effects,
@@ -34,12 +31,6 @@ from tests.behaviour.conftest import (
     script,
     told,
 )
-
-
-@pytest.fixture
-def effects() -> Effects:
-    return Effects()
-
 
 # ------------------------------------------------------------------------------------------------- 1: who is asked
 
@@ -177,17 +168,13 @@ async def test_arguments_that_the_schema_refuses_create_no_request(
 
 @pytest.mark.parametrize("arguments", [{"to": "ada"}, ["ada"], 5, None], ids=["object", "list", "number", "null"])
 async def test_arguments_that_are_no_text_do_nothing(run: Run, effects: Effects, arguments: Any) -> None:
-    """Promise 2: a provider that sends something else than text is told so, or refused; nothing asks or runs."""
-    from keyturn import ModelBehaviorError
-
-    model = script([raw_call("pay", "c1", arguments)], "done")
-    try:
-        result = await run(Agent("a", model=model, tools=[pay_tool(effects)]), "go")
-    except ModelBehaviorError:
-        pass
-    else:
-        assert (result.final_output, result.interruptions) == ("done", [])
-    assert effects == []
+    """Promise 2: what a provider's library parsed for us may not be what the model wrote, so it is refused."""
+    item = raw_call("pay", "c1", arguments)
+    whole = {"type": "response.completed", "response": ModelResponse([item])}
+    model = ScriptedModel([ModelStep([item], stream_events=[whole]), "done"])
+    result = await run(Agent("a", model=model, tools=[pay_tool(effects)]), "go")
+    assert (result.final_output, result.interruptions, effects) == ("done", [], [])
+    assert told(model)[0][1].startswith("The arguments of pay are invalid")
 
 
 async def test_a_refused_call_keeps_its_place_beside_one_that_waits(run: Run, carry: Carry, effects: Effects) -> None:
@@ -355,8 +342,6 @@ async def test_a_run_under_a_policy_is_not_resumed_without_one(run: Run, effects
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])
     text = (await run(agent, "go", policy=lambda _view, _context: None)).to_state().to_string()
     for attempt in ("without", "without", "with"):
-        from keyturn import RunState
-
         state = await RunState.from_string(agent, text)
         state.approve(state.get_interruptions()[0])
         if attempt == "without":
@@ -446,104 +431,6 @@ async def test_the_answers_to_ten_siblings_come_in_any_order(run: Run, carry: Ca
         result = await run(agent, state)
     assert [to for _, to, _ in effects] == list(reversed(names))
     assert [label for label, _ in told(model)] == names
-
-
-# --------------------------------------------------------------------------------------------- 5: input guardrails
-
-
-def guardrail(seen: list[str], verdict: ToolGuardrailFunctionOutput) -> Any:
-    @tool_input_guardrail
-    async def watch(data: Any) -> ToolGuardrailFunctionOutput:
-        seen.append(data.context.tool_arguments)
-        return verdict
-
-    return watch
-
-
-EARLY = RunConfig(tool_execution=ToolExecutionConfig(pre_approval_tool_input_guardrails=True))
-
-
-async def test_tool_input_guardrails_run_before_execution_and_not_before_asking(
-    run: Run, carry: Carry, effects: Effects
-) -> None:
-    """Promise 5: by default after the approval; what they reject does not run."""
-    seen: list[str] = []
-    tool = pay_tool(
-        effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.reject_content("too risky"))]
-    )
-    model = script([call("pay", "c1", to="ada")], "done")
-    agent = Agent("a", model=model, tools=[tool])
-    result = await run(agent, "go")
-    assert (labels(result), seen) == (["c1"], [])
-    state = await carry(agent, result.to_state())
-    state.approve(state.get_interruptions()[0])
-    result = await run(agent, state)
-    assert (len(seen), effects, told(model)) == (1, [], [("c1", "too risky")])
-    assert [one.output.behavior["type"] for one in result.tool_input_guardrail_results] == ["reject_content"]
-
-
-async def test_pre_approval_guardrails_reject_before_anybody_is_asked(run: Run, effects: Effects) -> None:
-    """Promise 5."""
-    seen: list[str] = []
-    tool = pay_tool(
-        effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.reject_content("too risky"))]
-    )
-    model = script([call("pay", "c1", to="ada")], "done")
-    result = await run(Agent("a", model=model, tools=[tool]), "go", run_config=EARLY)
-    assert (result.final_output, effects, told(model), len(seen)) == ("done", [], [("c1", "too risky")], 1)
-
-
-async def test_pre_approval_guardrails_that_let_pass_run_again_before_execution(
-    run: Run, carry: Carry, effects: Effects
-) -> None:
-    """Promise 5: once before asking, not at a resume without a decision, once before the tool."""
-    seen: list[str] = []
-    tool = pay_tool(effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.allow())])
-    agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
-    result = await run(agent, "go", run_config=EARLY)
-    assert (labels(result), len(seen)) == (["c1"], 1)
-    result = await run(agent, await carry(agent, result.to_state()), run_config=EARLY)
-    assert (labels(result), len(seen)) == (["c1"], 1)
-    state = await carry(agent, result.to_state())
-    state.approve(state.get_interruptions()[0])
-    await run(agent, state, run_config=EARLY)
-    assert (len(seen), effects) == (2, [("pay", "ada", 5)])
-
-
-@pytest.mark.parametrize("config", [None, EARLY], ids=["before execution", "before asking"])
-async def test_a_guardrail_that_raises_its_tripwire_stops_the_run_before_the_tool(
-    run: Run, effects: Effects, config: RunConfig | None
-) -> None:
-    """Promise 5: and it trips again whenever the run is taken up."""
-    seen: list[str] = []
-    tool = pay_tool(effects, tool_input_guardrails=[guardrail(seen, ToolGuardrailFunctionOutput.raise_exception("no"))])
-    agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
-    if config is None:
-        state = (await run(agent, "go")).to_state()
-        state.approve(state.get_interruptions()[0])
-    else:
-        from tests.behaviour.conftest import fresh
-
-        state = fresh(agent)
-    for times in (1, 2):
-        with pytest.raises(ToolInputGuardrailTripwireTriggered):
-            await run(agent, state, run_config=config)
-        assert (len(seen), effects) == (times, [])
-
-
-async def test_a_guardrail_that_crashes_lets_nothing_run(run: Run, effects: Effects) -> None:
-    """Promise 5, law 7."""
-
-    @tool_input_guardrail
-    def broken(_data: Any) -> ToolGuardrailFunctionOutput:
-        raise OSError("disk")
-
-    for config in (None, EARLY):
-        tool = pay_tool(effects, tool_input_guardrails=[broken], needs_approval=config is not None)
-        agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[tool])
-        with pytest.raises(OSError, match="disk"):
-            await run(agent, "go", run_config=config)
-    assert effects == []
 
 
 # ------------------------------------------------------------------------------------- 6: resuming with nothing new

@@ -25,11 +25,6 @@ from tests.behaviour.conftest import (
 NOTICE = "A person changed the arguments of this call"
 
 
-@pytest.fixture
-def effects() -> Effects:
-    return Effects()
-
-
 def payer(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
     first = replies or ([call("pay", "c1", to="ada", amount=900)],)
     return Agent("a", model=script(*first, "done"), tools=[pay_tool(effects, **options)])
@@ -88,7 +83,7 @@ async def test_an_edit_that_the_schema_refuses_decides_nothing(
     state = await carry(agent, (await run(agent, "go")).to_state())
     with pytest.raises(UserError):
         state.approve(item_of(state, "c1"), edit=edit, always_approve=True)
-    assert (state.undelivered.decisions, state.grants) == ([], [])
+    assert (state.undelivered.decisions, state.grants) == ({}, [])
     result = await run(agent, state)
     assert (labels(result), effects) == (["c1"], [])
     state = result.to_state()
@@ -213,7 +208,7 @@ async def test_an_edit_without_its_tool_is_an_error_and_decides_nothing(run: Run
     state = await RunState.from_string(bare, text)
     with pytest.raises(UserError, match="pay"):
         state.approve(item_of(state, "c1"), edit={"to": "ada"})
-    assert state.undelivered.decisions == []
+    assert state.undelivered.decisions == {}
 
 
 async def test_a_hand_made_tools_edit_is_checked_as_its_calls_are(run: Run, carry: Carry, effects: Effects) -> None:

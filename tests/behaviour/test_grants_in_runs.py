@@ -10,7 +10,7 @@ from keyturn import Agent, Grant, RunState, UserError, function_tool
 from keyturn.core import commands as cm
 from keyturn.core.decide import step
 from keyturn.core.errors import NotPending
-from keyturn.core.events import CallDecided, GrantGiven, GrantUsed
+from keyturn.core.events import CallDecided, GrantGiven, GrantUsed, Step
 from tests.behaviour.conftest import (
     HOUR,
     Carry,
@@ -27,11 +27,6 @@ from tests.behaviour.conftest import (
     script,
     told,
 )
-
-
-@pytest.fixture
-def effects() -> Effects:
-    return Effects()
 
 
 def rounds(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
@@ -66,20 +61,6 @@ async def test_always_reject_covers_what_waits_and_what_comes(run: Run, carry: C
     result = await run(agent, await carry(agent, state))
     assert (result.final_output, effects) == ("done", [])
     assert told(agent.model) == [("c1", "never"), ("c2", "never"), ("c3", "never")]
-
-
-async def test_always_reject_beats_a_callable_that_would_ask_nobody(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 8, law 7: "never" is about the tool, also where the tool itself would let this call pass."""
-    agent = rounds(
-        effects,
-        pays("c1", amount=500),
-        pays("c2", amount=1),
-        needs_approval=lambda _context, params, _label: params["amount"] > 100,
-    )
-    state = await carry(agent, (await run(agent, "go")).to_state())
-    state.reject(item_of(state, "c1"), always_reject=True)
-    result = await run(agent, state)
-    assert (result.final_output, effects) == ("done", [])
 
 
 async def test_a_grant_survives_a_later_pause_and_its_text(run: Run, effects: Effects) -> None:
@@ -181,7 +162,9 @@ async def test_a_grant_expires(run: Run, carry: Carry, effects: Effects) -> None
         clock.pass_ms(hours * HOUR)
         return "waited"
 
-    agent = rounds(effects, pays("c1"), [call("wait", "w1", hours=1)], pays("c2"), [call("wait", "w2", hours=1)], pays("c3"))
+    agent = rounds(
+        effects, pays("c1"), [call("wait", "w1", hours=1)], pays("c2"), [call("wait", "w2", hours=1)], pays("c3")
+    )
     agent.tools.append(function_tool(wait))
     state = await carry(agent, (await run(agent, fresh(agent, clock=clock))).to_state())
     state.live.clock = clock
@@ -197,8 +180,6 @@ async def test_a_grant_can_be_revoked(run: Run, effects: Effects) -> None:
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"), always_approve=True)
     state = (await run(agent, state)).to_state()
-    from keyturn.core.events import Step
-
     live = state.live
     grant = state.grants[0].id
     live.log.append(Step(live.clock(), step(live.run, cm.Revoke(grant, "ann"), live.clock())))

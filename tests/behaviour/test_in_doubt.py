@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, NotPending, Runner, RunState, ToolContext, function_tool
+from keyturn import Agent, Conflict, NotPending, Runner, RunState, ToolContext, ToolMissing, function_tool
 from keyturn.core.events import CallDecided, CallLost, CallStarted
 from tests.behaviour.conftest import (
     Carry,
+    Clock,
     Effects,
     Run,
     call,
@@ -21,14 +22,10 @@ from tests.behaviour.conftest import (
     labels,
     look_tool,
     pay_tool,
+    plainly,
     script,
     told,
 )
-
-
-@pytest.fixture
-def effects() -> Effects:
-    return Effects()
 
 
 class Slow:
@@ -57,23 +54,27 @@ def transferring(slow: Slow, *more: Any, **options: Any) -> Agent[Any]:
     return Agent("a", model=script(reply, "done"), tools=[slow.tool(**options)])
 
 
+async def stopped(run: Run, agent: Agent[Any], state: RunState[Any], until: asyncio.Event, **options: Any) -> None:
+    """Drive a run until something happens, then cancel it: its task, or its stream."""
+    if run is plainly:
+        job = asyncio.ensure_future(run(agent, state, **options))
+        await until.wait()
+        job.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await job
+        return
+    stream = Runner.run_streamed(agent, state, **options)
+    await until.wait()
+    stream.cancel()
+    async for _event in stream.stream_events():
+        pass
+    assert stream.is_complete
+
+
 async def interrupted(run: Run, agent: Agent[Any], slow: Slow, state: RunState[Any]) -> None:
     """Cancel a run while its tool is inside."""
-    job = asyncio.ensure_future(run(agent, state))
-    await slow.entered.wait()
-    job.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await job
+    await stopped(run, agent, state, slow.entered)
     slow.free.set()
-    await settled(state)
-
-
-async def settled(state: RunState[Any]) -> None:
-    """A stream is cancelled through its task, which needs a turn of the loop to put things down."""
-    for _ in range(100):
-        if state.live.run.status == "failed":
-            return
-        await asyncio.sleep(0)
 
 
 async def in_doubt(run: Run, agent: Agent[Any], slow: Slow) -> RunState[Any]:
@@ -83,26 +84,8 @@ async def in_doubt(run: Run, agent: Agent[Any], slow: Slow) -> RunState[Any]:
     for item in state.get_interruptions():
         if item.tool_name == "transfer":
             state.approve(item, by="ann")
-    await interrupted(cancellable(run), agent, slow, state)
+    await interrupted(run, agent, slow, state)
     return state
-
-
-def cancellable(run: Run) -> Run:
-    """The same way to run, such that cancelling it cancels the run: of a stream that is `cancel()`."""
-    if run.__name__ == "plainly":  # type: ignore[attr-defined]
-        return run
-
-    async def streamed(agent: Agent[Any], given: Any, **options: Any) -> Any:
-        result = Runner.run_streamed(agent, given, **options)
-        try:
-            async for _event in result.stream_events():
-                pass
-        except asyncio.CancelledError:
-            result.cancel()
-            raise
-        return result
-
-    return streamed
 
 
 # --------------------------------------------------------------------------------------------- 29: in doubt
@@ -129,7 +112,7 @@ async def test_a_call_that_was_cancelled_in_the_middle_is_in_doubt(run: Run, car
     [
         ("ran", "receipt 7", "receipt 7"),
         ("ran", None, "The tool ran; its output was lost."),
-        ("ran", {"receipt": 7}, '{"receipt":7}'),
+        ("ran", {"receipt": 7}, "{'receipt': 7}"),
         ("did_not_run", None, "The tool did not run."),
     ],
     ids=["ran with output", "ran", "ran with a value", "did not run"],
@@ -145,7 +128,7 @@ async def test_a_person_says_what_became_of_it(
     result = await run(agent, await carry(agent, state))
     assert (result.final_output, effects) == ("done", ["ada"])
     [(label, text)] = told(agent.model)
-    assert (label, text.replace(" ", "")) == ("c1", expected.replace(" ", ""))
+    assert (label, text) == ("c1", expected)
     assert [event.decision.by for event in events(result, CallDecided)] == ["ann", "bob"]
 
 
@@ -162,15 +145,17 @@ async def test_a_person_lets_it_be_tried_again(run: Run, carry: Carry, effects: 
 
 async def test_a_retry_can_be_in_doubt_again(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 29: each time a person's word is needed anew; an old decision is not reused."""
-    slow = Slow(effects)
+    slow, clock = Slow(effects), Clock()
     agent = transferring(slow)
     state = await in_doubt(run, agent, slow)
     for times in (2, 3):
+        clock.pass_ms(1)
         state = await carry(agent, state)
+        state.live.clock = clock
         slow.entered.clear()
         slow.free.clear()
         state.resolve(state.get_interruptions()[0], "retry", by="ann")
-        await interrupted(cancellable(run), agent, slow, state)
+        await interrupted(run, agent, slow, state)
         assert ([item.kind for item in state.get_interruptions()], len(effects)) == (["in_doubt"], times)
     result = await run(agent, await carry(agent, state))
     assert ([item.kind for item in result.interruptions], len(effects)) == (["in_doubt"], 3)
@@ -190,7 +175,7 @@ async def test_the_verbs_of_approval_do_not_decide_a_doubt(run: Run, carry: Carr
             decide(item)
     with pytest.raises(NotPending):
         state.approve(item, always_approve=True)
-    assert (state.undelivered.decisions, state.grants) == ([], [])
+    assert (state.undelivered.decisions, state.grants) == ({}, [])
 
 
 async def test_a_grant_does_not_decide_a_doubt(run: Run, carry: Carry, effects: Effects) -> None:
@@ -199,7 +184,7 @@ async def test_a_grant_does_not_decide_a_doubt(run: Run, carry: Carry, effects: 
     agent = transferring(slow, call("transfer", "c2", to="bob"))
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
-    await interrupted(cancellable(run), agent, slow, state)
+    await interrupted(run, agent, slow, state)
     state = await carry(agent, state)
     assert {item.call_id: item.kind for item in state.get_interruptions()} == {"c1": "in_doubt", "c2": "approval"}
     state.approve(item_of(state, "c2"), always_approve=True)
@@ -234,7 +219,7 @@ async def test_an_edited_call_in_doubt_stays_edited_and_the_model_is_told(
         agent = transferring(slow)
         state = (await run(agent, "go")).to_state()
         state.approve(item_of(state, "c1"), edit={"to": "eve"})
-        await interrupted(cancellable(run), agent, slow, state)
+        await interrupted(run, agent, slow, state)
         state = await carry(agent, state)
         [item] = state.get_interruptions()
         assert item.params == {"to": "eve"}
@@ -324,11 +309,12 @@ async def test_a_persons_word_in_hand_beats_the_probe(run: Run, carry: Carry, ef
 
 async def test_a_sync_tool_that_cannot_be_stopped_is_in_doubt(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 29: its thread goes on; whatever it does, it is started once."""
-    entered, free, left = threading.Event(), threading.Event(), threading.Event()
+    entered, free, left = asyncio.Event(), threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
 
     def transfer(to: str) -> str:
         """Transfer money."""
-        entered.set()
+        loop.call_soon_threadsafe(entered.set)
         free.wait(10)
         effects.append(to)
         left.set()
@@ -338,12 +324,7 @@ async def test_a_sync_tool_that_cannot_be_stopped_is_in_doubt(run: Run, carry: C
     agent = Agent("a", model=script([call("transfer", "c1", to="ada")], "done"), tools=[tool])
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
-    job = asyncio.ensure_future(cancellable(run)(agent, state))
-    await asyncio.to_thread(entered.wait, 10)
-    job.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await job
-    await settled(state)
+    await stopped(run, agent, state, entered)
     assert [item.kind for item in state.get_interruptions()] == ["in_doubt"]
     free.set()
     await asyncio.to_thread(left.wait, 10)
@@ -383,8 +364,6 @@ async def test_a_doubt_survives_without_its_tool_and_can_be_resolved(run: Run, e
 
 async def test_a_retry_without_its_tool_is_a_typed_error_and_nothing_is_lost(run: Run, effects: Effects) -> None:
     """Promises 16 and 29."""
-    from keyturn import ToolMissing
-
     slow = Slow(effects)
     agent = transferring(slow)
     state = await in_doubt(run, agent, slow)
@@ -400,8 +379,6 @@ async def test_a_retry_without_its_tool_is_a_typed_error_and_nothing_is_lost(run
 
 async def test_an_approval_on_an_old_copy_does_not_resolve_a_doubt(run: Run, effects: Effects) -> None:
     """Promises 17 and 29."""
-    from keyturn import Conflict
-
     slow = Slow(effects)
     agent = transferring(slow)
     result = await run(agent, "go")
@@ -409,7 +386,7 @@ async def test_an_approval_on_an_old_copy_does_not_resolve_a_doubt(run: Run, eff
     old.approve(item_of(old, "c1"))
     state = result.to_state()
     state.approve(item_of(state, "c1"))
-    await interrupted(cancellable(run), agent, slow, state)
+    await interrupted(run, agent, slow, state)
     with pytest.raises(Conflict):
         await run(agent, old)
     assert effects == ["ada"]
@@ -433,12 +410,7 @@ async def test_cancelling_while_a_callable_thinks_approves_nothing(run: Run, car
         "a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects, needs_approval=gate)]
     )
     state = fresh(agent)
-    job = asyncio.ensure_future(cancellable(run)(agent, state))
-    await thinking.wait()
-    job.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await job
-    await settled(state)
+    await stopped(run, agent, state, thinking)
     assert (state.get_interruptions(), effects) == ([], [])
     result = await run(agent, await carry(agent, state))
     assert (labels(result), effects, asked) == (["c1"], [], [2])
@@ -460,28 +432,22 @@ async def test_cancelling_while_the_policy_looks_at_a_decision_approves_nothing(
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])
     state = (await run(agent, "go", policy=policy)).to_state()
     state.approve(item_of(state, "c1"))
-    job = asyncio.ensure_future(cancellable(run)(agent, state, policy=policy))
-    await thinking.wait()
-    job.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await job
-    await settled(state)
+    await stopped(run, agent, state, thinking, policy=policy)
     result = await run(agent, await carry(agent, state), policy=policy)
     assert (result.final_output, effects, asked) == ("done", [], [3])
 
 
-async def test_a_timeout_around_a_paused_run_approves_nothing(run: Run, carry: Carry, effects: Effects) -> None:
+async def test_a_timeout_around_a_run_approves_nothing(carry: Carry, effects: Effects) -> None:
     """Promise 30: a timeout of the caller's, while a slow sibling is at work."""
     slow = Slow(effects)
     agent = transferring(slow, call("pay", "c2", to="bob"), needs_approval=False, idempotent=True)
     agent.tools.append(pay_tool(effects))
     state = fresh(agent)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(cancellable(run)(agent, state), 0.02)
+        await asyncio.wait_for(Runner.run(agent, state), 0.02)
     slow.free.set()
-    await settled(state)
     assert (labels(state), effects) == (["c2"], ["ada"])
-    result = await run(agent, await carry(agent, state))
+    result = await Runner.run(agent, await carry(agent, state))
     assert (labels(result), effects) == (["c2"], ["ada", "ada"])
 
 

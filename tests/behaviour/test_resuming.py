@@ -28,6 +28,7 @@ from tests.behaviour.ways import (
     World,
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
+    asked,
     both,
     call,
     carried,
@@ -54,7 +55,7 @@ async def test_an_idle_resume_changes_nothing(world: World, run: Run, saved: boo
         again = await run(agent, await state_of(result, agent, saved))
         assert [item.request_id for item in again.interruptions] == [item.request_id for item in result.interruptions]
         result = again
-    assert (world.done, len(agent.model.calls)) == (["free(0)"], 1)  # type: ignore[union-attr]  # it is scripted
+    assert (world.done, len(asked(agent))) == (["free(0)"], 1)
 
 
 @both
@@ -65,7 +66,7 @@ async def test_resuming_a_finished_run_gives_its_result_and_calls_nothing(world:
     again = await run(agent, await state_of(result, agent, saved))
     assert (again.final_output, again.run_id) == ("done", result.run_id)
     assert again.to_input_list() == result.to_input_list()
-    assert (world.done, len(agent.model.calls)) == (["ask(0)"], 2)  # type: ignore[union-attr]  # it is scripted
+    assert (world.done, len(asked(agent))) == (["ask(0)"], 2)
 
 
 @both
@@ -138,7 +139,7 @@ async def test_results_are_in_the_order_of_the_calls(world: World, run: Run, sav
     result = await run(agent, await approved(result, agent, saved))
     expected = [f"call c{n}" for n in range(1, 5)] + [f"output c{n}" for n in range(1, 5)]
     assert shape(result.to_input_list()) == ["user", *expected, "assistant"]
-    assert shape(agent.model.calls[-1].input) == ["user", *expected]  # type: ignore[union-attr]  # it is scripted
+    assert shape(asked(agent)[-1].input) == ["user", *expected]
     assert sorted(world.done) == ["ask(0)", "ask(0)", "free(0)", "free(0)"]
 
 
@@ -200,7 +201,7 @@ async def test_what_was_added_is_read_after_the_results(world: World, run: Run, 
         assert state.pending_input == [{"role": "user", "content": "and hurry"}]
     state.approve(state.get_interruptions()[0])
     result = await run(agent, state)
-    request = agent.model.calls[-1]  # type: ignore[union-attr]  # it is scripted
+    request = asked(agent)[-1]
     assert shape(request.input) == ["user", "call c1", "call c2", "output c1", "output c2", "user"]
     assert last_user_text(request) == "and hurry"
     assert shape(result.to_input_list()) == [*shape(request.input), "assistant"]
@@ -214,7 +215,7 @@ async def test_what_was_added_without_a_decision_waits_with_the_call(world: Worl
     state = (await run(agent, "go")).to_state()
     state.add_input([{"role": "user", "content": "first"}])
     result = await run(agent, state)
-    assert (len(result.interruptions), len(agent.model.calls)) == (1, 1)  # type: ignore[union-attr]  # it is scripted
+    assert (len(result.interruptions), len(asked(agent))) == (1, 1)
     result = await run(agent, await approved(result, agent))
     assert shape(result.to_input_list()) == ["user", "call c1", "output c1", "user", "assistant"]
 
@@ -280,7 +281,7 @@ def test_run_sync_keeps_context_variables() -> None:
         Runner.run_sync(agent, "go")
 
     asyncio.run(notebook())
-    assert agent.model.calls[0].system_instructions == "for ann"  # type: ignore[union-attr]  # it is scripted
+    assert asked(agent)[0].system_instructions == "for ann"
 
 
 @both

@@ -31,6 +31,7 @@ from tests.behaviour.ways import (
     World,
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
+    asked,
     both,
     call,
     carried,
@@ -141,7 +142,7 @@ async def test_conversation_after_conversation(world: World, run: Run, session: 
     result = await run(agent, "pay", session=session)
     result = await run(agent, await approved(result, agent, saved=True), session=session)
     await run(agent, "thanks", session=session)
-    sent = [shape(request.input) for request in agent.model.calls]  # type: ignore[union-attr]  # it is scripted
+    sent = [shape(request.input) for request in asked(agent)]
     assert sent == [
         ["user"],
         ["user", "assistant", "user"],
@@ -163,7 +164,7 @@ async def test_a_failed_append_never_repeats_the_tool(world: World, run: Run, sa
     with pytest.raises(OSError, match=r"disk full|connection lost") as raised:
         await run(agent, state, session=session)
     assert world.done == ["ask(0)"]
-    failed = raised.value.run_data  # type: ignore[attr-defined]  # every error of a run has it
+    failed = raised.value.run_data
     result = await run(agent, await state_of(failed, agent, saved), session=session)
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
@@ -178,7 +179,7 @@ async def test_a_failed_append_at_the_pause_is_made_good(world: World, run: Run,
     agent = asking(world, [call("ask", "c1")], "done")
     with pytest.raises(OSError, match=r"disk full|connection lost") as raised:
         await run(agent, "go", session=session)
-    failed = raised.value.run_data  # type: ignore[attr-defined]  # every error of a run has it
+    failed = raised.value.run_data
     assert len(failed.interruptions) == 1
     result = await run(agent, await approved(failed, agent, saved), session=session)
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
@@ -207,7 +208,7 @@ async def test_a_run_that_failed_is_resumed_on_its_session(world: World, run: Ru
     agent = asking(world, [call("free", "c1")], OSError("down"), "done")
     with pytest.raises(OSError, match="down") as raised:
         await run(agent, "go", session=session)
-    state = raised.value.run_data.to_state()  # type: ignore[attr-defined]  # every error of a run has it
+    state = raised.value.run_data.to_state()
     result = await run(agent, state, session=session)
     assert (result.final_output, world.done) == ("done", ["free(0)"])
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
@@ -219,7 +220,7 @@ async def test_a_stream_that_breaks_off_leaves_no_half_reply(world: World, run: 
     agent = asking(world, [call("free", "c1")], broken, "done")
     with pytest.raises(OSError, match="cut") as raised:
         await run(agent, "go", session=session)
-    state = raised.value.run_data.to_state()  # type: ignore[attr-defined]  # every error of a run has it
+    state = raised.value.run_data.to_state()
     await run(agent, state, session=session)
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
     assert world.done == ["free(0)"]
@@ -295,7 +296,7 @@ async def test_a_new_message_supersedes_the_pause_openly(world: World, run: Run,
     items = await session.get_items()
     assert outputs(items) == {"c1": MOVED_ON, "c2": "free(0)", "c3": MOVED_ON}
     assert await acceptable(session)
-    request = agent.model.calls[-1]  # type: ignore[union-attr]  # it is scripted
+    request = asked(agent)[-1]
     assert orphan_calls(request.input) == []
     with pytest.raises(Conflict, match="superseded"):
         await run(agent, late, session=session)
@@ -336,7 +337,7 @@ async def test_a_new_message_can_be_refused(world: World, run: Run, session: Any
     with pytest.raises(Conflict, match="waits for a decision"):
         await run(agent, "hello?", session=session, run_config=config)
     assert await held(session) == ["user", "call c1"]
-    assert len(agent.model.calls) == 1  # type: ignore[union-attr]  # it is scripted
+    assert len(asked(agent)) == 1
     result = await run(agent, await approved(paused, agent), session=session, run_config=config)
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
 
@@ -372,12 +373,12 @@ async def test_a_window_on_a_long_history(world: World, run: Run, saved: bool, l
     await run(agent, "first", session=session)
     config = RunConfig(session_settings=SessionSettings(limit=limit))
     result = await run(agent, "second", session=session, run_config=config)
-    sent = agent.model.calls[-1].input  # type: ignore[union-attr]  # it is scripted
+    sent = asked(agent)[-1].input
     assert len(sent) <= limit + 1
     assert orphan_outputs(sent) == []
     result = await run(agent, await approved(result, agent, saved), session=session, run_config=config)
     assert result.final_output == "two"
-    assert shape(agent.model.calls[-1].input) == [*shape(sent), "call c1", "output c1"]  # type: ignore[union-attr]  # scripted
+    assert shape(asked(agent)[-1].input) == [*shape(sent), "call c1", "output c1"]
     assert (await held(session))[-4:] == ["user", "call c1", "output c1", "assistant"]
     assert world.count("ask(0)") == 1
 
@@ -396,7 +397,7 @@ async def test_a_callback_chooses_what_the_model_sees(world: World, run: Run, sa
     agent = asking(world, [call("ask", "c1")], "done")
     result = await run(agent, "new", session=session, run_config=config)
     result = await run(agent, await approved(result, agent, saved), session=session, run_config=config)
-    said = [item["content"] for item in agent.model.calls[-1].input[:3]]  # type: ignore[union-attr]  # it is scripted
+    said = [item["content"] for item in asked(agent)[-1].input[:3]]
     assert said == ["a summary", "old 3", "new"]
     stored = await session.get_items()
     assert [item.get("content") for item in stored[:4]] == [f"old {n}" for n in range(4)]
@@ -462,7 +463,7 @@ async def test_a_nested_agent_keeps_its_own_session(world: World, run: Run, save
     assert result.final_output == "done"
     assert await held(inside) == ["user", "call i1", "output i1", "assistant", "user", "assistant"]
     assert await held(outside) == ["user", "call o1", "output o1", "call o2", "output o2", "assistant"]
-    sent = inner.model.calls[-1].input  # type: ignore[union-attr]  # it is scripted
+    sent = asked(inner)[-1].input
     assert shape(sent) == ["user", "call i1", "output i1", "assistant", "user"]
 
 

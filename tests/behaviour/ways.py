@@ -12,6 +12,7 @@ import pytest
 
 from keyturn import Agent, Runner, RunResult, RunState, ToolContext, Usage, function_tool
 from keyturn.engine.recent import forget
+from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ScriptedModel, function_call
 
 Run = Callable[..., Awaitable[RunResult]]
@@ -81,6 +82,11 @@ def a_world() -> World:
 def call(name: str, label: str, **arguments: Any) -> Any:
     """A call of a tool."""
     return function_call(name, arguments, call_id=label)
+
+
+def asked(agent: Agent[Any]) -> list[ModelRequest]:
+    """Every request that an agent's scripted model got."""
+    return cast("ScriptedModel", agent.model).calls
 
 
 def model(*steps: Any, **options: Any) -> ScriptedModel:

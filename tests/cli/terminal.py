@@ -25,8 +25,8 @@ def at_a_terminal(
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(sys.executable, [sys.executable, *arguments], {**environment, **(environ or {})})
-    shown, seen, left = b"", 0, list(typed)
-    while _ready(terminal):
+    shown, seen, left, last = b"", 0, list(typed), b""
+    while _ready(terminal, last):
         try:
             piece = os.read(terminal, 65536)
         except OSError:  # Linux says so when the other side is closed
@@ -36,7 +36,8 @@ def at_a_terminal(
         shown += piece
         if left and (at := shown.find(left[0][0], seen)) >= 0:
             seen = at + len(left[0][0])
-            os.write(terminal, left.pop(0)[1])
+            last = left.pop(0)[1]
+            os.write(terminal, last)
     else:
         os.kill(pid, signal.SIGKILL)
     os.close(terminal)
@@ -45,5 +46,15 @@ def at_a_terminal(
     return shown.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
 
 
-def _ready(terminal: int) -> bool:
-    return bool(select.select([terminal], [], [], PATIENCE)[0])
+def _ready(terminal: int, last: bytes) -> bool:
+    """Whether there is more to read before patience ends.
+
+    A Ctrl-C is typed again after a second of silence: one that comes between Python's prompt and its read is only
+    noticed at the next byte.
+    """
+    for _ in range(PATIENCE):
+        if select.select([terminal], [], [], 1)[0]:
+            return True
+        if last == b"\x03":
+            os.write(terminal, last)
+    return False

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from keyturn.cli.main import main
 from tests.cli.terminal import SOURCE, at_a_terminal
 
 COMMAND = ["-P", "-m", "keyturn.cli.main", "demo"]
@@ -21,14 +22,14 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY")
 @pytest.fixture(autouse=True)
 def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key that signs states: not the one of whoever runs the tests."""
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
 
 
 def played(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), **environ}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the secret of these tests", **environ}
     return subprocess.run(
         [sys.executable, *COMMAND, *arguments],
         stdin=subprocess.DEVNULL,
@@ -40,6 +41,15 @@ def played(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A demo that was played to its end: its files, and what was shown."""
+    directory = tmp_path_factory.mktemp("finished") / "d"
+    done = played("--dir", str(directory), ANTHROPIC_API_KEY="not a key")
+    assert (done.returncode, done.stderr) == (0, "")
+    return directory, done.stdout
+
+
 def processes(shown: str) -> list[str]:
     return re.findall(r"^  process (\d+)", shown, re.MULTILINE)
 
@@ -48,45 +58,38 @@ def world(directory: Path) -> dict[str, Any]:
     return json.loads((directory / "world.json").read_text())
 
 
-def test_without_a_terminal_it_plays_itself(tmp_path: Path) -> None:
-    done = played("--dir", str(tmp_path / "d"))
-    shown = done.stdout
-    assert (done.returncode, done.stderr) == (0, "")
+def test_without_a_terminal_it_plays_itself(finished: tuple[Path, str]) -> None:
+    directory, shown = finished
     first, second = processes(shown)
     assert first != second
     assert f"kill -9 {first}" in shown
     assert "by signal 9" in shown
     assert "Refused, nothing was changed. The arguments of delete_backups are invalid" in shown
-    for word in (
-        "Approved.",
-        "Approved as you changed it.",
-        "Rejected.",
-        "Answered.",
-        "and later calls of send_notice",
-    ):
+    for word in ("Approved.", "Approved as you changed it.", "Rejected.", "Answered.", "later calls of send_notice"):
         assert word in shown
     assert "This is what became of it." in shown
     assert "Conflict: this state is stale" in shown
     assert "StateRejected: this state was changed after it was saved" in shown
     assert "\x1b" not in shown
-    assert all(len(line) <= 100 for line in shown.splitlines())
+    assert all(len(line) <= 100 for line in shown.splitlines() if str(directory) not in line and " > " not in line)
 
 
-def test_its_effects_are_real_and_happened_once_in_the_second_process(tmp_path: Path) -> None:
-    done = played("--dir", str(tmp_path / "d"))
-    _, second = processes(done.stdout)
-    after = world(tmp_path / "d")
-    assert after["effects"] == [
-        f"{effect}, by process {second}"
-        for effect in sorted(
-            ("rotate_key api", "delete_backups api-2026-03-01 api-2026-07-01", "send_notice #ops", "send_notice #dev"),
-            key=lambda effect: [line.startswith(effect) for line in after["effects"]].index(True),
-        )
-    ]
+def test_its_effects_are_real_and_happened_once_in_the_second_process(finished: tuple[Path, str]) -> None:
+    directory, shown = finished
+    after, (_, second) = world(directory), processes(shown)
+    expected = ["delete_backups api-2026-03-01 api-2026-07-01", "rotate_key api", "send_notice #dev"]
+    assert sorted(after["effects"]) == [f"{effect}, by process {second}" for effect in [*expected, "send_notice #ops"]]
     assert after["backups"] == ["api-2026-11-01", "api-2026-11-20"]
     assert after["services"]["api"]["restarts"] == 0
     assert "leaked" not in after["services"]["api"]["key"]
     assert [notice["to"] for notice in after["notices"]] == ["#ops", "#dev"]
+
+
+def test_it_says_which_model_plays(finished: tuple[Path, str]) -> None:
+    shown = " ".join(finished[1].split())
+    assert "scripted" in shown
+    assert "ANTHROPIC_API_KEY is set; Anthropic will play here" in shown
+    assert "not a key" not in shown
 
 
 def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -94,19 +97,10 @@ def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("keyturn-demo-*"))
 
 
-def test_it_takes_no_directory_with_something_in_it(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "thesis.txt").write_text("mine")
-    done = played("--dir", str(tmp_path / "d"))
-    assert done.returncode == 1
-    assert "not empty" in done.stderr
-
-
-def test_it_says_which_model_plays(tmp_path: Path) -> None:
-    done = played("--dir", str(tmp_path / "d"), ANTHROPIC_API_KEY="not a key")
-    assert "scripted" in done.stdout
-    assert "ANTHROPIC_API_KEY is set; Anthropic will play here" in " ".join(done.stdout.split())
-    assert "not a key" not in done.stdout
+def test_it_takes_no_directory_with_something_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert main(["demo", "--play", "--dir", str(tmp_path)]) == 1
+    assert "not empty" in capsys.readouterr().err
 
 
 def test_a_person_decides_at_a_terminal(tmp_path: Path) -> None:
@@ -126,11 +120,13 @@ def test_a_person_decides_at_a_terminal(tmp_path: Path) -> None:
     after = world(tmp_path / "d")
     assert [effect.split(",")[0] for effect in after["effects"]] == ["restart_service worker", "send_notice #ops"]
     assert "the key: I did it myself" in shown
-    assert "Input should be 'api' or 'worker'" in shown
+    assert "Input should be 'api' or 'worker'" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("leave", [b"\x03", b"\x04", b"q\r"])
-def test_to_leave_is_never_an_approval_and_the_run_goes_on_later(tmp_path: Path, leave: bytes) -> None:
+def test_to_leave_is_never_an_approval_and_the_run_goes_on_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], leave: bytes
+) -> None:
     directory = tmp_path / "d"
     shown, code = at_a_terminal(
         [*COMMAND, "--dir", str(directory)],
@@ -141,10 +137,10 @@ def test_to_leave_is_never_an_approval_and_the_run_goes_on_later(tmp_path: Path,
     assert code == 0
     assert f"keyturn demo --resume {directory / 'run.json'}" in shown
     assert not (directory / "world.json").exists()
-    done = played("--resume", str(directory / "run.json"))
-    assert done.returncode == 0
-    assert "rotate_key was decided before: reject." in done.stdout
-    assert "the key: not now" in done.stdout
+    assert main(["demo", "--play", "--resume", str(directory / "run.json")]) == 0
+    resumed = capsys.readouterr().out
+    assert "rotate_key was decided before: reject." in resumed
+    assert "the key: not now" in resumed
 
 
 @pytest.mark.parametrize("leave", [b"\x03", b"\x04"])
@@ -155,28 +151,36 @@ def test_to_leave_before_the_kill_leaves_the_run_in_its_file(tmp_path: Path, lea
     assert json.loads((tmp_path / "d" / "run.json").read_text())["mac"]
 
 
-def test_a_finished_run_is_not_played_again(tmp_path: Path) -> None:
-    assert played("--dir", str(tmp_path / "d")).returncode == 0
-    before = world(tmp_path / "d")
-    done = played("--resume", str(tmp_path / "d" / "run.json"))
-    assert (done.returncode, world(tmp_path / "d")) == (0, before)
-    assert "This run is over" in done.stdout
+def test_a_finished_run_is_not_played_again(finished: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    directory, _ = finished
+    before = world(directory)
+    assert main(["demo", "--play", "--resume", str(directory / "run.json")]) == 0
+    assert world(directory) == before
+    assert "This run is over" in capsys.readouterr().out
 
 
-def test_a_forged_or_foreign_file_is_refused_in_words(tmp_path: Path) -> None:
-    played("--dir", str(tmp_path / "d"))
-    path = tmp_path / "d" / "run.json"
-    text = path.read_text()
-    for wrong in ("", "{}", text.replace("ops", "abc", 1), text[:-2]):
-        path.write_text(wrong)
-        done = played("--resume", str(path))
-        assert done.returncode == 1
-        assert done.stderr.startswith("keyturn demo: ")
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("how", [lambda text: "", lambda text: "{}", lambda text: text[:-2], lambda text: "[" * 9999])
+def test_a_file_that_is_no_run_is_refused_in_words(
+    finished: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], how: Any
+) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(how((finished[0] / "run.json").read_text()))
+    assert main(["demo", "--play", "--resume", str(path)]) == 1
+    assert capsys.readouterr().err.startswith("keyturn demo: this ")
 
 
-def test_another_key_cannot_read_the_file(tmp_path: Path) -> None:
-    played("--dir", str(tmp_path / "d"))
-    done = played("--resume", str(tmp_path / "d" / "run.json"), KEYTURN_SECRET="another secret of mine")
-    assert done.returncode == 1
-    assert "KEYTURN_SECRET" in done.stderr
+def test_a_forged_file_is_refused_in_words(
+    finished: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, text = tmp_path / "run.json", (finished[0] / "run.json").read_text()
+    path.write_text(text.replace("staging", "Staging", 1))
+    assert main(["demo", "--play", "--resume", str(path)]) == 1
+    assert "was changed after it was saved" in capsys.readouterr().err
+
+
+def test_another_key_cannot_read_the_file(
+    finished: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KEYTURN_SECRET", "another secret of mine")
+    assert main(["demo", "--play", "--resume", str(finished[0] / "run.json")]) == 1
+    assert "KEYTURN_SECRET" in capsys.readouterr().err

@@ -48,13 +48,15 @@ def test_only_the_scripted_model_plays_for_now(monkeypatch: pytest.MonkeyPatch) 
     assert "OPENAI_API_KEY is set" in sentence
 
 
-def test_the_script_answers_what_waits_and_leaves_what_it_does_not_know() -> None:
+def test_the_script_answers_what_waits_and_then_ends(tmp_path: Path) -> None:
     shown: list[str] = []
-
-    class Waiting:
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-    ask = scripted([Waiting("rotate_key"), Waiting("unheard_of")], shown.append)  # pyright: ignore[reportArgumentType]  # all it reads is the name
-    assert [ask("> "), ask("> "), ask("> ")] == ["a", "l", "q"]
-    assert shown == ["> a", "> l", "> q"]
+    _, result = paused(tmp_path)
+    state = result.to_state()
+    state.approve(state.get_interruptions()[0])
+    ask = scripted(state, shown.append)
+    assert [ask("> "), ask("> ")] == ["e", "names=all of them"]
+    assert shown == ["> e", "> names=all of them"]
+    for _ in range(4):
+        ask("> ")
+    with pytest.raises(EOFError):
+        ask("> ")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
+from typing import Any
 
-from ..engine.items import ToolApprovalItem
+from ..engine.state import RunState
 
 _LINES: dict[str, list[str]] = {
     "rotate_key": ["a"],
@@ -16,12 +17,16 @@ _LINES: dict[str, list[str]] = {
 }
 
 
-def scripted(items: Iterable[ToolApprovalItem], show: Callable[[str], object]) -> Callable[[str], str]:
-    """A stand-in for `input` that answers these calls, and shows what it types."""
-    lines = chain.from_iterable(_LINES.get(item.name or "", ["l"]) for item in items)
+def scripted(state: RunState[Any], show: Callable[[str], object]) -> Callable[[str], str]:
+    """A stand-in for `input` that answers what waits in a state, and shows what it types; then its input ends."""
+    decided = state.undelivered.decisions
+    waiting = (item for item in state.get_interruptions() if item.call not in decided)
+    lines = chain.from_iterable(_LINES.get(item.name or "", ["l"]) for item in waiting)
 
     def ask(prompt: str) -> str:
-        typed = next(lines, "q")
+        typed = next(lines, None)
+        if typed is None:
+            raise EOFError
         show(prompt + typed)
         return typed
 

@@ -77,10 +77,10 @@ class Stage:
         if not state.get_interruptions():
             voice.tell("finished", "This run is over; nothing waits.")
             return 0
-        while waiting := state.get_interruptions():
+        while state.get_interruptions():
             show = voice.screen.show
             try:
-                state = decide(state, by="you, in the demo", ask=scripted(waiting, show) if self.played else None)
+                state = decide(state, by="you, in the demo", ask=scripted(state, show) if self.played else None)
             except Undecided as left:
                 voice.say()
                 self._save(left.state)

@@ -79,10 +79,11 @@ class RecordReply(Command, frozen=True):
 
 
 class Screen(Command, frozen=True):
-    """Record the verdict on a call."""
+    """Record the verdict on a call, and what guardrails said where they gave it."""
 
     call: str
     verdict: Verdict
+    reports: list[Report] = []
 
 
 class Deliver(Command, frozen=True):
@@ -174,6 +175,7 @@ class CloseRun(Command, frozen=True):
 
     output: Any
     items: list[Item]
+    reports: list[Report] = []
 
 
 class WroteSession(Command, frozen=True):

@@ -17,7 +17,7 @@ from .evolve import evolve
 from .gate import OVER, Events, call_in, deliver, open_run, screen, screened, stale, tick
 from .items import Item
 from .policy import Verdict
-from .run import Frame, Run
+from .run import Frame, Run, call_digest
 from .states import MOVES, READY
 from .strict import parse
 
@@ -130,6 +130,8 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("this call runs after its siblings, and not all of them are settled")
     if c.tool != call.proposal.tool:
         raise Conflict("the tool is not the one that was shown")
+    if call.decision is not None and call.decision.args is None and call.decision.digest != call_digest(run, call):
+        raise Conflict("what was approved is not what would run; nothing ran, look at the call again")
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
     yield ev.CallStarted(c.call)
@@ -214,8 +216,12 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
 def _close_run(run: Run, c: cm.CloseRun) -> Events:
     open_run(run)
     root = run.frames[ev.ROOT]
-    if root.phase != "model" or root.guarding or root.tripped is not None:
-        raise Conflict("a run can be given an answer only where its model would be asked")
+    if root.phase not in ("model", "judge") or root.guarding or root.tripped is not None:
+        raise Conflict("a run can be given an answer only where its model would be asked or has answered")
+    if c.reports:
+        yield ev.GuardrailReported(ev.ROOT, c.reports)
+        if root.tripped is not None:
+            return
     if c.items:
         yield ev.InputAdded(ev.ROOT, c.items)
     yield ev.FrameClosed(ev.ROOT, c.output)

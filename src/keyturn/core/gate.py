@@ -29,6 +29,8 @@ def screen(run: Run, c: cm.Screen) -> Events:
     call = run.calls.get(c.call)
     if call is None or run.status in OVER or (call.state != "proposed" and not call.recheck):
         return
+    if c.reports:
+        yield ev.GuardrailReported(c.call, c.reports)
     yield from screened(run, call, c.verdict)
 
 

@@ -66,6 +66,18 @@ def input_items(given: str | list[Any]) -> list[Item]:
     return [plain_item(item) for item in given]
 
 
+def as_given(items: list[Item]) -> str | list[Item]:
+    """What `input_items` made, as a caller would have passed it: the text where there is nothing else.
+
+    >>> as_given([{"role": "user", "content": "hi"}])
+    'hi'
+    """
+    if len(items) == 1 and items[0].keys() == {"role", "content"} and items[0]["role"] == "user":
+        content = items[0]["content"]
+        return content if isinstance(content, str) else items
+    return items
+
+
 def message_text(item: Mapping[str, Any]) -> str:
     """The text of an assistant message, "" for every other item."""
     content = item.get("content")

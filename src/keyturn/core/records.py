@@ -17,7 +17,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     is. `args` is the frozen text of what will run, absent where it is the model's own text. `refused` is
     the result of a call that never gets as far as the gate. `gate` is what the tool's own setting says
     where that needs no question. `recover` says what an interrupted start means; `last` that it runs after
-    its siblings.
+    its siblings; `edited` that `args` is what a person made of the call before its tool changed.
     """
 
     kind: str
@@ -31,6 +31,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     terms: Approval | None = None
     recover: str = "ask"
     last: bool = False
+    edited: bool = False
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):

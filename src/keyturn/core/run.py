@@ -48,6 +48,11 @@ class Call(msgspec.Struct):
         return self.raw["arguments"] if args is None else args
 
     @property
+    def edited(self) -> bool:
+        """Whether a person changed the arguments."""
+        return self.proposal.edited or (self.decision is not None and self.decision.args is not None)
+
+    @property
     def params(self) -> Any:
         """What will run, as a value."""
         return parse(self.text or "{}")

@@ -7,6 +7,7 @@ There is no barrier: a slow tool never holds up a nested agent beside it. A lone
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 
 from ..core import commands as cm
@@ -14,8 +15,11 @@ from ..core import events as ev
 from ..core.effects import Effect, pending
 from ..core.errors import Conflict
 from ..core.run import Call, Run
+from .announce import tool_hooks
 from .drive import Drive
+from .history import save_session
 from .perform import PERFORM
+from .telling import told_of_edit
 
 
 class Loop:
@@ -26,6 +30,7 @@ class Loop:
         self._jobs: dict[Effect, asyncio.Task[None]] = {}
         self._done: list[tuple[Effect, asyncio.Task[None]]] = []
         self._wake: asyncio.Future[None] | None = None
+        self._dropped: set[Effect] = set()
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
 
@@ -71,7 +76,10 @@ class Loop:
         done, self._done = self._done, []
         for effect, job in done:
             del self._jobs[effect]
-            job.result()
+            if effect in self._dropped:
+                self._dropped.discard(effect)
+            else:
+                job.result()
 
     def _ended(self, effect: Effect, job: asyncio.Task[None]) -> None:
         """A job is over. Waking once for all that ended together keeps fifty calls from costing fifty times fifty."""
@@ -89,6 +97,10 @@ class Loop:
 
     async def _failed(self, frame_id: str, error: Exception) -> None:
         """An error inside a nested agent is its agent tool's error result; the root's stops the drive."""
+        asked = Effect("model", frame_id)
+        if asked in self._jobs:  # a guardrail beside it said stop: nobody waits for that reply
+            self._dropped.add(asked)
+            self._jobs[asked].cancel()
         if frame_id == ev.ROOT or isinstance(error, Conflict):
             self._failure = self._failure or error
         else:
@@ -119,9 +131,13 @@ class Loop:
         if call is None or frame_id not in self.run.frames:
             return
         scope = await self.drive.enter(frame_id)
-        text = await scope.tool.failure(scope.context, error)
-        item = scope.tool.output(call.raw, text)
+        context = self.drive.tool_context(call, scope.tool)
+        text = await scope.tool.failure(context, error)
+        item = told_of_edit(call, scope.tool.output(call.raw, text))
+        with contextlib.suppress(Exception):  # what went wrong is told already; the frame ends in any case
+            await save_session(self.drive, frame_id)
         await self.drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
+        await tool_hooks(self.drive.scope(call.frame), context, "on_tool_end", scope.tool, text)
 
     async def _abandon(self) -> None:
         """Cancelled: stop what is in flight and record that its outcome is unknown."""

@@ -12,15 +12,13 @@ from typing import Any, cast
 
 from ..agents.agent import Agent
 from ..agents.output import output_schema_for
-from ..agents.settings import CallModelData, ModelInputData, RunErrorHandlerInput, RunErrorHandlerResult, handled
+from ..agents.settings import CallModelData, ModelInputData
 from ..core import commands as cm
-from ..core import events as ev
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError
-from ..core.items import Item
 from ..core.run import Frame
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
 from .drive import Drive
-from .facts import jsonable
+from .handlers import answered
 from .propose import Reading
 from .scope import Scope, Toolset, model_for
 from .signals import AgentAtWork, Delta
@@ -165,26 +163,9 @@ def streamed_response(final: Any) -> ModelResponse:
 
 async def exhausted(drive: Drive, frame_id: str) -> None:
     """The turn limit is reached before another model call: let a handler answer, or say so."""
-    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    frame = drive.run.frames[frame_id]
     error = MaxTurnsExceeded(
         f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
         "nothing is lost: resume the run with a higher max_turns"
     )
-    if frame_id != ev.ROOT:
-        raise error
-    data = RunErrorHandlerInput(error=error, context=scope.context, run_data=drive.result())
-    answer = await handled(scope.error_handlers, "max_turns", data)
-    if answer is None:
-        raise error
-    await drive.commit(cm.CloseRun(*_closing(answer)))
-
-
-def _closing(answer: RunErrorHandlerResult) -> tuple[Any, list[Item]]:
-    output: Any = answer.final_output
-    text = output if isinstance(output, str) else str(output)
-    message: Item = {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": text, "annotations": []}],
-    }
-    return jsonable(output), [message] if answer.include_in_history else []
+    await answered(drive, frame_id, "max_turns", error)

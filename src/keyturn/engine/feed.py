@@ -128,21 +128,23 @@ class Tap(Feed):
         super().__init__(graph, frame, self._put)
         self._callback = callback
         self._tool_call = tool_call
-        self._waiting: deque[StreamEvent] = deque()
+        self._waiting: deque[dict[str, Any]] = deque()
         self._worker: asyncio.Task[None] | None = None
 
     def _put(self, event: StreamEvent) -> None:
-        self._waiting.append(event)
+        self._waiting.append({"event": event, "agent": self.projection.agent, "tool_call": self._tool_call})
         if self._worker is None or self._worker.done():
             self._worker = asyncio.ensure_future(self._work())
 
     async def _work(self) -> None:
         while self._waiting:
-            event = self._waiting.popleft()
-            told = {"event": event, "agent": self.projection.agent, "tool_call": self._tool_call}
-            answer = self._callback(told)
-            if inspect.isawaitable(answer):
-                await answer
+            try:
+                answer = self._callback(self._waiting.popleft())
+                if inspect.isawaitable(answer):
+                    await answer
+            except Exception as error:  # whoever listens badly harms nobody: the run goes on
+                told = {"message": "on_stream raised while a nested agent was listened to", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(told)
 
     async def drained(self) -> None:
         if self._worker is not None:

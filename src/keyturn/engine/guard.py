@@ -9,6 +9,7 @@ from ..agents.guardrail import InputGuardrail, InputGuardrailResult
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.errors import InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered
+from ..core.items import Item, as_given
 from ..core.run import Frame
 from .drive import Drive
 from .facts import jsonable
@@ -31,11 +32,20 @@ async def guard(drive: Drive, frame_id: str) -> None:
     """Run a frame's input guardrails together and record what they said."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
-    conversation: Any = drive.run.input if frame_id == ev.ROOT else drive.live.conversation(frame_id)
+    given = _given(drive, frame)
     guardrails = input_guardrails(agent, scope)
-    results = await asyncio.gather(*(one.run(agent, conversation, scope.context) for one in guardrails))
+    results = await asyncio.gather(*(one.run(agent, given, scope.context) for one in guardrails))
     reports = [_report(drive, frame, result) for result in results]
     await drive.commit(cm.GuardFrame(frame_id, reports))
+
+
+def _given(drive: Drive, frame: Frame) -> str | list[Item]:
+    """What the agent was given: the caller's input; with a session, the conversation that it ends."""
+    if frame.prefix is not None:
+        return drive.live.conversation(frame.id)[: frame.history]
+    if frame.id == ev.ROOT:
+        return drive.run.input
+    return as_given(drive.live.conversation(frame.id)[: frame.history])
 
 
 def _report(drive: Drive, frame: Frame, result: InputGuardrailResult) -> ev.Report:

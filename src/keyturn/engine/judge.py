@@ -6,7 +6,6 @@ A reply without calls is one, unless the agent owes an answer of a type and gave
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from typing import Any, NamedTuple, cast
 
@@ -14,14 +13,19 @@ from ..agents.agent import Agent, FunctionToolResult, ToolsToFinalOutputResult
 from ..agents.output import output_schema_for
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.errors import ModelRefusalError
+from ..core.errors import ModelBehaviorError, ModelRefusalError
+from ..core.events import Report
 from ..core.items import Item, message_text, refusal_text
 from ..core.run import Frame
+from .announce import tool_hooks
+from .conclude import concluded
 from .drive import Drive
 from .facts import jsonable
+from .handlers import answered
 from .history import save_session
 from .items import ToolCallOutputItem
 from .scope import Scope
+from .telling import told_of_edit
 
 
 class Answer(NamedTuple):
@@ -34,22 +38,40 @@ async def judge(drive: Drive, frame_id: str) -> None:
     """Judge a frame whose reply is settled."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
-    answer = await _of_tools(drive, frame, scope, agent) if frame.results else _of_reply(frame, agent)
+    if frame.results:
+        answer = await _of_tools(drive, frame, scope, agent)
+    else:
+        try:
+            answer = _of_reply(frame, agent)
+        except (ModelRefusalError, ModelBehaviorError) as error:
+            kind = "model_refusal" if isinstance(error, ModelRefusalError) else "invalid_final_output"
+            await answered(drive, frame_id, kind, error)
+            return
     if answer is None:
         await drive.commit(cm.JudgeFrame(frame_id, final=False))
         return
-    reports = await _output_guardrails(drive, frame, scope, agent, answer.value)
+    reports = await concluded(drive, frame, scope, agent, answer.value)
     if any(report.tripped for report in reports):
         await drive.commit(cm.JudgeFrame(frame_id, final=False, reports=reports))
         return
-    if scope.hooks is not None:
-        await scope.hooks.on_agent_end(scope.context, agent, answer.value)
-    if agent.hooks is not None:
-        await agent.hooks.on_end(scope.context, agent, answer.value)
     await save_session(drive, frame_id)
     drive.live.finals[frame_id] = answer.value
-    item = None if frame_id == ev.ROOT else await _for_caller(drive, frame_id, scope, answer.value)
-    await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer.value), item=item, reports=reports))
+    if frame_id == ev.ROOT:
+        await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer.value), reports=reports))
+        return
+    await _answer_caller(drive, frame_id, scope, (answer.value, reports))
+
+
+async def _answer_caller(drive: Drive, frame_id: str, scope: Scope, final: tuple[Any, list[Report]]) -> None:
+    """Close a nested frame with its answer as the result of the call that opened it."""
+    answer, reports = final
+    call, tool, value = drive.run.calls[frame_id], scope.tool, answer
+    if tool.custom_output_extractor is not None:
+        text = tool.custom_output_extractor(drive.result(frame_id, answer))
+        value = await text if inspect.isawaitable(text) else text
+    context, item = drive.tool_context(call, tool), told_of_edit(call, tool.output(call.raw, value))
+    await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
+    await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
 
 
 def _of_reply(frame: Frame, agent: Agent[Any]) -> Answer | None:
@@ -68,45 +90,32 @@ def _of_reply(frame: Frame, agent: Agent[Any]) -> Answer | None:
 
 async def _of_tools(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any]) -> Answer | None:
     behavior: Any = agent.tool_use_behavior
-    toolset = await drive.toolset(frame)
-    results: list[FunctionToolResult] = []
-    for call in frame.results:
-        tool = toolset.find(call.raw.get("type", "function_call"), call.proposal.name)
-        item = cast("Item", call.item)
-        value = call.value if call.value is not None else item.get("output")
-        results.append(FunctionToolResult(tool, value, ToolCallOutputItem(agent, item, output=value)))
+    results = await _results(drive, frame, agent)
+    if not results or behavior == "run_llm_again":
+        return None
     if behavior == "stop_on_first_tool":
-        return Answer(results[0].output)
+        return _answer(agent, results[0].output)
     if isinstance(behavior, dict):
         names = cast("list[str]", behavior["stop_at_tool_names"])
-        calls = zip(frame.results, results, strict=True)
-        return next((Answer(result.output) for call, result in calls if call.proposal.name in names), None)
-    if not callable(behavior):
-        return None
+        return next((_answer(agent, result.output) for result in results if result.tool.name in names), None)
     verdict: Any = behavior(scope.context, results)
     verdict = cast("ToolsToFinalOutputResult", await verdict if inspect.isawaitable(verdict) else verdict)
-    return Answer(verdict.final_output) if verdict.is_final_output else None
+    return _answer(agent, verdict.final_output) if verdict.is_final_output else None
 
 
-async def _output_guardrails(
-    drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], value: Any
-) -> list[ev.Report]:
-    guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
-    results = await asyncio.gather(*(one.run(scope.context, agent, value) for one in guardrails))
-    reports: list[ev.Report] = []
-    for result in results:
-        name = result.guardrail.get_name()
-        drive.live.guardrails[f"{frame.id}:output:{name}"] = result
-        output = result.output
-        reports.append(ev.Report(name, "output", output.tripwire_triggered, jsonable(output.output_info)))
-    return reports
+async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[FunctionToolResult]:
+    """The turn's results in the order of its calls. What called no tool of the agent cannot end its work."""
+    toolset, results = await drive.toolset(frame), list[FunctionToolResult]()
+    for call in frame.results:
+        tool = toolset.find(call.raw.get("type", "function_call"), call.proposal.name)
+        if tool is not None and not tool.after_siblings:
+            item = cast("Item", call.item)
+            value = call.value if call.value is not None else item.get("output")
+            results.append(FunctionToolResult(tool, value, ToolCallOutputItem(agent, item, output=value)))
+    return results
 
 
-async def _for_caller(drive: Drive, frame_id: str, scope: Scope, value: Any) -> Item:
-    """A nested frame's answer as the result of the call that opened it."""
-    call, tool = drive.run.calls[frame_id], scope.tool
-    extractor = tool.custom_output_extractor
-    if extractor is not None:
-        text = extractor(drive.result(frame_id, value))
-        value = await text if inspect.isawaitable(text) else text
-    return tool.output(call.raw, value)
+def _answer(agent: Agent[Any], value: Any) -> Answer:
+    """A tool's answer; of an agent that answers with text, as text."""
+    worded = agent.output_type is None or agent.output_type is str
+    return Answer(str(value) if worded and not isinstance(value, str) else value)

@@ -1,7 +1,7 @@
 """Which states were used already in this process: the single use of a handle, without holding the run.
 
-It remembers for each resumed run how far it came, in well under 200 bytes, after every handle is gone. What a
-process cannot know, another process's resume of the same bare state, only a shared journal can.
+It remembers for each run of which a state was given out how far it came, in well under 200 bytes, after every handle
+is gone. What a process cannot know, another process's resume of the same bare state, only a shared journal can.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ class Ledger:
                 )
             self._driving.add(key)
 
-    def give_back(self, run: str, position: int) -> None:
-        """Say how far the run came."""
+    def give_back(self, run: str, position: int | None) -> None:
+        """Say how far the run came; None if it is over and nobody was ever given a state of it."""
         key = bytes.fromhex(run)
         with self._lock:
             self._driving.discard(key)
-            self._positions[key] = max(position, self._positions.get(key, -1))
+            if position is not None:
+                self._positions[key] = max(position, self._positions.get(key, -1))
 
 
 LEDGER = Ledger()

@@ -60,6 +60,8 @@ class Live:
     finals: dict[str, Any] = field(default_factory=dict[str, Any])
     guardrails: dict[str, Any] = field(default_factory=dict[str, Any])
     clock: Callable[[], int] = clock_ms
+    # Whether anybody was given a state of it: only then can an older one come back.
+    handed_out: bool = False
 
     @property
     def run(self) -> Run:

@@ -9,12 +9,14 @@ import msgspec
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
+from ..agents.handoff import handoffs_of
 from ..core.errors import AgentMissing, StateRejected
 from .blob import MAX_BYTES, unpack
 from .context_data import load_context
 from .graph import Graph
 from .live import Live
 from .recent import recall
+from .scope import Toolset
 from .undelivered import Undelivered
 
 
@@ -55,6 +57,7 @@ async def waiting_tools(live: Live) -> dict[str, Any]:
     """The tools of the waiting calls, for their previews and to check edits."""
     found: dict[str, Any] = {}
     for call in live.run.groups["wait"].values():
-        tools = await live.graph.agent(call.agent).get_all_tools(live.context)
-        found[call.id] = next((tool for tool in tools if getattr(tool, "name", None) == call.proposal.name), None)
+        agent = live.graph.agent(call.agent)
+        toolset = Toolset(call.agent, await agent.get_all_tools(live.context), handoffs_of(agent))
+        found[call.id] = toolset.find(call.raw.get("type", "function_call"), call.proposal.name)
     return found

@@ -9,14 +9,14 @@ import asyncio
 import contextlib
 import os
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.effects import pending
 from ..core.errors import MaxTurnsExceeded, ToolMissing, UserError
 from ..core.items import input_items
-from ..core.run import Run
+from ..core.run import Frame, Run
 from ..core.states import READY, TO_SETTLE
 from .advance import advance
 from .drive import Drive
@@ -33,7 +33,6 @@ from .requests import tools_of
 from .result import RunResult
 from .scope import Scope
 from .state import RunState
-from .undelivered import Undelivered
 
 _PROCESS = f"process-{os.getpid()}"
 
@@ -41,14 +40,14 @@ _PROCESS = f"process-{os.getpid()}"
 class Play:
     """One run in one caller's hands."""
 
-    def __init__(self, live: Live, scope: Scope, state: RunState[Any] | None, max_turns: int | None) -> None:
+    def __init__(self, live: Live, scope: Scope, state: RunState[Any], max_turns: int | None) -> None:
         self.live = live
         self.scope = scope
         self.state = state
         self.max_turns = max_turns
         self.drive = Drive(live, scope)
         self.drive.result = self.result
-        self.said = state.undelivered if state is not None else Undelivered()
+        self.said = state.undelivered
         live.context.known = partial(decision_on, live)
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
@@ -73,13 +72,13 @@ class Play:
 
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
-        if self.state is not None:
-            LEDGER.take(self.state.run_id, self.state.position)
+        run_id = self.state.run_id
+        LEDGER.take(run_id, self.state.position)
         try:
             return self.result() if self.run.status == "finished" else await self._claimed()
         finally:
-            if self.state is not None:
-                LEDGER.give_back(self.state.run_id, len(self.live.log))
+            over = self.run.status == "finished" and not self.live.handed_out
+            LEDGER.give_back(run_id, None if over else len(self.live.log))
 
     async def _claimed(self) -> RunResult:
         journal = self.live.journal
@@ -93,15 +92,17 @@ class Play:
             await asyncio.shield(self._stopped(error))
             raise
         finally:
-            if self.state is not None:
-                self.state.moved(len(self.live.log))
+            self.state.moved(len(self.live.log))
 
     async def _moved(self) -> RunResult:
+        if self.live.journal is None:
+            check_terms(self.live.graph, self.scope.config.policy)
         if self.run.status == "new":
             await self._start()
         else:
             await self._take_up()
         self._at_work = True
+        self.scope.context.turn_input = input_items(self.run.input)
         await advance(self.drive)
         await self._tell_sessions()
         for feed in list(self.drive.feeds.values()):
@@ -111,8 +112,7 @@ class Play:
         if self._sink is not None:
             for item in result.interruptions:
                 self._sink(ApprovalRequestedStreamEvent(item))
-        if self.state is not None:
-            self.state.settled(result.interruptions)
+        self.state.settled(result.interruptions)
         return result
 
     async def _tell_sessions(self) -> None:
@@ -120,8 +120,11 @@ class Play:
             await save_session(self.drive, frame.id)
 
     async def _stopped(self, error: BaseException) -> None:
-        """Record that the run stopped, tell the sessions what it did, and give the error what the run came to."""
-        if self.run.status == "running" and self.run.frames:
+        """Record that the run stopped, tell the sessions what it did, and give the error what the run came to.
+
+        What was refused before anything was done leaves no trace: the state it came from is as good as before.
+        """
+        if self._at_work and self.run.status == "running":
             await self.drive.commit(cm.Fail(type(error).__name__))
         if self._at_work:
             with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
@@ -129,8 +132,7 @@ class Play:
         try:
             self._tools = await tools_of(self.drive)
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
-            if self.state is not None:
-                self.state.settled(self.result().interruptions)
+            self.state.settled(self.result().interruptions)
         except Exception:  # an exception that takes no attributes, or a run that is not there yet
             return
 
@@ -140,8 +142,6 @@ class Play:
         agent = self.live.graph.root
         items, prefix = await opening(self.live, ev.ROOT, self.scope, input_items(given["input"]))
         self.run.id = self.run.id or new_id()
-        if self.live.journal is None:
-            check_terms(agent.tools, self.scope.config.policy)
         limit = self.max_turns if self.max_turns is not None else given["max_turns"]
         await self.drive.commit(
             cm.Start(
@@ -158,6 +158,7 @@ class Play:
             ),
             *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
         )
+        self.state.delivered()
 
     def _about(self, given: dict[str, Any]) -> dict[str, Any]:
         config = self.scope.config
@@ -180,7 +181,7 @@ class Play:
         await self._check_reachable()
         for frame in list(run.frames.values()):
             await reopen(drive, frame, await drive.enter(frame.id))
-        await recover(drive)
+        await recover(drive, said.decisions)
         if not said.decisions and not said.grants and not said.input and self.max_turns is None:
             if pending(run) or run.status == "failed":
                 await drive.commit(cm.Resume(), cm.Tick())
@@ -197,8 +198,7 @@ class Play:
         if said.input:
             commands.append(cm.AddInput(ev.ROOT, said.input))
         await drive.commit(*commands, cm.Tick())
-        if self.state is not None:
-            self.state.delivered()
+        self.state.delivered()
 
     async def _check_reachable(self) -> None:
         """Every agent and tool that an open call needs is there, or nothing is done at all."""
@@ -215,11 +215,19 @@ class Play:
         decision = self.said.decisions.get(call_id)
         return decision is not None and decision.verdict in ("reject", "answer")
 
+    def _may_end(self, frame: Frame) -> bool:
+        """Whether the results of a turn may be the final answer, as far as it can be told before they are there."""
+        behavior: Any = self.drive.agent(frame.agent).tool_use_behavior
+        if not frame.judged or not isinstance(behavior, dict):
+            return frame.judged
+        names = cast("list[str]", behavior["stop_at_tool_names"])
+        return any(self.run.calls[call].proposal.name in names for call in frame.calls)
+
     def _check_turns(self) -> None:
         """With the turns spent and another model call to follow, say so before an approved tool runs."""
         frame = self.run.frames[ev.ROOT]
         limit = frame.max_turns if self.max_turns is None else (None if self.max_turns < 0 else self.max_turns)
-        spent = limit is not None and frame.turn >= limit and frame.phase == "calls" and not frame.judged
+        spent = limit is not None and frame.turn >= limit and frame.phase == "calls" and not self._may_end(frame)
         if spent and "max_turns" not in (self.scope.error_handlers or {}):
             raise MaxTurnsExceeded(
                 f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "

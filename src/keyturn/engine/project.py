@@ -91,9 +91,7 @@ class Projection:
         """The result just read was that of a handoff."""
         if event.frame == self.frame:
             source, result, self.path = self.agent, made.pop(), event.agent
-            made.append(
-                HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent)
-            )
+            made.append(HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent))
 
     def added(self, event: ev.InputAdded, _made: list[RunItem]) -> None:
         """What was added is read after the results that are still to come."""

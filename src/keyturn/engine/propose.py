@@ -15,10 +15,13 @@ import msgspec
 from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.events import Proposal
 from ..core.items import Item
+from ..core.policy import Approval
 from ..core.run import Call, Frame
+from ..core.strict import parse
 from ..models.base import ModelResponse
 from ..tools.base import InvalidArguments, Prepared, Tool, tool_digest
 from .drive import Drive
+from .graph import Graph
 from .scope import Scope, Toolset
 
 _EPHEMERAL = ("id", "status")
@@ -91,11 +94,15 @@ def _repeated(seen: dict[str, Item], label: str, raw: Mapping[str, Any]) -> bool
 
 
 def propose(
-    scope: Scope, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int]
+    scope: Scope, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int], edited: str | None = None
 ) -> tuple[Proposal, Prepared | None]:
-    """One call of a known tool as a proposal: what would run, and what the tool's own setting says of it."""
+    """One call of a known tool as a proposal: what would run, and what the tool's own setting says of it.
+
+    `edited` is what a person had put in place of the model's arguments. Only the tool knows where in a call those are.
+    """
     try:
-        prepared = tool.prepare(raw)
+        _check_text(raw)
+        prepared = tool.prepare(raw) if edited is None else tool.edit(parse(edited))
     except InvalidArguments as error:
         return Proposal(tool.kind, *place, tool_digest(tool), refused=tool.output(raw, str(error))), None
     except BadJson as error:
@@ -113,6 +120,12 @@ def propose(
         last=tool.after_siblings,
     )
     return made, prepared
+
+
+def _check_text(raw: Mapping[str, Any]) -> None:
+    """Arguments are a text: what a provider parsed for us may be another value than the model wrote."""
+    if not isinstance(raw.get("arguments", ""), str | None):
+        raise BadJson("they were sent as a value in place of its text")
 
 
 def _gate(scope: Scope, tool: Tool) -> str:
@@ -148,23 +161,31 @@ def _unknown(scope: Scope, agent_name: str, raw: Mapping[str, Any], place: tuple
 def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
     """The same call proposed anew for a tool that changed; what a person had edited stays edited."""
     place = (call.proposal.name, call.proposal.label, call.proposal.item)
-    edited = call.decision.args if call.decision is not None else None
-    raw = call.raw if edited is None else {**call.raw, "arguments": edited}
-    made = propose(scope, tool, raw, place)[0]
-    if edited is not None and made.refused is None and made.args is None:
-        made = msgspec.structs.replace(made, args=edited)
+    edited = call.text if call.edited else None
+    made = propose(scope, tool, call.raw, place, edited)[0]
+    if made.refused is None and edited is not None:
+        made = msgspec.structs.replace(made, args=made.args or edited, edited=True)
     return made
 
 
-def check_terms(tools: list[Any], policy: Any) -> None:
+def check_terms(graph: Graph, policy: Any) -> None:
     """Refuse terms that need authenticated people where there is no inbox that knows any."""
-    asking = [
-        f"tool {tool.name!r}" for tool in tools if (terms := getattr(tool, "approval", None)) and terms.needs_people
-    ]
+    for agent in graph.agent_at.values():
+        for tool in agent.tools:
+            check_terms_of(f"tool {tool.name!r}", getattr(tool, "approval", None))
     if getattr(policy, "needs_people", False):
-        asking.append("the policy")
-    if asking:
-        raise UserError(
-            f"{asking[0]} asks for a role, users, a quorum, a second person or step-up; that needs an inbox "
-            "with people who log in: run the agent in an App, or use Approval(expires=..., execute_by=...) alone"
-        )
+        raise no_people("the policy")
+
+
+def check_terms_of(who: str, terms: Approval | None) -> None:
+    """The same for the terms of one tool or one verdict."""
+    if terms is not None and terms.needs_people:
+        raise no_people(who)
+
+
+def no_people(who: str) -> UserError:
+    """What is said of terms that nobody here can meet."""
+    return UserError(
+        f"{who} asks for a role, users, a quorum, a second person or step-up; that needs an inbox "
+        "with people who log in: run the agent in an App, or use Approval(expires=..., execute_by=...) alone"
+    )

@@ -7,6 +7,7 @@ person is.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Container
 from typing import Any
 
 from ..core import commands as cm
@@ -19,12 +20,14 @@ from .facts import jsonable
 _WHY = "the process that ran it ended before its result was recorded"
 
 
-async def recover(drive: Drive) -> None:
-    """Settle what an earlier process left started, as far as that can be done without a person."""
-    if not drive.run.groups["started"]:
-        return
-    for call in await lose_started(drive, _WHY):
-        if call.state == "in_doubt" and call.proposal.recover == "probe":
+async def recover(drive: Drive, decided: Container[str]) -> None:
+    """Settle what was started and never finished, as far as that can be done without a person.
+
+    A call in `decided` has a person's word already, which no probe overrules.
+    """
+    await lose_started(drive, _WHY)
+    for call in list(drive.run.groups["wait"].values()):
+        if call.state == "in_doubt" and call.proposal.recover == "probe" and call.id not in decided:
             await _probe(drive, call)
 
 
@@ -45,4 +48,5 @@ async def _probe(drive: Drive, call: Call) -> None:
     decision = Decision(
         call.id, "ran" if ran else "retry", call_digest(drive.run, call), drive.live.clock(), by="probe", output=output
     )
-    await drive.commit(cm.Deliver([decision]))
+    recheck = drive.scope(call.frame).config.policy is not None
+    await drive.commit(cm.Deliver([decision], recheck=recheck))

@@ -10,12 +10,12 @@ from ..agents.context import RunContextWrapper
 from ..agents.output import output_schema_for
 from ..core import events as ev
 from ..core.errors import UserError
-from ..core.items import Item, input_items, message_text
+from ..core.items import Item, as_given, input_items, message_text
 from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
 from .guard_results import results_of
-from .items import RunItem, ToolApprovalItem, ToolCallOutputItem
+from .items import AddedInputItem, RunItem, ToolApprovalItem, ToolCallOutputItem
 from .live import Live
 from .project import Projection
 from .requests import requests_of
@@ -61,8 +61,7 @@ class RunResult:
         """What the run, or the nested agent, was started with."""
         if self._frame == ev.ROOT:
             return self._live.run.input
-        given = self._read[0].input
-        return plain_text(given) or given
+        return as_given(self._read[0].input)
 
     @property
     def usage(self) -> Usage:

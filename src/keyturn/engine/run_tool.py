@@ -17,6 +17,7 @@ from ..core.events import Report
 from ..core.items import Item
 from ..core.run import Call
 from ..tools.base import Delegate, Handover, OutcomeUnknown, Prepared, Tool, tool_digest
+from .announce import tool_hooks
 from .delegate import open_frame
 from .drive import Drive
 from .facts import jsonable
@@ -41,7 +42,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
         if message is not None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
             return
-    await _tool_hooks(scope, context, "on_tool_start", tool)
+    await tool_hooks(scope, context, "on_tool_start", tool)
     start = cm.StartCall(call_id, call.proposal.tool, reports)
     if drive.slots is None:
         await drive.commit(start)
@@ -90,7 +91,7 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
     await _finish(drive, call, tool, value, failed=failed, reports=reports)
     if fatal is not None or tripwire is not None:
         raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
-    await _tool_hooks(scope, context, "on_tool_end", tool, value)
+    await tool_hooks(scope, context, "on_tool_end", tool, value)
 
 
 def _being_cancelled() -> bool:
@@ -132,7 +133,7 @@ def _check_recordable(item: Item) -> None:
 
 async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
-    item = tool.output(call.raw, value.text)
+    item = told_of_edit(call, tool.output(call.raw, value.text))
     input_filter = value.input_filter or scope.config.handoff_input_filter
     view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
     path = drive.live.graph.path(value.agent, call.agent)
@@ -141,12 +142,3 @@ async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: 
     if value.agent.hooks is not None:
         await value.agent.hooks.on_handoff(scope.context, agent=value.agent, source=source)
     await drive.commit(cm.HandOff(call.id, item, path, view))
-
-
-async def _tool_hooks(scope: Scope, context: Any, name: str, tool: Tool, *args: Any) -> None:
-    agent = context.agent
-    if not tool.announced:
-        return
-    for listener in (scope.hooks, agent.hooks):
-        if listener is not None:
-            await getattr(listener, name)(context, agent, tool, *args)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..agents.hooks import RunHooks
-from ..agents.settings import RunConfig
+from ..agents.settings import RunConfig, check_error_handlers
 from ..core.errors import AgentMissing, UserError
 from ..journal.base import Journal
 from .graph import Graph
@@ -128,7 +129,7 @@ def _wait_for(work: Coroutine[Any, Any, T]) -> T:
         except BaseException as error:  # handed to the caller's thread, whatever it is
             outcome.append((None, error))
 
-    thread = threading.Thread(target=apart, name="keyturn-run-sync")
+    thread = threading.Thread(target=copy_context().run, args=(apart,), name="keyturn-run-sync")
     thread.start()
     thread.join()
     value, error = outcome[0]
@@ -141,6 +142,7 @@ def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
     config = RunConfig.of(given["run_config"])
+    check_error_handlers(given["error_handlers"])
     if given["policy"] is not None:
         config = replace(config, policy=given["policy"])
     if isinstance(input, RunState):
@@ -165,9 +167,8 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
     )
     live = state.live
     live.journal, live.session, live.policy = _journal(given["journal"]), given["session"], config.policy
-    play = Play(live, _scope(live, config, given, state.undelivered.start or {}), None, None)
-    play.said = state.undelivered
-    return play
+    live.handed_out = False
+    return Play(live, _scope(live, config, given, state.undelivered.start or {}), state, None)
 
 
 def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Play:

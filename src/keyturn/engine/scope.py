@@ -1,7 +1,7 @@
 """What one frame runs under: its configuration, hooks, session and listeners.
 
-The root's scope is what the caller of `Runner` said; a nested frame's is what its agent tool declares. A
-nested frame inherits the run's policy and never its decisions.
+The root's scope is what the caller of `Runner` said; a nested frame's is what its agent tool declares, and where that
+says nothing the outer frame's configuration. A nested frame inherits the run's policy and never its decisions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Scope:
 
     def inner(self, tool: Any) -> Scope:
         """The scope of the frame that an agent tool opens."""
-        config = RunConfig.of(tool.run_config)
+        config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)
         config = replace(
             config,
             policy=config.policy or self.config.policy,
@@ -73,7 +73,7 @@ class Toolset:
     agent: str
     tools: list[Any]
     handoffs: list[Any]
-    by_key: dict[tuple[str, str | None], Tool] = field(default_factory=dict[tuple[str, str | None], Tool])
+    by_key: dict[tuple[str, str], Tool] = field(default_factory=dict[tuple[str, str], Tool])
 
     def __post_init__(self) -> None:
         for tool in (*self.tools, *self.handoffs):
@@ -85,9 +85,10 @@ class Toolset:
         if key in self.by_key:
             raise UserError(f"two tools of this agent are called {tool.name!r}; give one of them another name")
         self.by_key[key] = tool
-        if tool.call_type != "function_call":
-            self.by_key.setdefault((tool.call_type, None), tool)
 
     def find(self, call_type: str, name: str | None) -> Tool | None:
-        """The tool that a call means."""
-        return self.by_key.get((call_type, name)) or self.by_key.get((call_type, None))
+        """The tool that a call means. A call without a name means the only tool of its type, or none."""
+        if name is not None:
+            return self.by_key.get((call_type, name))
+        alike = [tool for (kind, _name), tool in self.by_key.items() if kind == call_type]
+        return alike[0] if len(alike) == 1 else None

@@ -16,6 +16,7 @@ from ..core.run import Call, call_digest
 from ..tools.base import Tool
 from .drive import Drive
 from .project import approval_item
+from .propose import check_terms_of
 from .scope import Scope
 from .tool_guards import rejected_by_input
 
@@ -29,12 +30,14 @@ async def screen(drive: Drive, call_id: str) -> None:
         await drive.commit(cm.Screen(call_id, verdict))
         return
     verdict = await _verdict(drive, scope, call, tool)
+    if drive.live.journal is None:
+        check_terms_of("the policy", verdict.terms)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
     if verdict.action == "ask" and early and tool.tool_input_guardrails:
         context = drive.tool_context(call, tool)
-        _reports, message = await rejected_by_input(drive, call, tool, context)
+        reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
-            await drive.commit(cm.Screen(call_id, Verdict("deny", reason=message, by="guardrail")))
+            await drive.commit(cm.Screen(call_id, Verdict("deny", reason=message, by="guardrail"), reports))
             return
     await drive.commit(cm.Screen(call_id, verdict))
     if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":

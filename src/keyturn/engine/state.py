@@ -13,7 +13,7 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper, TContext
 from ..core import events as ev
 from ..core.codec import Log
-from ..core.errors import Expired, NotPending, UserError
+from ..core.errors import Conflict, Expired, NotPending, UserError
 from ..core.items import Item, input_items
 from ..journal.base import Journal
 from ..models.base import Usage
@@ -53,7 +53,7 @@ class RunState(Generic[TContext]):
         auto_previous_response_id: bool = False,
     ) -> None:
         self._live = Live(Log(), Graph(starting_agent), wrapped(context))
-        self._live.log.run.id = new_id()
+        self._live.log.run.id, self._live.handed_out = new_id(), True
         self._position = 0
         self._interruptions: dict[str, ToolApprovalItem] = {}
         self._said = Undelivered(
@@ -71,6 +71,7 @@ class RunState(Generic[TContext]):
         """A state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
         state._live, state._position = live, position
+        live.handed_out = True
         state.settled(interruptions)
         state._said = Undelivered()
         for given in live.context.decisions:
@@ -116,8 +117,13 @@ class RunState(Generic[TContext]):
 
     @property
     def usage(self) -> Usage:
-        """What the run has used."""
-        return Usage.from_counts(self._live.run.usage)
+        """What the run had used, as of this state."""
+        usage = Usage()
+        for step in self._live.log.steps[: self._position]:
+            for event in step.events:
+                if isinstance(event, ev.ReplyRecorded) and event.usage:
+                    usage.add(Usage.from_counts(event.usage))
+        return usage
 
     @property
     def context(self) -> RunContextWrapper[Any]:
@@ -209,6 +215,8 @@ class RunState(Generic[TContext]):
         waiting = self._interruptions.get(getattr(item, "call", ""))
         if waiting is None or (waiting.run_id, waiting.digest) != (item.run_id, item.digest):
             raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
+        if waiting.call not in self._live.run.calls:
+            raise Conflict("this state is stale: its run went on and settled that call; go on from the newer state")
         if (waiting.kind == "in_doubt") != (kind == "in_doubt"):
             raise NotPending(f"this call is {waiting.kind}; use {other}")
         if waiting.expires_at is not None and self._live.clock() > waiting.expires_at:

@@ -10,7 +10,7 @@ _EDITED = "A person changed the arguments of this call before approving it. It r
 
 def told_of_edit(call: Call, item: Item) -> Item:
     """A call's result; where a person changed the arguments, with word of it for the model, and to what."""
-    if call.decision is None or call.decision.args is None:
+    if not call.edited:
         return item
     notice, output = _EDITED + call.text, item.get("output")
     if isinstance(output, str):

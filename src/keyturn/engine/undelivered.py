@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ..core import events as ev
-from ..core.errors import UserError
+from ..core.errors import BadJson, UserError
 from ..core.items import Item
 from ..tools.base import InvalidArguments
 from .items import ToolApprovalItem
@@ -46,5 +46,5 @@ def edited_text(item: ToolApprovalItem, edit: Mapping[str, Any]) -> str:
         raise UserError(f"the tool {item.tool_name!r} is not there to check the edit; give the agent the tool again")
     try:
         return item.tool.edit(edit).text
-    except InvalidArguments as error:
+    except (InvalidArguments, BadJson) as error:
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None

@@ -55,7 +55,9 @@ def reply_events(response: ModelResponse, chunk: int | None = None) -> Iterator[
     ['to ', 'be']
     """
     number = count()
-    yield StreamEvent("response.created", response=_response(response, "in_progress", []), sequence_number=next(number))
+    yield StreamEvent(
+        "response.created", response=response_fields(response, "in_progress", []), sequence_number=next(number)
+    )
     for index, item in enumerate(cast("list[Item]", response.output)):
         kind, plain = item.get("type", "message"), dict(item)
         begin, inside = _KINDS.get(kind, (dict, _nothing))
@@ -65,7 +67,7 @@ def reply_events(response: ModelResponse, chunk: int | None = None) -> Iterator[
         place = {"item_id": item.get("id") or f"item_{index}", "output_index": index}
         yield from inside(plain, place, _Pieces(number, chunk))
         yield StreamEvent("response.output_item.done", item=plain, output_index=index, sequence_number=next(number))
-    whole = _response(response, "completed", [dict(item) for item in response.output])
+    whole = response_fields(response, "completed", [dict(item) for item in response.output])
     yield StreamEvent("response.completed", response=whole, sequence_number=next(number))
 
 
@@ -146,7 +148,12 @@ _KINDS: dict[str, tuple[_Begin, _Inside]] = {
 }
 
 
-def _response(response: ModelResponse, status: str, output: list[Item]) -> Item:
+def response_fields(response: ModelResponse, status: str, output: list[Item]) -> Item:
+    """The `response` of the first and the last event of a reply, as the Responses API has it.
+
+    >>> response_fields(ModelResponse([], response_id="r1"), "in_progress", [])["id"]
+    'r1'
+    """
     made: Item = {"id": response.response_id, "object": "response", "status": status, "output": output, "usage": None}
     if status == "completed":
         made["usage"] = _counts(response.usage)

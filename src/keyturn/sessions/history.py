@@ -1,8 +1,9 @@
 """What a conversation owes: the calls it left open, and the outputs that answer nothing.
 
 Pure functions over items in the Responses input format. Everything known here about how a call and
-its output name each other stands in one table; to teach this file a kind of call, add its row. No
-storage, no clock, no run: the engine decides when to settle, this file says what and how.
+its output name each other stands in one table, and a row is needed only by a kind that is unlike the others: any
+`x_call` with a `call_id` is answered by an `x_call_output`. No storage, no clock, no run: the engine decides when
+to settle, this file says what and how.
 """
 
 from __future__ import annotations
@@ -48,6 +49,22 @@ _KINDS: dict[str, _Kind] = {
     ),
 }
 _BY_OUTPUT: dict[str, _Kind] = {kind.output: kind for kind in _KINDS.values()}
+
+
+def _call_kind(item: Item) -> _Kind | None:
+    """What is known of a call; None for every other item, and for calls that the provider answers itself."""
+    name = _type(item)
+    if name in _KINDS or not (name.endswith("_call") and isinstance(item.get("call_id"), str)):
+        return _KINDS.get(name)
+    return _Kind(f"{name}_output", lambda text: {"output": text})
+
+
+def _output_kind(item: Item) -> _Kind | None:
+    """What is known of a call by its output; None for every other item."""
+    name = _type(item)
+    if name in _BY_OUTPUT or not (name.endswith("_call_output") and isinstance(item.get("call_id"), str)):
+        return _BY_OUTPUT.get(name)
+    return _Kind(name, lambda text: {"output": text})
 
 
 def _failed_command(text: str) -> Item:
@@ -97,7 +114,7 @@ def superseded_output(call: Item, text: str) -> Item:
     >>> superseded_output({"type": "function_call", "call_id": "c1"}, "not executed: the user moved on")
     {'type': 'function_call_output', 'call_id': 'c1', 'output': 'not executed: the user moved on'}
     """
-    kind = _KINDS.get(_type(call))
+    kind = _call_kind(call)
     if kind is None:
         raise UserError(f"an item of type {_type(call)!r} is not a call that waits for an output: pass an orphan call")
     return {"type": kind.output, kind.output_key: _label(call, kind.call_key), **kind.unexecuted(text)}
@@ -112,10 +129,9 @@ def _pair(items: Sequence[Item]) -> tuple[list[int], list[int]]:
     waiting: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
     strays: list[int] = []
     for index, item in enumerate(items):
-        name = _type(item)
-        if kind := _KINDS.get(name):
+        if kind := _call_kind(item):
             waiting[kind.output, _label(item, kind.call_key)].append(index)
-        elif kind := _BY_OUTPUT.get(name):
+        elif kind := _output_kind(item):
             calls = waiting[kind.output, _label(item, kind.output_key)]
             if calls:
                 calls.popleft()

@@ -11,6 +11,7 @@ subclass of `LoopbackServer`, which says at most four things:
 A script is what `ScriptedModel` takes: a list of steps (items in the Responses format, texts, `ModelStep`s), or one
 function of the `Request`, sync or async, that returns one. A `Fault` may stand for a step or be returned. Of a
 `ModelStep`, `error` is an error response if it has a `status_code`, else a dropped line; `break_after` cuts the stream.
+A function may return a `Reply`, too, which is sent as it is.
 
     async with ResponsesServer([Fault(status=429, headers={"retry-after": "0"}), "Done."]) as server:
         client = AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
@@ -29,7 +30,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from ...models.script import ModelStep, read_step
 from .wire import Fault, Reply, Request, receive, send
@@ -133,17 +134,20 @@ class LoopbackServer(abc.ABC):
                 await writer.wait_closed()
 
     async def _answer(self, request: Request) -> tuple[Reply, Fault]:
-        refused = self.refuse(request)
-        if refused is not None:
-            return self._error(*refused), Fault()
         try:
-            fault, step = await self._next(request)
+            refused = self.refuse(request)
+            return (self._error(*refused), Fault()) if refused is not None else await self._told(request)
         except Exception as error:  # a script's mistake must reach the test, and this is the only way there
             return self._error(400, f"the script: {type(error).__name__}: {error}"), Fault()
+
+    async def _told(self, request: Request) -> tuple[Reply, Fault]:
+        fault, step = await self._next(request)
         if fault.status is not None:
             return self._error(fault.status, fault.message, fault.headers), fault
         if fault.body is not None:
             return Reply(200, {"content-type": "application/json", **fault.headers}, fault.body), fault
+        if isinstance(step, Reply):
+            return step, fault
         if step.delay is not None:
             await (step.delay() if callable(step.delay) else asyncio.sleep(step.delay))
         return self.reply(request, step), fault
@@ -151,25 +155,21 @@ class LoopbackServer(abc.ABC):
     def _error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
         return Reply.json(self.error(status, message), status, headers)
 
-    async def _next(self, request: Request) -> tuple[Fault, ModelStep]:
+    async def _next(self, request: Request) -> tuple[Fault, ModelStep | Reply]:
         if self._respond is None and not self._steps:
             raise IndexError(f"it has {self.answered} steps and was asked for one more")
         self.answered += 1
-        given: Any = self._steps.popleft() if self._respond is None else await _called(self._respond, request)
-        fault = given if isinstance(given, Fault) else Fault(given)
+        given: Any = self._respond if self._respond is not None else self._steps.popleft()
+        while callable(asked := given.responder if isinstance(given, ModelStep) else given):
+            given = cast("Any", asked)(request)
+            given = await given if inspect.isawaitable(given) else given
+        fault: Fault = given if isinstance(given, Fault) else Fault(given)
+        if isinstance(fault.reply, Reply):
+            return fault, fault.reply
         step = read_step(fault.reply, f"step {self.answered}")
-        if step.responder is not None:
-            answer = await _called(step.responder, request)
-            fault = answer if isinstance(answer, Fault) else Fault(answer)
-            step = read_step(fault.reply, f"step {self.answered}")
         if step.error is not None and step.break_after is None:
             status = getattr(step.error, "status_code", None)
             fault = Fault(status=status, message=str(step.error)) if status else Fault(step, events=0)
         elif step.break_after is not None:
             fault = Fault(step, events=step.break_after)
         return fault, step
-
-
-async def _called(function: Callable[[Any], Any], request: Request) -> Any:
-    answer: Any = function(request)
-    return await answer if inspect.isawaitable(answer) else answer

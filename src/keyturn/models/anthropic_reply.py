@@ -1,0 +1,198 @@
+"""A reply of the Messages API, whole or as its stream brings it, as items of the Responses format.
+
+Blocks that Claude must have back unchanged are kept on the items as they came. A reply that was cut inside a call, or
+that is no reply, is a `ModelBehaviorError` and nothing of it is used. Nothing here asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from ..core.errors import ModelBehaviorError
+from ..core.items import Item
+from .anthropic_messages import PROVIDER, THINKING, Block
+from .base import ModelResponse, TokenDetails, Usage
+from .turns import with_own
+
+_T = TypeVar("_T")
+
+_CUT = {"max_tokens": "at its limit of tokens (raise ModelSettings.max_tokens)",
+        "model_context_window_exceeded": "where the model's context window was full"}  # fmt: skip
+# Where a block of the stream grows: the kind of delta, and the field of the delta and of the block.
+GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_TOOL_USE = frozenset({"type", "id", "name", "input", "arguments"})
+_NO_WORDS = "The model declined to answer."
+
+
+@dataclass
+class Reply:
+    """One reply as far as it came. A call that streamed in has its `arguments` as the text they were written in."""
+
+    known_calls: int = 0
+    id: str | None = None
+    request_id: str | None = None
+    blocks: list[Block] = field(default_factory=list[Block])
+    stop: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    usage: Usage = field(default_factory=Usage)
+
+    def absorb(self, message: Mapping[str, Any]) -> None:
+        """Take a whole message in: the reply, or how a paused one goes on."""
+        for block in cast("list[Block]", message["content"]):
+            check_block(block)
+            self.blocks.append(block)
+        self.begin(message)
+        self.end(message, counted(message["usage"]))
+
+    def begin(self, message: Mapping[str, Any]) -> None:
+        """Take its id; a reply in several messages is known by the first."""
+        if message.get("type") != "message" or message.get("role") != "assistant":
+            raise ValueError("it is no message of an assistant")
+        self.id = self.id or message.get("id")
+
+    def end(self, said: Mapping[str, Any], usage: Usage) -> None:
+        """Take why it stopped and what it cost."""
+        self.stop, self.details = said.get("stop_reason"), said.get("stop_details") or {}
+        self.usage.add(usage)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the model only paused and goes on when it is sent its own words."""
+        return self.stop == "pause_turn"
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the model declined, None where it did not."""
+        return str(self.details.get("explanation") or _NO_WORDS) if self.stop == "refusal" else None
+
+    def sent_back(self) -> list[Block]:
+        """The blocks as the API gets them back when it paused."""
+        return [{key: value for key, value in block.items() if key != "arguments"} for block in self.blocks]
+
+    def response(self) -> ModelResponse:
+        """The reply as items, or `ModelBehaviorError` where it may not be used."""
+        self._check_end()
+        items = [self._closed(item) for item in self._items()]
+        return ModelResponse(items, self.usage, self.id, self.request_id)
+
+    def _check_end(self) -> None:
+        cut = _CUT.get(self.stop or "")
+        if cut is None:
+            return
+        last = self.blocks[-1]["type"] if self.blocks else "nothing"
+        if last == "tool_use" or last in THINKING or last == "nothing":
+            where = {"tool_use": "inside a call", "nothing": "before it said anything"}.get(last, "while it thought")
+            raise ModelBehaviorError(f"the model's reply was cut {where}, {cut}; nothing of it was used")
+
+    def _closed(self, item: Item) -> Item:
+        return {**item, "status": "incomplete"} if self.stop in _CUT and item["type"] == "message" else item
+
+    def _items(self) -> Iterator[Item]:
+        parts: list[Item] = []
+        calls = self.known_calls
+        for block in self.blocks:
+            if block["type"] == "text":
+                parts += [text_part(block)] if block["text"] else []
+                continue
+            if parts:
+                yield _message(parts)
+                parts = []
+            if block["type"] == "tool_use":
+                calls += 1
+                if self.refusal is None:
+                    yield call_item(block, calls)
+            else:
+                yield reasoning_item(block) if block["type"] in THINKING else server_item(block)
+        if self.refusal is not None:
+            parts.append({"type": "refusal", "refusal": self.refusal})
+        if parts:
+            yield _message(parts)
+
+
+def _message(parts: list[Item]) -> Item:
+    return {"type": "message", "role": "assistant", "status": "completed", "content": parts}
+
+
+def check_block(block: Block) -> None:
+    """Raise for a block without what its type needs."""
+    kind = block["type"]
+    for name in {"text": ["text"], "tool_use": ["name", "input"], "thinking": ["thinking", "signature"]}.get(kind, []):
+        wanted = dict if name == "input" else str
+        if not isinstance(block[name], wanted):
+            raise ValueError(f"the {name} of a {kind} block is not a {wanted.__name__}")
+
+
+def text_part(block: Block) -> Item:
+    """A text with its citations: as annotations for who reads them, and as they came for Claude."""
+    cited = cast("list[Block]", block.get("citations") or [])
+    notes = [_annotation(each, block["text"]) for each in cited if each.get("url")]
+    part: Item = {"type": "output_text", "text": block["text"], "annotations": notes}
+    return with_own(part, PROVIDER, {"citations": cited} if cited else {})
+
+
+def _annotation(cited: Block, text: str) -> Item:
+    title = cited.get("title") or ""
+    return {"type": "url_citation", "url": cited["url"], "title": title, "start_index": 0, "end_index": len(text)}
+
+
+def call_item(block: Block, number: int) -> Item:
+    """A call; one without an id, from a server that gives none, is labelled by its number in the conversation."""
+    arguments = block.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = json.dumps(block["input"], ensure_ascii=False, separators=(",", ":"))
+    label = block.get("id") or f"call_{number}"
+    item: Item = {"type": "function_call", "call_id": label, "name": block["name"], "arguments": arguments or "{}"}
+    rest = {key: value for key, value in block.items() if key not in _TOOL_USE and value is not None}
+    return with_own({**item, "status": "completed"}, PROVIDER, rest)
+
+
+def reasoning_item(block: Block) -> Item:
+    """What the model thought: to read as a summary, and sealed as it came."""
+    text = block.get("thinking", "")
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    kept = {key: value for key, value in block.items() if key != "thinking"}
+    return with_own({"type": "reasoning", "summary": summary}, PROVIDER, kept)
+
+
+def server_item(block: Block) -> Item:
+    """Any other block, such as a call of a tool that Anthropic runs and its result: as it came."""
+    return {**block, "provider_data": {PROVIDER: {"verbatim": True}}}
+
+
+def counted(usage: Mapping[str, Any]) -> Usage:
+    """One message's tokens: what was read from and written to the cache is input too.
+
+    >>> counted({"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7}).total_tokens
+    18
+    """
+    read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
+    sent, received = (usage.get("input_tokens") or 0) + read + written, usage.get("output_tokens") or 0
+    details: Block = usage.get("output_tokens_details") or {}
+    thought = details.get("thinking_tokens") or 0
+    return Usage(
+        1, sent, TokenDetails(cached_tokens=read), received, TokenDetails(reasoning_tokens=thought), sent + received
+    )
+
+
+def plain_json(text: str) -> Any:
+    """A provider's JSON; NaN and Infinity are none, and a lone surrogate is no text."""
+    value = json.loads(text, parse_constant=_no_constant)
+    if "\\ud" in text or "\\uD" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def understood(read: Callable[[], _T]) -> _T:
+    """What `read` makes of what the provider sent, or `ModelBehaviorError` that says what was wrong."""
+    try:
+        return read()
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ModelBehaviorError(f"Anthropic sent what is no reply ({what[:200]}); nothing of it was used") from error

@@ -1,0 +1,146 @@
+"""What went wrong at a provider, read off the error alone: whether another try may help, and when.
+
+Errors are known by what they carry, a status, a header, the name of a class: no provider's package is imported here.
+Nothing is renamed or wrapped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar, cast
+
+from ..core.errors import KeyturnError, UserError
+
+T = TypeVar("T")
+
+RETRIES = 2
+# A provider that wants to be left alone for longer is asked again by the caller, or another one is asked.
+LONGEST_WAIT = 60.0
+_FIRST_WAIT, _LONGEST_OWN_WAIT = 0.5, 8.0
+
+_PASSING_STATUS = frozenset({408, 409, 425, 429})
+# What is said in the middle of a stream that began well, where no status is left to say it with.
+_PASSING_TYPES = frozenset({"api_error", "overloaded_error", "rate_limit_error", "server_error", "timeout_error"})
+# The roots of what HTTP clients raise when no answer came: httpx and its descendants, aiohttp, the providers' own.
+_NO_ANSWER = frozenset({"APIConnectionError", "TransportError", "ClientConnectionError", "ClientPayloadError"})
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status that an error carries, under either of the names in use."""
+    for name in ("status_code", "code"):
+        status = getattr(error, name, None)
+        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
+            return status
+    return None
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same question may be answered a moment later, or elsewhere: overload, limits, a dead line.
+
+    >>> is_passing(ConnectionError()), is_passing(ValueError()), is_passing(KeyturnError())
+    (True, False, False)
+    """
+    if isinstance(error, KeyturnError):
+        return False
+    advice = _header(error, "x-should-retry")
+    if advice in ("true", "false"):
+        return advice == "true"
+    status = status_of(error)
+    if status is not None and status >= 400:
+        return status in _PASSING_STATUS or status >= 500
+    if _type_said(error) in _PASSING_TYPES:
+        return True
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, ConnectionError | TimeoutError) or bool(names & _NO_ANSWER)
+
+
+def advised_wait(error: BaseException, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
+    """How many seconds the provider asks to wait, None where it does not say."""
+    said = _header(error, "retry-after-ms")
+    if said is not None and _number(said) is not None:
+        return cast("float", _number(said)) / 1000
+    said = _header(error, "retry-after")
+    if said is None:
+        return _retry_info(error)
+    seconds = _number(said)
+    if seconds is not None:
+        return seconds
+    try:
+        return max(0.0, (parsedate_to_datetime(said) - now()).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def retries(setting: Any, default: int = RETRIES) -> int:
+    """How often a question is asked again: `ModelSettings.retry` is a number, or has `max_retries`.
+
+    >>> retries(None), retries(0), retries({"max_retries": 5})
+    (2, 0, 5)
+    """
+    if isinstance(setting, Mapping):
+        setting = cast("Mapping[str, Any]", setting).get("max_retries")
+    elif setting is not None and not isinstance(setting, int):
+        setting = getattr(setting, "max_retries", setting)
+    if setting is None:
+        return default
+    if not isinstance(setting, int) or isinstance(setting, bool) or setting < 0:
+        raise UserError(f"ModelSettings.retry is how often a model is asked again, 0 or more, not {setting!r}")
+    return setting
+
+
+async def again(
+    ask: Callable[[], Awaitable[T]],
+    more: int,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    passing: Callable[[BaseException], bool] = is_passing,
+) -> T:
+    """What `ask` answers, asked up to `more` times again where the fault is passing; then the error as it is."""
+    for attempt in range(more):
+        try:
+            return await ask()
+        except Exception as error:
+            wait = advised_wait(error)
+            if not passing(error) or (wait is not None and wait > LONGEST_WAIT):
+                raise
+            if wait is None:
+                wait = min(_FIRST_WAIT * 2**attempt, _LONGEST_OWN_WAIT) * random.uniform(0.75, 1)
+        await pause(wait)
+    return await ask()
+
+
+def _header(error: BaseException, name: str) -> str | None:
+    headers: Any = getattr(getattr(error, "response", None), "headers", None)
+    said: Any = headers.get(name) if hasattr(headers, "get") else None
+    return said if isinstance(said, str) else None
+
+
+def _number(said: str) -> float | None:
+    try:
+        return max(0.0, float(said))
+    except ValueError:
+        return None
+
+
+def _type_said(error: BaseException) -> Any:
+    body: Any = getattr(error, "body", None)
+    if not isinstance(body, Mapping):
+        return None
+    said = cast("Mapping[str, Any]", body)
+    inner: Any = said.get("error", said)  # one SDK keeps the whole body, another what stood under "error"
+    return cast("Mapping[str, Any]", inner).get("type") if isinstance(inner, Mapping) else None
+
+
+def _retry_info(error: BaseException) -> float | None:
+    """The delay in the details of a Google error, such as "17s"."""
+    told: Any = getattr(error, "details", None)
+    told = cast("Mapping[str, Any]", told).get("error") if isinstance(told, Mapping) else None
+    told = cast("Mapping[str, Any]", told).get("details") if isinstance(told, Mapping) else None
+    for detail in cast("list[Any]", told) if isinstance(told, list) else []:
+        delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
+        if isinstance(delay, str) and delay.endswith("s"):
+            return _number(delay[:-1])
+    return None

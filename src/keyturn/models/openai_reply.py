@@ -1,0 +1,109 @@
+"""A response of the Responses API, checked: what a well-behaved one is, and what was wrong with any other.
+
+A checked reply is kept exactly as it came, fields and kinds of items that nobody here knows included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ..core.errors import ModelBehaviorError
+from ..core.items import Item, plain_item
+from .base import ModelResponse, TokenDetails, Usage
+from .openai_wire import Answer
+
+_NOTHING = "nothing of it was used"
+
+# What must be text in a call for anybody to answer it.
+_CALL_FIELDS = {"function_call": ("call_id", "name", "arguments"), "custom_tool_call": ("call_id", "name", "input")}
+
+# Why a response was cut, and what to do about it.
+_REMEDIES = {
+    "max_output_tokens": "; raise ModelSettings.max_tokens, or lower the effort of reasoning",
+    "content_filter": "; the provider's filter stopped it",
+}
+
+
+class ResponseFailed(ModelBehaviorError):
+    """A response that the provider began and did not finish. `status` and `code` are the provider's words for it.
+
+    >>> ResponseFailed("incomplete", "content_filter", "").code
+    'content_filter'
+    """
+
+    def __init__(self, status: str, code: str, message: str) -> None:
+        self.status, self.code = status, code
+        super().__init__(f"the model's reply is {status} ({code}){message}; {_NOTHING}")
+
+
+def checked_reply(answer: Answer) -> ModelResponse:
+    """The reply that a whole response carries."""
+    body = answer.body
+    check_ending(body.get("status"), body.get("error"), body.get("incomplete_details"))
+    output = body.get("output")
+    check_output(output)
+    usage, response_id = body.get("usage"), body.get("id")
+    return ModelResponse(
+        cast("list[Any]", output),
+        _usage(cast("Item", usage) if isinstance(usage, dict) else {}),
+        response_id if isinstance(response_id, str) else None,
+        answer.request_id,
+    )
+
+
+def check_ending(status: Any, error: Any, details: Any) -> None:
+    """Refuse a response that is not complete."""
+    if status == "incomplete":
+        code = str(_field(details, "reason") or "for no reason given")
+        raise ResponseFailed("incomplete", code, _REMEDIES.get(code, ""))
+    if status == "failed" or error:
+        message = _field(error, "message")
+        raise ResponseFailed("failed", str(_field(error, "code") or "no code"), f": {message}" if message else "")
+    if status not in (None, "completed"):
+        raise ResponseFailed(str(status), "not completed", "")
+
+
+def check_output(output: Any) -> list[Item]:
+    """The items of a reply as plain dicts, or what is wrong with them."""
+    if not isinstance(output, list):
+        raise ModelBehaviorError(f"the model's reply has no list of output items; {_NOTHING}")
+    items = [_plain(entry, place) for place, entry in enumerate(cast("list[Any]", output))]
+    try:
+        msgspec.json.encode(items)
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise ModelBehaviorError(f"the model's reply cannot be written as JSON ({error.__class__.__name__})") from None
+    return items
+
+
+def _plain(entry: Any, place: int) -> Item:
+    item = plain_item(entry) if isinstance(entry, Mapping) or hasattr(entry, "model_dump") else None
+    kind = None if item is None else item.get("type")
+    if item is None or not isinstance(kind, str):
+        raise ModelBehaviorError(f"output item {place} of the model's reply has no type; {_NOTHING}")
+    wrong = [name for name in _CALL_FIELDS.get(kind, ()) if not isinstance(item.get(name), str)]
+    if wrong:
+        raise ModelBehaviorError(f"output item {place} is a {kind} whose {wrong[0]!r} is no text; {_NOTHING}")
+    content = item.get("content")
+    if kind == "message" and not isinstance(content, list | str):
+        raise ModelBehaviorError(f"output item {place} is a message without content; {_NOTHING}")
+    return item
+
+
+def _usage(counts: Item) -> Usage:
+    cached = TokenDetails(cached_tokens=_number(counts, "input_tokens_details", "cached_tokens"))
+    thought = TokenDetails(reasoning_tokens=_number(counts, "output_tokens_details", "reasoning_tokens"))
+    sent, received = _number(counts, "input_tokens"), _number(counts, "output_tokens")
+    return Usage(1, sent, cached, received, thought, _number(counts, "total_tokens") or sent + received)
+
+
+def _number(counts: Any, *path: str) -> int:
+    for name in path:
+        counts = _field(counts, name)
+    return counts if isinstance(counts, int) else 0
+
+
+def _field(value: Any, name: str) -> Any:
+    return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else getattr(value, name, None)

@@ -1,0 +1,103 @@
+"""OpenAI's Responses API, asked through the official client.
+
+Replies are kept as they came, and a stream's events are the client's own. A reply that is cut, failed or nonsense is
+an error, and nothing of it is told as complete. The package `openai` is imported when the model is first asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, cast
+
+from ..core.errors import ModelBehaviorError
+from ..core.items import input_items
+from .base import Model, ModelRequest, ModelResponse
+from .defaults import OPENAI
+from .faults import retries
+from .openai_account import OpenAIAccount
+from .openai_reply import check_ending, check_output, checked_reply
+from .openai_request import responses_body
+from .openai_wire import Question, events, whole
+
+_ENDINGS = ("response.failed", "response.incomplete")
+
+
+class OpenAIResponsesModel(Model):
+    """A model behind the Responses API.
+
+    Give your own `AsyncOpenAI`, or what one is made from. Without a name it is the default model, which a stored prompt
+    may replace. Failed requests are asked again up to twice, or as `ModelSettings(retry=...)` says, while nothing of
+    the reply has come; a client of your own does that itself, unless `retry` is set.
+
+    >>> OpenAIResponsesModel("gpt-5.6-luna", api_key="sk-test").model
+    'gpt-5.6-luna'
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        openai_client: Any = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+    ) -> None:
+        self._name = model
+        self._account = OpenAIAccount(
+            openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
+        )
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._name or OPENAI.model_name()
+
+    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+        """One reply to this conversation."""
+        return checked_reply(await whole(self._question(ModelRequest(*asked, **kept))))
+
+    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+        """The same reply as the client's own events, the last of which is `response.completed`."""
+        async with aclosing(events(self._question(ModelRequest(*asked, **kept)))) as told:
+            async for event, request_id in told:
+                kind = getattr(event, "type", None)
+                if not isinstance(kind, str):
+                    raise ModelBehaviorError("the model's stream has an event without a type")
+                if kind == "response.completed" or kind in _ENDINGS:
+                    _check_last(event, kind)
+                    event.response._request_id = request_id
+                    yield event
+                    return
+                yield event
+        raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
+
+    async def close(self) -> None:
+        """Close the client that was made here; one that was given is the giver's."""
+        await self._account.close()
+
+    def _question(self, request: ModelRequest) -> Question:
+        client, ours = self._account.client()
+        if isinstance(cast("Any", request.input), str):
+            request = replace(request, input=input_items(cast("Any", request.input)))
+        # A stored prompt names a model of its own; only one that was asked for by name takes its place.
+        name = self._name if request.prompt is not None else self.model
+        settings = request.model_settings
+        return Question(
+            client.responses,
+            responses_body(name, request),
+            settings,
+            retries(settings.retry, 2 if ours else 0),
+            kept=request.conversation_id is not None,
+        )
+
+
+def _check_last(event: Any, kind: str) -> None:
+    response = getattr(event, "response", None)
+    if response is None:
+        raise ModelBehaviorError(f"the model's stream ended in a {kind} without a response")
+    status = getattr(response, "status", None) or kind.partition(".")[2]
+    check_ending(status, getattr(response, "error", None), getattr(response, "incomplete_details", None))
+    check_output(getattr(response, "output", None))

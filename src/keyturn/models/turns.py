@@ -1,0 +1,176 @@
+"""A conversation as turns that alternate, each call beside its result: the form in which Messages and Gemini want it.
+
+Items of the Responses format come in, in any order that a log, a session or a filter may give them. What a provider
+alone understands travels on an item under `provider_data`, by the provider's name, and only that provider is sent it.
+Nothing here knows a wire format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from ..core.errors import UserError
+from ..core.items import Item
+
+PROVIDER_DATA = "provider_data"
+NO_RESULT = "No result of this call was recorded."
+
+# Items that stand for content which only the provider that made them can read: to leave them out would be to forget.
+_SEALED = ("item_reference", "compaction")
+_SYSTEM = ("system", "developer")
+
+
+@dataclass
+class Call:
+    """A call in a conversation, and its result where there is one."""
+
+    item: Item
+    result: Item | None = None
+
+    @property
+    def name(self) -> str:
+        """The tool's name; of a kind that names no tool, the kind."""
+        return str(self.item.get("name") or str(self.item.get("type")).removesuffix("_call"))
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as JSON; of a kind that has none, what it has instead."""
+        if self.item.get("type") == "function_call":
+            return str(self.item.get("arguments") or "{}")
+        kept = {key: value for key, value in self.item.items() if key not in _NO_ARGUMENTS}
+        return json.dumps(kept, ensure_ascii=False)
+
+
+_NO_ARGUMENTS = frozenset({"type", "id", "call_id", "name", "status", PROVIDER_DATA})
+
+
+@dataclass
+class Turn:
+    """What one side said without the other speaking: items, and among them, in a model's turn, its calls."""
+
+    role: Literal["user", "assistant"]
+    items: list[Item | Call] = field(default_factory=list["Item | Call"])
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls, in order."""
+        return [entry for entry in self.items if isinstance(entry, Call)]
+
+
+def own(item: Mapping[str, Any], provider: str) -> Any:
+    """What a provider itself needs to have back of an item or a part; None where another one made it.
+
+    >>> own({"provider_data": {"anthropic": {"signature": "s"}}}, "anthropic")
+    {'signature': 's'}
+    """
+    data = item.get(PROVIDER_DATA)
+    return cast("Mapping[str, Any]", data).get(provider) if isinstance(data, Mapping) else None
+
+
+def with_own(item: Item, provider: str, data: Mapping[str, Any]) -> Item:
+    """The item with what the provider needs to have back, where that is anything."""
+    return {**item, PROVIDER_DATA: {provider: dict(data)}} if data else item
+
+
+def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
+    """The instructions among the items, and the turns.
+
+    A result stands with its call wherever it came; one whose call is not here is left out.
+
+    >>> _, [user, model] = split([{"role": "user", "content": "hi"}, {"type": "function_call", "call_id": "c"}], "x")
+    >>> user.role, model.role, model.calls[0].result
+    ('user', 'assistant', None)
+    """
+    system: list[str] = []
+    turns: list[Turn] = []
+    waiting: dict[str, list[Call]] = {}
+    for item in items:
+        kind, role = str(item.get("type", "message")), item.get("role")
+        label = item.get("call_id")
+        if kind in _SEALED:
+            raise UserError(f"this conversation holds an item of type {kind!r} that only its own provider can read")
+        if kind == "message" and role in _SYSTEM:
+            system.append(text_of(item.get("content")))
+        elif kind.endswith("_output") and isinstance(label, str):
+            open_calls = waiting.get(label)
+            if open_calls:
+                open_calls.pop(0).result = item
+        elif kind == "message" and role != "assistant":
+            _turn(turns, "user").items.append(item)
+        elif kind.endswith("_call") and isinstance(label, str):
+            call = Call(item)
+            _turn(turns, "assistant").items.append(call)
+            waiting.setdefault(label, []).append(call)
+        elif kind in ("message", "reasoning") or own(item, provider) is not None:
+            _turn(turns, "assistant").items.append(item)
+    return system, turns
+
+
+def _turn(turns: list[Turn], role: Literal["user", "assistant"]) -> Turn:
+    """The turn to go on with; after a result, what a model says is a turn of its own."""
+    last = turns[-1] if turns else None
+    if last is None or last.role != role or (role == "assistant" and any(call.result for call in last.calls)):
+        turns.append(Turn(role))
+    return turns[-1]
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, whatever else is in it."""
+    if isinstance(content, str):
+        return content
+    parts = cast("list[Any]", content) if isinstance(content, list) else []
+    return "".join(_part_text(part) for part in parts)
+
+
+def _part_text(part: Any) -> str:
+    return str(cast("Item", part).get("text") or "") if isinstance(part, Mapping) else str(part)
+
+
+def parts_of(content: Any) -> list[Item]:
+    """A message's content, or a call's output, as parts; a text is one part."""
+    if content is None:
+        return []
+    if isinstance(content, list) and all(isinstance(part, Mapping) for part in cast("list[Any]", content)):
+        return cast("list[Item]", content)
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+    return [{"type": "input_text", "text": text}]
+
+
+def output_parts(result: Item) -> list[Item]:
+    """A call's result as parts: texts, images and files as they are, anything else as JSON."""
+    output = result.get("output")
+    parts = parts_of(output)
+    if all(str(part.get("type")).startswith("input_") for part in parts):
+        return parts
+    return [{"type": "input_text", "text": json.dumps(output, ensure_ascii=False, default=str)}]
+
+
+def data_url(url: str) -> tuple[str, str] | None:
+    """Type and base64 data of a data URL, None for every other address.
+
+    >>> data_url("data:image/png;base64,aGk="), data_url("https://example.com/cat.png")
+    (('image/png', 'aGk='), None)
+    """
+    if not url.startswith("data:"):
+        return None
+    head, comma, data = url[5:].partition(",")
+    if not comma or not head.endswith(";base64"):
+        raise UserError("a data URL in the input must be base64: data:<type>;base64,<data>")
+    return head.removesuffix(";base64").partition(";")[0] or "application/octet-stream", data
+
+
+def file_data(part: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Type and base64 data of a file part that carries its data."""
+    data = part.get("file_data")
+    if not isinstance(data, str):
+        return None
+    return data_url(data) or (_type_by_name(part.get("filename")), data)
+
+
+def _type_by_name(name: Any) -> str:
+    import mimetypes  # rarely needed, and it reads the system's tables
+
+    return (mimetypes.guess_type(name)[0] if isinstance(name, str) else None) or "application/pdf"

@@ -1,0 +1,163 @@
+"""What the Messages API accepts: a conversation that alternates, results right behind their calls, thoughts unchanged.
+
+The words of the refusals are the real one's, because people search for them. Signatures carry all that is needed to
+check them: here is no HTTP and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Block = dict[str, Any]
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_THINKING = ("thinking", "redacted_thinking")
+
+
+class Refused(Exception):
+    """What the API says to a request that it does not accept."""
+
+
+def signature(text: str, nonce: str) -> str:
+    """A thought's signature: other each time, and of this text only."""
+    mac = hashlib.sha256(f"loopback {nonce} {text}".encode()).digest()
+    return base64.b64encode(nonce.encode() + b" " + mac * 3).decode()
+
+
+def seal(data: str) -> str:
+    """A thought that nobody may read."""
+    return "sealed+/" + base64.b64encode(data.encode()).decode()
+
+
+def check_request(body: Any) -> None:
+    """Refuse what the API would refuse."""
+    for name in ("model", "max_tokens", "messages"):
+        if not body.get(name):
+            raise Refused(f"{name}: Field required")
+    told = body["messages"]
+    if told[0]["role"] != "user":
+        raise Refused('messages: first message must use the "user" role')
+    for number, message in enumerate(told):
+        # The real one joins neighbours of one role. A member that counts on it is careless, so here they are refused.
+        if number and message["role"] == told[number - 1]["role"]:
+            raise Refused(f"messages.{number}: roles must alternate between \"user\" and \"assistant\"")
+        for place, block in enumerate(message["content"]):
+            _check_block(f"messages.{number}.content.{place}", block)
+    _check_calls(told)
+    _check_tools(body)
+    _check_thinking(body)
+    form = (body.get("output_config") or {}).get("format")
+    if form is not None:
+        _check_schema(form["schema"])
+
+
+def _check_block(place: str, block: Block) -> None:
+    kind = block["type"]
+    if kind == "text" and not block["text"].strip():
+        raise Refused(f"{place}: text content blocks must contain non-whitespace text")
+    if kind == "tool_use" and not isinstance(block["input"], dict):
+        raise Refused(f"{place}.tool_use.input: Input should be a valid dictionary")
+    if kind == "tool_use" and not _ID.fullmatch(block["id"]):
+        raise Refused(f"{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+    if kind == "thinking" and not _signed(block):
+        raise Refused(f"{place}: Invalid `signature` in `thinking` block")
+    if kind == "redacted_thinking" and not block["data"].startswith("sealed+/"):
+        raise Refused(f"{place}: Invalid `data` in `redacted_thinking` block")
+
+
+def _signed(block: Block) -> bool:
+    try:
+        nonce, _, _ = base64.b64decode(block["signature"], validate=True).partition(b" ")
+        return signature(block["thinking"], nonce.decode()) == block["signature"]
+    except ValueError:
+        return False
+
+
+def _check_calls(told: list[Block]) -> None:
+    used: set[str] = set()
+    for number, message in enumerate(told):
+        calls = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+        if used & {*calls} or len({*calls}) < len(calls):
+            raise Refused(f"messages.{number}: `tool_use` ids must be unique")
+        used |= {*calls}
+        after = told[number + 1]["content"] if number + 1 < len(told) else []
+        results = [block["tool_use_id"] for block in after if block["type"] == "tool_result"]
+        missing = [label for label in calls if label not in results]
+        if missing:
+            raise Refused(
+                f"messages.{number}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
+                "next message."
+            )
+        _check_results(number + 1, after, calls)
+
+
+def _check_results(number: int, blocks: list[Block], calls: list[str]) -> None:
+    seen_other = False
+    for place, block in enumerate(blocks):
+        if block["type"] != "tool_result":
+            seen_other = True
+        elif block["tool_use_id"] not in calls:
+            raise Refused(
+                f"messages.{number}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: "
+                f"{block['tool_use_id']}. Each `tool_result` block must have a corresponding `tool_use` block in the "
+                "previous message."
+            )
+        elif seen_other:
+            raise Refused(f"messages.{number}: `tool_result` blocks must come first in the message")
+
+
+def _check_tools(body: Mapping[str, Any]) -> None:
+    tools = body.get("tools") or []
+    names = [tool["name"] for tool in tools]
+    if len({*names}) < len(names):
+        raise Refused("tools: Tool names must be unique.")
+    for tool in tools:
+        if "type" not in tool and tool["input_schema"].get("type") != "object":
+            raise Refused(f"tools.{tool['name']}.input_schema.type: Field required")
+    blocks = (block["type"] for message in body["messages"] for block in message["content"])
+    if not tools and "tool_use" in blocks:
+        raise Refused("Requests which include `tool_use` or `tool_result` blocks must define tools")
+    choice = body.get("tool_choice")
+    if choice and not tools:
+        raise Refused("tool_choice: may only be specified while providing tools")
+    if choice and choice["type"] == "tool" and choice["name"] not in names:
+        raise Refused(f"Tool '{choice['name']}' not found in provided tools")
+
+
+def _check_thinking(body: Mapping[str, Any]) -> None:
+    told = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
+    if any(blocks[-1]["type"] in _THINKING for blocks in told):
+        raise Refused("The final block in an assistant message cannot be `thinking`.")
+    thinking = body.get("thinking") or {"type": "disabled"}
+    if thinking["type"] == "disabled":
+        return
+    if (body.get("tool_choice") or {}).get("type") in ("any", "tool"):
+        raise Refused("Thinking may not be enabled when tool_choice forces tool use.")
+    if body.get("temperature", 1) != 1:
+        raise Refused("`temperature` may only be set to 1 when thinking is enabled.")
+    if thinking["type"] != "enabled":
+        return
+    if not 1024 <= thinking["budget_tokens"] < body["max_tokens"]:
+        raise Refused("`max_tokens` must be greater than `thinking.budget_tokens`")
+    last = told[-1] if told else []
+    if any(block["type"] == "tool_use" for block in last) and last[0]["type"] not in _THINKING:
+        raise Refused(
+            f"Expected `thinking` or `redacted_thinking`, but found `{last[0]['type']}`. When `thinking` is enabled, "
+            "a final `assistant` message must start with a thinking block"
+        )
+
+
+def _check_schema(schema: Any) -> None:
+    if not isinstance(schema, dict):
+        return
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        raise Refused("output_config.format.schema: For 'object' type, 'additionalProperties' must be set to false")
+    for inner in schema.values():
+        for each in [*inner.values()] if isinstance(inner, dict) else inner if isinstance(inner, list) else []:
+            _check_schema(each)
+        _check_schema(inner)

@@ -1,0 +1,625 @@
+"""Promise 24: agents as tools, to any depth, several at once; every wait surfaces on the one outer run."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from keyturn import (
+    Agent,
+    InvalidArguments,
+    MemorySession,
+    RunConfig,
+    RunContextWrapper,
+    RunHooks,
+    RunState,
+    UserError,
+    function_tool,
+)
+from keyturn.models.base import ModelRequest
+from keyturn.models.scripted import ModelStep, ScriptedModel, last_user_text, tool_outputs
+from tests.behaviour.ways import (
+    Run,
+    World,
+    a_world,  # noqa: F401  # a fixture, used by its name
+    approved,
+    asked,
+    both,
+    call,
+    carried,
+    model,
+    outputs,
+    plain,
+    shape,
+    state_of,
+)
+
+
+def asking(world: World, name: str, *rounds: Any, **settings: Any) -> Agent[Any]:
+    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
+    return Agent(name, model=model(*rounds), tools=[*tools, *settings.pop("more", [])], **settings)
+
+
+def outer(*calls: Any, tools: list[Any], then: Any = "done", **settings: Any) -> Agent[Any]:
+    return Agent("outer", model=model(list(calls), then), tools=tools, **settings)
+
+
+@both
+@carried
+async def test_the_delegation_asks_then_what_it_does_asks(world: World, run: Run, saved: bool) -> None:
+    inner = asking(world, "inner", [call("ask", "i1", x=1)], "inside")
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", needs_approval=True)])
+    result = await run(agent, "go")
+    [layer_one] = result.interruptions
+    assert (layer_one.tool_name, layer_one.agent.name, layer_one.params) == ("inner", "outer", {"input": "x"})
+    assert asked(inner) == []
+    result = await run(agent, await approved(result, agent, saved))
+    [layer_two] = result.interruptions
+    assert (layer_two.tool_name, layer_two.agent.name, layer_two.call_id) == ("ask", "inner", "i1")
+    assert result.last_agent is agent
+    result = await run(agent, await approved(result, agent, saved))
+    assert (result.final_output, outputs(result.to_input_list())) == ("done", {"o1": "inside"})
+    assert (world.done, len(asked(inner))) == (["ask(1)"], 2)
+
+
+@both
+async def test_a_rejected_delegation_never_starts_its_agent(world: World, run: Run) -> None:
+    inner = asking(world, "inner", "never")
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", needs_approval=True)])
+    state = (await run(agent, "go")).to_state()
+    state.reject(state.get_interruptions()[0], rejection_message="do it yourself")
+    result = await run(agent, state)
+    assert outputs(result.to_input_list()) == {"o1": "do it yourself"}
+    assert asked(inner) == []
+
+
+@both
+async def test_a_delegation_can_be_edited_and_answered(world: World, run: Run) -> None:
+    inner = asking(world, "inner", "one")
+    tool = inner.as_tool("inner", "asks", needs_approval=True)
+    agent = outer(call("inner", "o1", input="x"), call("inner", "o2", input="y"), tools=[tool])
+    state = (await run(agent, "go")).to_state()
+    first, second = state.get_interruptions()
+    state.approve(first, edit={"input": "kinder"})
+    state.answer(second, "a person says so")
+    result = await run(agent, state)
+    told = outputs(result.to_input_list())
+    assert told["o1"].endswith("one")
+    assert "kinder" in told["o1"]
+    assert told["o2"] == "a person says so"
+    assert last_user_text(asked(inner)[0]) == "kinder"
+
+
+def tower(world: World, depth: int) -> Agent[Any]:
+    """Agents in one another, each of whose delegations asks and each of which makes a call of its own."""
+    made = asking(world, "level0", [call("ask", "c0", x=0)], "answer 0")
+    for level in range(1, depth):
+        calls = [call("ask", f"c{level}", x=level), call("deeper", f"d{level}", input=f"to {level - 1}")]
+        tool = made.as_tool("deeper", "goes deeper", needs_approval=True)
+        made = asking(world, f"level{level}", calls, f"answer {level}", more=[tool])
+    return made
+
+
+@both
+@carried
+async def test_three_levels_with_approvals_at_each(world: World, run: Run, saved: bool) -> None:
+    agent = tower(world, 4)
+    result = await run(agent, "go")
+    seen: list[list[str]] = []
+    while result.interruptions:
+        seen.append([f"{item.agent.name} {item.tool_name}" for item in result.interruptions])
+        result = await run(agent, await approved(result, agent, saved))
+    assert seen == [
+        ["level3 ask", "level3 deeper"],
+        ["level2 ask", "level2 deeper"],
+        ["level1 ask", "level1 deeper"],
+        ["level0 ask"],
+    ]
+    assert result.final_output == "answer 3"
+    assert world.done == ["ask(3)", "ask(2)", "ask(1)", "ask(0)"]
+
+
+@both
+@carried
+async def test_partial_decisions_at_every_level(world: World, run: Run, saved: bool) -> None:
+    """One call decided a round, the deepest first: the others keep waiting and nothing is asked again."""
+    agent = tower(world, 4)
+    result = await run(agent, "go")
+    rounds = 0
+    while result.interruptions:
+        state = await state_of(result, agent, saved)
+        state.approve(state.get_interruptions()[-1])
+        result = await run(agent, state)
+        rounds += 1
+    assert (rounds, result.final_output) == (7, "answer 3")
+    assert world.done == ["ask(0)", "ask(1)", "ask(2)", "ask(3)"]
+    assert len(result.raw_responses) == 2
+
+
+@both
+@carried
+async def test_several_nested_agents_wait_at_once(world: World, run: Run, saved: bool) -> None:
+    left = asking(world, "left", [call("ask", "x", x=1)], "from left")
+    right = asking(world, "right", [call("ask", "x", x=2), call("free", "f", x=3)], "from right")
+    tools = [left.as_tool("left", "l"), right.as_tool("right", "r"), world.tool("free")]
+    agent = outer(call("left", "l", input=""), call("right", "r", input=""), call("free", "z", x=4), tools=tools)
+    result = await run(agent, "go")
+    assert [(item.agent.name, item.call_id) for item in result.interruptions] == [("left", "x"), ("right", "x")]
+    assert sorted(world.done) == ["free(3)", "free(4)"]
+    state = await state_of(result, agent, saved)
+    state.reject(state.get_interruptions()[0], rejection_message="not left")
+    result = await run(agent, state)
+    assert [item.agent.name for item in result.interruptions] == ["right"]
+    assert len(asked(agent)) == 1
+    result = await run(agent, await approved(result, agent, saved))
+    assert outputs(result.to_input_list()) == {"l": "from left", "r": "from right", "z": "free(4)"}
+    assert outputs(asked(left)[-1].input) == {"x": "not left"}
+    assert sorted(world.done) == ["ask(2)", "free(3)", "free(4)"]
+
+
+def echo(request: ModelRequest) -> Any:
+    """Asks with the number it was given, then says what came of it."""
+    known, number = tool_outputs(request), int(last_user_text(request))
+    if not known:
+        return [call("ask", "same", x=number)]
+    return f"got {known['same']}"
+
+
+@both
+@carried
+async def test_one_agent_tool_called_many_times_at_once(world: World, run: Run, saved: bool) -> None:
+    inner = Agent("inner", model=ScriptedModel(echo), tools=[world.tool("ask", needs_approval=True)])
+    calls = [call("inner", f"o{n}", input=str(n)) for n in range(5)]
+    agent = outer(*calls, tools=[inner.as_tool("inner", "asks")])
+    result = await run(agent, "go")
+    assert [item.params["x"] for item in result.interruptions] == [0, 1, 2, 3, 4]
+    state = await state_of(result, agent, saved)
+    for item in state.get_interruptions():
+        if item.params["x"] % 2:
+            state.approve(item)
+        else:
+            state.reject(item)
+    result = await run(agent, state)
+    no = "got Tool execution was not approved."
+    expected = {"o0": no, "o1": "got ask(1)", "o2": no, "o3": "got ask(3)", "o4": no}
+    assert outputs(result.to_input_list()) == expected
+    assert sorted(world.done) == ["ask(1)", "ask(3)"]
+
+
+@both
+@carried
+async def test_same_named_agents_and_clones_are_told_apart(world: World, run: Run, saved: bool) -> None:
+    base = Agent("expert", model=model(), tools=[world.tool("ask", needs_approval=True)])
+    one = base.clone(model=model([call("ask", "c", x=1)], [call("ask", "c", x=11)], "one"))
+    two = base.clone(model=model([call("ask", "c", x=2)], [call("ask", "c", x=22)], "two"))
+    tools = [one.as_tool("first", "1"), two.as_tool("second", "2")]
+    agent = outer(call("first", "a", input=""), call("second", "b", input=""), tools=tools)
+    result = await run(agent, "go")
+    assert [item.agent for item in result.interruptions] == [one, two]
+    state = await state_of(result, agent, saved)
+    first, second = state.get_interruptions()
+    state.approve(first, always_approve=True)
+    state.reject(second, rejection_message="no")
+    result = await run(agent, state)
+    assert world.done == ["ask(1)", "ask(11)"]  # the standing approval is for the first expert, not for its namesake
+    assert [item.params for item in result.interruptions] == [{"x": 22}]
+    result = await run(agent, await approved(result, agent, saved))
+    assert outputs(result.to_input_list()) == {"a": "one", "b": "two"}
+    assert world.done == ["ask(1)", "ask(11)", "ask(22)"]
+
+
+@both
+@carried
+async def test_nested_frames_inherit_no_decision(world: World, run: Run, saved: bool) -> None:
+    tool = world.tool("ask", needs_approval=True)
+    inner = Agent("inner", model=model([call("ask", "i1", x=2)], "inside"), tools=[tool])
+    steps = model([call("ask", "o1", x=1)], [call("inner", "o2", input="x")], "done")
+    agent = Agent("outer", model=steps, tools=[tool, inner.as_tool("inner", "asks")])
+    state = await state_of(await run(agent, "go"), agent, saved)
+    state.approve(state.get_interruptions()[0], always_approve=True)
+    result = await run(agent, state)
+    assert [(item.agent.name, item.params) for item in result.interruptions] == [("inner", {"x": 2})]
+    assert world.done == ["ask(1)"]
+
+
+@both
+async def test_nested_frames_inherit_the_policy(world: World, run: Run) -> None:
+    inner = asking(world, "inner", [call("free", "i1")], "inside")
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks")])
+    config = RunConfig(policy=lambda view, _context: "ask" if view.tool == "free" else None)
+    result = await run(agent, "go", run_config=config)
+    assert [item.tool_name for item in result.interruptions] == ["free"]
+    assert world.done == []
+
+
+@both
+@carried
+async def test_nested_frames_inherit_the_run_config_where_they_have_none(world: World, run: Run, saved: bool) -> None:
+    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks")])
+    config = RunConfig(tool_error_formatter=lambda args: f"{args.tool_name}: ask the user first")
+    state = await state_of(await run(agent, "go", run_config=config), agent, saved)
+    state.reject(state.get_interruptions()[0])
+    await run(agent, state, run_config=config)
+    assert outputs(asked(inner)[-1].input) == {"i1": "ask: ask the user first"}
+
+
+@both
+async def test_a_run_config_of_its_own(world: World, run: Run) -> None:
+    chosen = model("from the other model")
+    inner = asking(world, "inner")
+    tool = inner.as_tool("inner", "asks", run_config=RunConfig(model=chosen))
+    result = await run(outer(call("inner", "o1", input="x"), tools=[tool]), "go")
+    assert outputs(result.to_input_list()) == {"o1": "from the other model"}
+
+
+@both
+async def test_its_own_limit_of_turns(world: World, run: Run) -> None:
+    inner = asking(world, "inner", [call("free", "i1")], [call("free", "i2")], "never")
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", max_turns=2)])
+    result = await run(agent, "go", max_turns=2)
+    assert outputs(result.to_input_list())["o1"].startswith("An error occurred")
+    assert (world.done, result.final_output) == (["free(0)", "free(0)"], "done")
+
+
+@both
+@carried
+async def test_turns_of_a_nested_agent_are_not_the_outer_ones(world: World, run: Run, saved: bool) -> None:
+    rounds = [[call("ask", f"i{n}")] for n in range(4)]
+    inner = asking(world, "inner", *rounds, "inside")
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", max_turns=5)])
+    result = await run(agent, "go", max_turns=2)
+    while result.interruptions:
+        result = await run(agent, await approved(result, agent, saved))
+    assert (result.final_output, world.count("ask(0)")) == ("done", 4)
+
+
+# What goes wrong inside.
+
+
+@both
+async def test_an_error_inside_is_the_tools_result_and_never_a_siblings(world: World, run: Run) -> None:
+    broken = Agent("broken", model=model(OSError("secret address")))
+    fine = asking(world, "fine", [call("free", "i1")], "all well")
+    tools = [broken.as_tool("broken", "b"), fine.as_tool("fine", "f")]
+    agent = outer(call("broken", "b", input=""), call("fine", "f", input=""), tools=tools)
+    result = await run(agent, "go")
+    told = outputs(result.to_input_list())
+    assert told["b"] == "An error occurred while running the tool. Please try again."
+    assert (told["f"], world.done) == ("all well", ["free(0)"])
+
+
+@both
+async def test_its_own_words_for_an_error(run: Run) -> None:
+    async def words(context: Any, error: Exception) -> str:
+        return f"{context.tool_name}: {type(error).__name__}"
+
+    broken = Agent("broken", model=model(OSError("down")))
+    tool = broken.as_tool("broken", "b", failure_error_function=words)
+    result = await run(outer(call("broken", "b", input=""), tools=[tool]), "go")
+    assert outputs(result.to_input_list()) == {"b": "broken: OSError"}
+
+
+@both
+@carried
+async def test_an_error_that_stops_the_run_leaves_the_nested_agent_resumable(
+    world: World, run: Run, saved: bool
+) -> None:
+    inner = asking(world, "inner", [call("ask", "i1")], OSError("down"), "inside")
+    tool = inner.as_tool("inner", "asks", failure_error_function=None)
+    agent = outer(call("inner", "o1", input="x"), tools=[tool])
+    state = await approved(await run(agent, "go"), agent, saved)
+    with pytest.raises(OSError, match="down") as raised:
+        await run(agent, state)
+    assert world.done == ["ask(0)"]
+    failed = raised.value.run_data
+    result = await run(agent, await state_of(failed, agent, saved))
+    assert (result.final_output, world.done) == ("done", ["ask(0)"])
+    assert outputs(result.to_input_list()) == {"o1": "inside"}
+
+
+@both
+@carried
+async def test_a_fatal_tool_error_inside(world: World, run: Run, saved: bool) -> None:
+    @function_tool(failure_error_function=None)
+    def fatal() -> str:
+        world.done.append("fatal")
+        raise ZeroDivisionError("inside")
+
+    inner = Agent("inner", model=model([call("fatal", "i1")], "inside"), tools=[fatal])
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks")])
+    result = await run(agent, "go")
+    assert outputs(result.to_input_list())["o1"].startswith("An error occurred")
+    assert world.done == ["fatal"]
+
+
+@both
+@carried
+async def test_a_nested_agent_waits_while_its_failing_sibling_is_told(world: World, run: Run, saved: bool) -> None:
+    broken = Agent("broken", model=model(OSError("down")))
+    waiting = asking(world, "waiting", [call("ask", "i1")], "inside")
+    tools = [broken.as_tool("broken", "b"), waiting.as_tool("waiting", "w")]
+    agent = outer(call("waiting", "w", input=""), call("broken", "b", input=""), tools=tools)
+    result = await run(agent, "go")
+    assert len(result.interruptions) == 1
+    result = await run(agent, await approved(result, agent, saved))
+    assert (outputs(result.to_input_list())["w"], world.done) == ("inside", ["ask(0)"])
+
+
+async def test_a_slow_sibling_holds_nobody_up(world: World) -> None:
+    order: list[str] = []
+
+    @function_tool
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        order.append("slow")
+        return "slow"
+
+    def inside(request: ModelRequest) -> Any:
+        order.append("inner asked")
+        return [call("free", f"i{len(request.input)}")] if len(request.input) < 4 else "inside"
+
+    inner = Agent("inner", model=ScriptedModel(inside), tools=[world.tool("free")])
+    await plain(outer(call("slow", "s"), call("inner", "o", input=""), tools=[slow, inner.as_tool("inner", "i")]), "go")
+    assert order == ["inner asked", "inner asked", "inner asked", "slow"]
+
+
+# What goes in and what comes out.
+
+
+@both
+@carried
+async def test_an_extractor_makes_the_result(world: World, run: Run, saved: bool) -> None:
+    got: list[Any] = []
+
+    async def extract(result: Any) -> str:
+        got.append((result.final_output, result.input, result.last_agent.name, result.interruptions))
+        got.append([item.type for item in result.new_items])
+        got.append(shape(result.to_input_list()))
+        return "extracted"
+
+    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    tool = inner.as_tool("inner", "asks", custom_output_extractor=extract)
+    agent = outer(call("inner", "o1", input="hey"), tools=[tool])
+    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    assert outputs(result.to_input_list()) == {"o1": "extracted"}
+    items = ["tool_call_item", "tool_call_output_item", "message_output_item"]
+    assert got == [("inside", "hey", "inner", []), items, ["user", "call i1", "output i1", "assistant"]]
+
+
+@both
+async def test_a_broken_extractor_is_an_error_of_the_tool(world: World, run: Run) -> None:
+    def extract(result: Any) -> str:
+        raise KeyError("no")
+
+    inner = asking(world, "inner", [call("free", "i1")], "inside")
+    result = await run(
+        outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", custom_output_extractor=extract)]), "go"
+    )
+    assert outputs(result.to_input_list())["o1"].startswith("An error occurred")
+    assert world.done == ["free(0)"]
+
+
+class Ticket(BaseModel):
+    """A ticket to look into."""
+
+    title: str
+    urgent: bool = False
+
+
+@dataclass
+class Spot:
+    x: int
+    y: int
+
+
+@both
+@carried
+async def test_structured_input(world: World, run: Run, saved: bool) -> None:
+    kept: list[Any] = []
+
+    def instructions(context: Any, agent: Any) -> str:
+        kept.append(context.tool_input)
+        return "look into it"
+
+    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    inner.instructions = instructions
+    tool = inner.as_tool("inner", "asks", parameters=Ticket, include_input_schema=True, needs_approval=True)
+    agent = outer(call("inner", "o1", title="smoke"), tools=[tool])
+    result = await run(agent, "go")
+    [item] = result.interruptions
+    assert item.params == {"title": "smoke", "urgent": False}
+    result = await run(agent, await approved(result, agent, saved))
+    result = await run(agent, await approved(result, agent, saved))
+    assert result.final_output == "done"
+    told = last_user_text(asked(inner)[0])
+    assert '"title": "smoke"' in told
+    assert '"urgent"' in told
+    assert kept == [{"title": "smoke", "urgent": False}] * 2
+
+
+@both
+async def test_a_builder_makes_the_input(run: Run) -> None:
+    async def build(options: Any) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": f"at {options['params']['x']},{options['params']['y']}"}]
+
+    inner = Agent("inner", model=model("inside"))
+    tool = inner.as_tool("inner", "asks", parameters=Spot, input_builder=build)
+    await run(outer(call("inner", "o1", x=1, y=2), tools=[tool]), "go")
+    assert last_user_text(asked(inner)[0]) == "at 1,2"
+
+
+@both
+async def test_input_that_does_not_fit_is_told_to_the_model(run: Run) -> None:
+    inner = Agent("inner", model=model("never"))
+    tools = [inner.as_tool("typed", "t", parameters=Spot, needs_approval=True), inner.as_tool("plain", "p")]
+    agent = outer(call("typed", "o1", x="many", y=2), call("plain", "o2", question="?"), tools=tools)
+    result = await run(agent, "go")
+    assert result.interruptions == []
+    assert all("invalid" in told for told in outputs(result.to_input_list()).values())
+    with pytest.raises(InvalidArguments):
+        tools[1].prepare({"arguments": "{}"})
+
+
+@both
+async def test_a_typed_answer_of_a_nested_agent(run: Run) -> None:
+    inner = Agent("inner", model=model('{"x":1,"y":2}'), output_type=Spot)
+    result = await run(outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")]), "go")
+    assert outputs(result.to_input_list()) == {"o1": "Spot(x=1, y=2)"}
+
+
+@both
+async def test_a_handoff_inside_a_nested_agent(world: World, run: Run) -> None:
+    helper = asking(world, "helper", [call("ask", "h1")], "from the helper")
+    inner = Agent("inner", model=model([call("transfer_to_helper", "t")]), handoffs=[helper])
+    agent = outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")])
+    result = await run(agent, "go")
+    assert (result.interruptions[0].agent, result.last_agent) == (helper, agent)
+    result = await run(agent, await approved(result, agent, saved=True))
+    assert outputs(result.to_input_list()) == {"o1": "from the helper"}
+    assert (result.last_agent, world.done) == (agent, ["ask(0)"])
+
+
+@both
+async def test_an_agent_may_call_itself(world: World, run: Run) -> None:
+    def answer(request: ModelRequest) -> Any:
+        depth = int(last_user_text(request))
+        if depth and not tool_outputs(request):
+            return [call("again", "c", input=str(depth - 1))]
+        return [call("ask", "a", x=depth)] if "a" not in tool_outputs(request) else f"from {depth}"
+
+    agent = Agent("a", model=ScriptedModel(answer), tools=[world.tool("ask", needs_approval=True)])
+    agent.tools.append(agent.as_tool("again", "myself"))
+    result = await run(agent, "3")
+    while result.interruptions:
+        result = await run(agent, await approved(result, agent, saved=True))
+    assert world.done == ["ask(0)", "ask(1)", "ask(2)", "ask(3)"]
+    assert result.final_output == "from 3"
+
+
+# Listening to a nested agent.
+
+
+@both
+@carried
+async def test_on_stream_hears_the_nested_run(world: World, run: Run, saved: bool) -> None:
+    heard: list[Any] = []
+
+    async def listen(told: Any) -> None:
+        assert set(told) == {"event", "agent", "tool_call"}
+        assert told["tool_call"].call_id == "o1"
+        event = told["event"]
+        name = getattr(event, "name", event.type)
+        if name != "raw_response_event":
+            heard.append((told["agent"].name, name))
+
+    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", on_stream=listen)])
+    result = await run(agent, "go")
+    assert heard == [("inner", "agent_updated_stream_event"), ("inner", "tool_called")]
+    heard.clear()
+    result = await run(agent, await approved(result, agent, saved))
+    assert [each for each in heard if "agent_updated" not in each[1]] == [
+        ("inner", "tool_output"),
+        ("inner", "message_output_created"),
+    ]
+    assert result.final_output == "done"
+
+
+@both
+async def test_on_stream_hears_deltas_before_the_tool_has_its_result(run: Run) -> None:
+    heard: list[str] = []
+
+    def listen(told: Any) -> None:
+        if told["event"].type == "raw_response_event":
+            heard.append(told["event"].data.type)
+
+    inner = Agent("inner", model=model("to be or not"))
+    tool = inner.as_tool("inner", "asks", on_stream=listen)
+
+    def answer(request: ModelRequest) -> Any:
+        if not tool_outputs(request):
+            return [call("inner", "o1", input="x")]
+        return f"{heard.count('response.output_text.delta')} deltas before"
+
+    result = await run(Agent("outer", model=ScriptedModel(answer), tools=[tool]), "go")
+    assert result.final_output == "4 deltas before"
+
+
+@both
+async def test_a_listener_that_raises_harms_nobody(world: World, run: Run) -> None:
+    heard: list[str] = []
+
+    def listen(told: Any) -> None:
+        heard.append(told["event"].type)
+        raise RuntimeError("the UI is gone")
+
+    inner = asking(world, "inner", [call("free", "i1")], "inside")
+    result = await run(
+        outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", on_stream=listen)]), "go"
+    )
+    assert (result.final_output, world.done) == ("done", ["free(0)"])
+    assert len(heard) > 3
+
+
+@both
+async def test_hooks_of_the_outer_run_do_not_hear_the_inner_agent(world: World, run: Run) -> None:
+    heard: list[str] = []
+
+    class Log(RunHooks[Any]):
+        async def on_agent_start(self, context: Any, agent: Any) -> None:
+            heard.append(agent.name)
+
+    inner = asking(world, "inner", "inside")
+    await run(outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a")]), "go", hooks=Log())
+    assert heard == ["outer"]
+
+
+@both
+async def test_the_context_is_shared_by_all_levels(run: Run) -> None:
+    @function_tool
+    def add(context: RunContextWrapper[Any], what: str) -> str:
+        context.context.append(what)
+        return what
+
+    inner = Agent("inner", model=model([call("add", "i1", what="inner")], "inside"), tools=[add])
+    steps = model([call("add", "o1", what="outer"), call("inner", "o2", input="")], "done")
+    notes: list[str] = []
+    await run(Agent("outer", model=steps, tools=[add, inner.as_tool("inner", "a")]), "go", context=notes)
+    assert sorted(notes) == ["inner", "outer"]
+
+
+@both
+@carried
+async def test_decisions_given_on_the_outer_state_only(world: World, run: Run, saved: bool) -> None:
+    """An item of a nested agent's is decided on the outer state; its digest names the agent and the run."""
+
+    def make() -> Agent[Any]:
+        inner = asking(world, "inner", [call("ask", "i1")], "inside")
+        return outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")])
+
+    agent = make()
+    result, other = await run(agent, "go"), await run(make(), "go")
+    state = await state_of(result, agent, saved)
+    with pytest.raises(UserError):
+        state.approve(other.interruptions[0])
+    state.approve(result.interruptions[0])
+    assert (await run(agent, state)).final_output == "done"
+    assert isinstance(state, RunState)
+
+
+@both
+async def test_a_nested_session_and_previous_response(world: World, run: Run) -> None:
+    session = MemorySession("inner")
+    inner = asking(world, "inner", ModelStep("one", response_id="r1"), ModelStep("two", response_id="r2"))
+    chained = inner.as_tool("chained", "c", previous_response_id="r0")
+    kept = inner.as_tool("kept", "k", session=session)
+    steps = model([call("chained", "o1", input="a")], [call("kept", "o2", input="b")], "done")
+    await run(Agent("outer", model=steps, tools=[chained, kept]), "go")
+    first, second = asked(inner)
+    assert (first.previous_response_id, second.previous_response_id) == ("r0", None)
+    assert shape(await session.get_items()) == ["user", "assistant"]

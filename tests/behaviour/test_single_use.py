@@ -1,0 +1,254 @@
+"""Promise 17: a state is a handle on its run at a position, and what it approves happens once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keyturn import (
+    Agent,
+    Conflict,
+    NotPending,
+    Runner,
+    RunState,
+    UserError,
+    function_tool,
+)
+from keyturn.engine.recent import forget
+from keyturn.models.scripted import ScriptedModel
+from tests.behaviour.conftest import (
+    Carry,
+    Effects,
+    Run,
+    call,
+    fresh,
+    item_of,
+    labels,
+    look_tool,
+    pay_tool,
+    plainly,
+    script,
+)
+
+MARKER = "xyzzy-plugh"
+
+
+def payer(effects: Effects, *replies: Any, name: str = "a", **options: Any) -> Agent[Any]:
+    first = replies or ([call("pay", "c1", to="ada")],)
+    return Agent(name, model=script(*first, "done"), tools=[pay_tool(effects, **options)])
+
+
+async def paused(effects: Effects, *replies: Any) -> tuple[Agent[Any], RunState[Any]]:
+    agent = payer(effects, *replies)
+    return agent, (await plainly(agent, "go")).to_state()
+
+
+# ----------------------------------------------------------------------------------------------- 17: single use
+
+
+async def test_a_stale_copy_is_a_conflict(run: Run, carry: Carry, effects: Effects) -> None:
+    """Promise 17: two states of one result; the second to be resumed finds that the run went on."""
+    agent = payer(effects)
+    result = await run(agent, "go")
+    one, other = await carry(agent, result.to_state()), await carry(agent, result.to_state())
+    for state in (one, other):
+        state.approve(item_of(state, "c1"))
+    await run(agent, one)
+    for _ in range(2):
+        with pytest.raises(Conflict):
+            await run(agent, other)
+    with pytest.raises(Conflict):
+        await run(agent, result)
+    assert len(effects) == 1
+
+
+async def test_one_text_can_be_resumed_once_in_a_process(run: Run, effects: Effects) -> None:
+    """Promise 17: also after every handle is gone, and with another decision."""
+    agent = payer(effects)
+    text = (await run(agent, "go")).to_state().to_string()
+    for attempt in range(4):
+        if attempt % 2:
+            forget()
+        state = await RunState.from_string(agent, text)
+        if attempt == 3:
+            state.reject(item_of(state, "c1"))
+        else:
+            state.approve(item_of(state, "c1"))
+        if attempt == 0:
+            await run(agent, state)
+        else:
+            with pytest.raises(Conflict):
+                await run(agent, state)
+        del state
+    assert len(effects) == 1
+
+
+@pytest.mark.parametrize("holders", ["one state", "two states", "two loads"])
+async def test_resumes_at_once_have_one_effect(run: Run, effects: Effects, holders: str) -> None:
+    """Promise 17 and B3: of one state in hand, of several states of one result, of several loads of one text."""
+
+    async def transfer(to: str) -> str:
+        """Transfer money."""
+        effects.append(to)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return "transferred"
+
+    tool = function_tool(transfer, needs_approval=True)
+    agent = Agent("a", model=script([call("transfer", "c1", to="ada")], "done"), tools=[tool])
+    result = await run(agent, "go")
+    state, text = result.to_state(), result.to_state().to_string()
+    makers: dict[str, Callable[[], Any]] = {"one state": lambda: state, "two states": result.to_state}
+    states = [
+        await RunState.from_string(agent, text) if holders == "two loads" else makers[holders]() for _ in range(5)
+    ]
+    for each in states:
+        each.approve(item_of(each, "c1"))
+    outcomes = await asyncio.gather(*(run(agent, each) for each in states), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes].count(Conflict) == 4
+    assert (effects, len(agent.model.calls)) == (["ada"], 2)
+
+
+async def test_a_live_state_that_is_resumed_again_returns_what_its_run_came_to(run: Run, effects: Effects) -> None:
+    """Promise 17: one handle, resumed again once the run is over."""
+    agent = payer(effects)
+    state = (await run(agent, "go")).to_state()
+    state.approve(item_of(state, "c1"))
+    for _ in range(3):
+        assert (await run(agent, state)).final_output == "done"
+    assert (len(effects), len(agent.model.calls)) == (1, 2)
+
+
+async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effects) -> None:
+    """Promise 17 and B3."""
+    for _ in range(20):
+        effects.clear()
+        agent, state = await paused(effects)
+        text = state.to_string()
+
+        async def resume(agent: Agent[Any] = agent, text: str = text) -> Any:
+            state = await RunState.from_string(agent, text)
+            state.approve(item_of(state, "c1"))
+            return await plainly(agent, state)
+
+        jobs = [asyncio.to_thread(asyncio.run, resume()) for _ in range(4)]
+        outcomes = await asyncio.gather(*jobs, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes].count(Conflict) == 3
+        assert len(effects) == 1
+
+
+async def test_a_run_is_not_resumed_while_it_is_still_being_driven(run: Run, effects: Effects) -> None:
+    """Promise 17: a state taken from a stream in the middle, while the first drive is at work."""
+    held, entered = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        """Take time."""
+        effects.append("slow")
+        entered.set()
+        await held.wait()
+        return "slow"
+
+    agent = payer(effects, [call("slow", "s1"), call("pay", "c1", to="ada")])
+    agent.tools.append(function_tool(slow, idempotent=True))
+    stream = Runner.run_streamed(agent, "go")
+    await entered.wait()
+    state = stream.to_state()
+    for item in state.get_interruptions():
+        state.approve(item)
+    second = asyncio.ensure_future(run(agent, state))
+    done, _ = await asyncio.wait([second], timeout=0.2)
+    held.set()
+    outcome = (await asyncio.gather(second, return_exceptions=True))[0]
+    async for _event in stream.stream_events():
+        pass
+    assert done, "it does not wait for the other drive"
+    assert isinstance(outcome, Conflict)
+    assert effects == ["slow"]
+    assert labels(stream) == ["c1"]
+
+
+async def test_a_state_from_the_middle_of_a_run_is_stale_once_the_run_went_on(run: Run, effects: Effects) -> None:
+    """Promise 17: the run went on under its first drive; what ran since must not run again."""
+    middle: list[Any] = []
+
+    async def first() -> str:
+        middle.append(stream.to_state().to_string())
+        return "first"
+
+    agent = Agent(
+        "a",
+        model=script([call("first", "f1")], [call("look", "l1")], [call("pay", "c1", to="ada")], "done"),
+        tools=[function_tool(first, idempotent=True), look_tool(effects), pay_tool(effects)],
+    )
+    stream = Runner.run_streamed(agent, "go")
+    async for _event in stream.stream_events():
+        pass
+    assert (labels(stream), effects) == (["c1"], [("look", "sky")])
+    state = await RunState.from_string(agent, middle[0])
+    with pytest.raises(Conflict):
+        await run(agent, state)
+    assert effects == [("look", "sky")]
+
+
+async def test_a_live_state_goes_on_after_the_provider_failed(run: Run, carry: Carry, effects: Effects) -> None:
+    """Promises 17 and 31: from where the run stands now; the tool that ran does not run again."""
+    model = ScriptedModel([[call("pay", "c1", to="ada")], OSError("the line is dead"), OSError("again"), "done"])
+    agent = Agent("a", model=model, tools=[pay_tool(effects)])
+    state = await carry(agent, (await run(agent, "go")).to_state())
+    stale = state.to_string()
+    state.approve(item_of(state, "c1"))
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"dead|again"):
+            await run(agent, state)
+        assert (effects, labels(state)) == ([("pay", "ada", 5)], [])
+    old = await RunState.from_string(agent, stale)
+    old.approve(item_of(old, "c1"))
+    with pytest.raises(Conflict):
+        await run(agent, old)
+    result = await run(agent, await carry(agent, state))
+    assert (result.final_output, effects) == ("done", [("pay", "ada", 5)])
+
+
+async def test_the_error_of_a_failed_run_carries_a_state_that_goes_on(run: Run, effects: Effects) -> None:
+    """Promises 17 and 31: `error.run_data.to_state()`."""
+    model = ScriptedModel([[call("pay", "c1", to="ada")], OSError("dead"), "done"])
+    agent = Agent("a", model=model, tools=[pay_tool(effects)])
+    state = (await run(agent, "go")).to_state()
+    state.approve(item_of(state, "c1"))
+    with pytest.raises(OSError, match="dead") as raised:
+        await run(agent, state)
+    result = await run(agent, raised.value.run_data.to_state())
+    assert (result.final_output, effects) == ("done", [("pay", "ada", 5)])
+
+
+async def test_a_run_in_hand_that_has_not_started_starts_once(run: Run, carry: Carry, effects: Effects) -> None:
+    """Promise 17: `RunState(...)` is a handle as well, before and after it went through text."""
+    agent = payer(effects)
+    text = fresh(agent).to_string()
+    one, other = await RunState.from_string(agent, text), await RunState.from_string(agent, text)
+    result = await run(agent, one)
+    assert labels(result) == ["c1"]
+    with pytest.raises(Conflict):
+        await run(agent, other)
+    state = await carry(agent, one)
+    state.approve(item_of(state, "c1"))
+    assert (await run(agent, state)).final_output == "done"
+    assert len(effects) == 1
+
+
+async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -> None:
+    """Promise 17."""
+    agent = payer(effects)
+    state = (await run(agent, "go")).to_state()
+    item = item_of(state, "c1")
+    state.approve(item)
+    result = await run(agent, state)
+    done = result.to_state()
+    with pytest.raises(NotPending):
+        done.approve(item)
+    with pytest.raises(UserError):
+        done.add_input("more")
+    assert len(effects) == 1

@@ -1,0 +1,437 @@
+"""A run as the design documents tell it: plain dicts, every rule said once and slowly, nothing shared with the code.
+
+`do` answers whether a command is accepted. What it refuses leaves it as it was, because it works on a copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from copy import deepcopy
+from typing import Any
+
+from keyturn.core import commands as cm
+from keyturn.core.digest import canonical, digest, same
+from keyturn.core.policy import milliseconds
+
+READY = ("allowed", "approved", "edited")
+DEAD = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
+DONE = ("finished", "failed")
+AFTER = {"approve": "approved", "edit": "edited", "reject": "rejected", "answer": "answered", "retry": "approved"}
+_WORDS = re.compile("(?<!^)(?=[A-Z])")
+
+
+class Refused(Exception):
+    """The command may not be done here."""
+
+
+def need(condition: Any) -> None:
+    if not condition:
+        raise Refused
+
+
+def is_json(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and json.loads(text or "{}") is not Ellipsis
+    except ValueError:
+        return False
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two decisions say the same."""
+    said = [(d.verdict, d.digest, d.message, d.args if d.verdict == "edit" else None) for d in (one, other)]
+    return said[0] == said[1] and same(one.output, other.output)
+
+
+class Reference:
+    """What is true of a run, by the book."""
+
+    def __init__(self) -> None:
+        self.status, self.now, self.waits = "new", 0, 0
+        self.frames: dict[str, Any] = {}
+        self.calls: dict[str, Any] = {}
+        self.decided: dict[str, Any] = {}
+        self.grants: dict[str, Any] = {}
+        self.usage = [0] * 6
+
+    def do(self, command: cm.Command, now: int) -> bool:
+        before = deepcopy(vars(self))
+        try:
+            self.now = now
+            need(self.status != "new" or isinstance(command, cm.Start))
+            getattr(self, _WORDS.sub("_", type(command).__name__).lower())(command)
+        except Refused:
+            vars(self).update(before)
+            return False
+        return True
+
+    # The run ---------------------------------------------------------------------------------------------------------
+
+    def alive(self) -> None:
+        need(self.status in ("running", "failed"))
+
+    def start(self, c: cm.Start) -> None:
+        need(self.status == "new")
+        self.status, self.id = "running", c.run
+        self.begin("r", c)
+
+    def begin(self, name: str, c: Any) -> None:
+        self.frames[name] = {
+            "agent": c.agent, "items": list(c.items), "limit": c.max_turns, "guard": c.guarded, "tripped": False,
+            "turn": 0, "then": "model", "calls": [], "queued": [],
+        }  # fmt: skip
+
+    def resume(self, c: cm.Resume) -> None:
+        self.alive()
+        self.status = "running"
+        if c.max_turns is not None:
+            self.frames["r"]["limit"] = None if c.max_turns < 0 else c.max_turns
+
+    def fail(self, c: cm.Fail) -> None:
+        self.status = "failed" if self.status == "running" else self.status
+
+    def cancel(self, c: cm.Cancel) -> None:
+        self.alive()
+        self.status = "cancelled"
+
+    def save_context(self, c: cm.SaveContext) -> None:
+        """It is data of the caller."""
+
+    def wrote_session(self, c: cm.WroteSession) -> None:
+        need(c.frame in self.frames)
+
+    # Frames ----------------------------------------------------------------------------------------------------------
+
+    def open(self, name: str) -> list[Any]:
+        return [self.calls[call] for call in self.frames[name]["calls"] if self.calls[call]["state"] not in DONE]
+
+    def asks(self, name: str, what: str) -> bool:
+        """Whether a frame waits for this: its model, or a judgement of what was said and done."""
+        return name in self.frames and self.frames[name]["then"] == what and not self.open(name)
+
+    def open_frame(self, c: cm.OpenFrame) -> None:
+        self.alive()
+        self.call(c.call, "started")
+        need(c.call not in self.frames)
+        self.begin(c.call, c)
+
+    def add_input(self, c: cm.AddInput) -> None:
+        self.alive()
+        need(c.frame in self.frames)
+        self.frames[c.frame]["queued" if self.open(c.frame) else "items"] += c.items
+
+    def record_reply(self, c: cm.RecordReply) -> None:
+        self.alive()
+        need(self.asks(c.frame, "model") and self.frames[c.frame]["guard"] != "before")
+        labels = [proposal.label for proposal in c.proposals]
+        need(len(set(labels)) == len(labels) and all(labels))
+        need(all(count >= 0 for count in c.usage))
+        need(
+            all(p.refused or is_json(c.output[p.item]["arguments"] if p.args is None else p.args) for p in c.proposals)
+        )
+        frame = self.frames[c.frame]
+        frame["turn"] += 1
+        frame["items"] += c.output
+        frame["then"] = "judge" if c.judged or not c.proposals else "model"
+        self.usage = [sum(pair) for pair in zip(self.usage, [*c.usage, *[0] * 6], strict=False)]
+        for place, proposal in enumerate(c.proposals):
+            name = f"{c.frame}/{frame['turn']}.{place}"
+            frame["calls"].append(name)
+            call = {
+                "id": name,
+                "frame": c.frame,
+                "agent": frame["agent"],
+                "raw": c.output[proposal.item],
+                "again": False,
+            }
+            self.calls[name] = call | {"state": "proposed", "item": None, "voided": False}
+            self.propose(self.calls[name], proposal)
+        for call in [self.calls[name] for name in frame["calls"]]:
+            self.enter(call)
+
+    def guard_frame(self, c: cm.GuardFrame) -> None:
+        if self.status in ("running", "failed") and c.frame in self.frames and self.frames[c.frame]["guard"]:
+            self.frames[c.frame] |= {"guard": "", "tripped": any(report.tripped for report in c.reports)}
+
+    def judge_frame(self, c: cm.JudgeFrame) -> None:
+        self.alive()
+        need(self.asks(c.frame, "judge"))
+        frame = self.frames[c.frame]
+        need(not frame["guard"] and not frame["tripped"])
+        need(not c.final or (c.item is None) == (c.frame == "r"))
+        if any(report.tripped for report in c.reports):
+            frame["tripped"] = True
+        elif c.final:
+            self.close(c.frame, c.item, "finished")
+        else:
+            frame["then"] = "model"
+
+    def close_frame(self, c: cm.CloseFrame) -> None:
+        self.alive()
+        if c.frame in self.frames and c.frame != "r":
+            self.close(c.frame, c.item, "failed")
+
+    def close_run(self, c: cm.CloseRun) -> None:
+        self.alive()
+        root = self.frames["r"]
+        need(self.asks("r", "model") and not root["guard"] and not root["tripped"])
+        root["items"] += c.items
+        self.close("r", None, "finished")
+
+    def close(self, name: str, item: Any, state: str) -> None:
+        inside = name + "/"
+        self.calls = {call: value for call, value in self.calls.items() if not call.startswith(inside)}
+        self.frames = {frame: value for frame, value in self.frames.items() if not frame.startswith(inside)}
+        if name == "r":
+            self.status = "finished"
+        else:
+            del self.frames[name]
+            self.settle(self.calls[name], item, state)
+
+    # Calls -----------------------------------------------------------------------------------------------------------
+
+    def call(self, name: str, *states: str) -> Any:
+        need(name in self.calls and self.calls[name]["state"] in states)
+        return self.calls[name]
+
+    def propose(self, call: Any, proposal: Any) -> None:
+        args = call["raw"]["arguments"] if proposal.args is None else proposal.args
+        call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
+
+    def enter(self, call: Any) -> None:
+        """What a call is as soon as it is proposed."""
+        proposal = call["proposal"]
+        if proposal.refused is not None:
+            self.settle(call, proposal.refused, "failed")
+        elif proposal.gate == "ask" or (proposal.gate == "allow" and call["voided"]):
+            self.ask(call, proposal.terms)
+        elif proposal.gate == "allow":
+            call["state"] = "allowed"
+
+    def settle(self, call: Any, item: Any, state: str) -> None:
+        call |= {"state": state, "item": item}
+        frame = self.frames[call["frame"]]
+        if not self.open(call["frame"]):
+            frame["items"] += [self.calls.pop(name)["item"] for name in frame["calls"]] + frame["queued"]
+            frame |= {"calls": [], "queued": []}
+
+    def screen(self, c: cm.Screen) -> None:
+        call = self.calls.get(c.call)
+        if call is None or self.status in ("finished", "cancelled"):
+            return
+        if call["recheck"] and call["state"] in READY:
+            call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
+        elif call["state"] == "proposed" and c.verdict.action == "deny":
+            call["state"] = "denied"
+        elif call["state"] == "proposed" and c.verdict.action == "allow" and not call["voided"]:
+            call["state"] = "allowed"
+        elif call["state"] == "proposed":
+            self.ask(call, c.verdict.terms)
+
+    def ask(self, call: Any, terms: Any) -> None:
+        call["terms"] = terms
+        covering = [g for g in self.grants.values() if not call["voided"] and self.covers(g, call)]
+        if covering and covering[-1]["terms"].verdict == "approve":
+            covering[-1]["uses"] += 1
+            call |= {"state": "allowed", "terms": None}
+            return
+        self.waits += 1
+        call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False}
+        if covering:
+            self.decide_by(covering[-1], call, False)
+
+    def stale(self, call: Any) -> bool:
+        limit = call["terms"].execute_by if call["terms"] else None
+        return bool(limit and call["decision"] and self.now > call["decision"].at + milliseconds(limit))
+
+    def start_call(self, c: cm.StartCall) -> None:
+        self.alive()
+        call = self.call(c.call, *READY)
+        need(not call["recheck"] and not self.stale(call) and c.tool == call["proposal"].tool)
+        need(self.may_run(call))
+        call["state"] = "started"
+
+    def may_run(self, call: Any) -> bool:
+        frame = self.frames[call["frame"]]
+        late = all(other["proposal"].last for other in self.open(call["frame"]))
+        return not frame["guard"] and not frame["tripped"] and (late or not call["proposal"].last)
+
+    def finish_call(self, c: cm.FinishCall) -> None:
+        call = self.call(c.call, "started", *DEAD, *(READY if c.failed else ()))
+        need(call["state"] == "started" or self.status in ("running", "failed"))
+        need(c.call not in self.frames)
+        self.settle(call, c.item, "failed" if c.failed and call["state"] not in DEAD else "finished")
+
+    def lose_call(self, c: cm.LoseCall) -> None:
+        call = self.call(c.call, "started")
+        if c.call not in self.frames:
+            self.waits += 1
+            call |= {"state": "allowed" if call["proposal"].recover == "retry" else "in_doubt", "order": self.waits}
+
+    def hand_off(self, c: cm.HandOff) -> None:
+        self.alive()
+        call = self.call(c.call, "started")
+        frame, queued = self.frames[call["frame"]], list(self.frames[call["frame"]]["queued"])
+        need(c.call not in self.frames and len(self.open(call["frame"])) == 1)
+        self.settle(call, c.item, "finished")
+        if c.view is not None:
+            parts = [frame["items"][part[0] : part[1]] if isinstance(part, list) else [part] for part in c.view]
+            frame["items"] = [item for part in parts for item in part] + queued
+        frame |= {"agent": c.agent, "then": "model"}
+
+    def void_call(self, c: cm.VoidCall) -> None:
+        self.alive()
+        call = self.call(c.call, "asked", *READY)
+        need(c.proposal.label == call["proposal"].label)
+        need(c.proposal.refused or is_json(call["raw"]["arguments"] if c.proposal.args is None else c.proposal.args))
+        self.void(call, c.proposal)
+        self.enter(call)
+
+    def void(self, call: Any, proposal: Any) -> None:
+        self.decided.pop(call["id"], None)
+        self.propose(call, proposal)
+        call |= {"state": "proposed", "voided": True, "again": True}
+
+    # Deciding --------------------------------------------------------------------------------------------------------
+
+    def waiting(self) -> list[Any]:
+        waits = [call for call in self.calls.values() if call["state"] in ("asked", "in_doubt")]
+        return sorted(waits, key=lambda call: call["order"])
+
+    def shown(self, call: Any) -> str:
+        args = canonical(json.loads(call["args"] or "{}"))
+        return digest(self.id, call["id"], call["agent"], call["proposal"].tool, args)
+
+    def needed(self, call: Any, verdict: str) -> int:
+        terms = call["terms"]
+        return 1 if terms is None else terms.deny_quorum if verdict == "reject" else terms.quorum
+
+    def deliver(self, c: cm.Deliver) -> None:
+        self.alive()
+        given: dict[str, Any] = {}
+        for made in c.decisions:
+            if not self.repeats(made):
+                self.check(made)
+                need(alike(given.setdefault(made.call, made), made))
+        need(all(grant.verdict in ("approve", "reject") for grant in c.grants))
+        for made in given.values():
+            self.vote(self.calls[made.call], made, c.recheck)
+        for terms in c.grants:
+            if terms.id not in self.grants:
+                grant = self.grants[terms.id] = {"terms": terms, "uses": 0, "revoked": False}
+                for call in self.waiting():
+                    if call["state"] == "asked" and self.covers(grant, call):
+                        self.decide_by(grant, call, c.recheck)
+
+    def repeats(self, made: Any) -> bool:
+        before, call = self.decided.get(made.call), self.calls.get(made.call)
+        waits = call is not None and call["state"] in ("asked", "in_doubt")
+        very = before is not None and (before.at, before.by) == (made.at, made.by)
+        return before is not None and alike(before, made) and (very or not waits)
+
+    def check(self, made: Any) -> None:
+        need(made.call not in self.decided or self.decided[made.call].verdict != "expire")
+        call = self.call(made.call, "asked", "in_doubt")
+        doubt = call["state"] == "in_doubt"
+        need(made.verdict in (("ran", "did_not_run", "retry") if doubt else ("approve", "edit", "reject", "answer")))
+        need(made.digest == self.shown(call))
+        need(not (call["again"] and made.at < call["since"]))
+        need((made.verdict == "edit") == (made.args is not None) and (made.args is None or is_json(made.args)))
+        need(doubt or not self.late(call, made.at))
+
+    def late(self, call: Any, at: int) -> bool:
+        limit = call["terms"].expires if call["terms"] else None
+        return bool(limit and at > call["since"] + milliseconds(limit))
+
+    def vote(self, call: Any, made: Any, recheck: bool) -> None:
+        if call["state"] == "asked":
+            call["votes"][made.by or ""] = made
+            said = [
+                vote for vote in call["votes"].values()
+                if vote.verdict == made.verdict
+                and (made.verdict == "reject" or (vote.args == made.args and same(vote.output, made.output)))
+            ]  # fmt: skip
+            if len(said) < self.needed(call, made.verdict):
+                return
+        self.decide(call, made, recheck and made.verdict in ("approve", "edit", "retry"))
+
+    def decide(self, call: Any, made: Any, recheck: bool) -> None:
+        self.decided[call["id"]] = made
+        state = AFTER.get(made.verdict, made.verdict)
+        args = call["args"] if made.args is None else made.args
+        call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
+
+    # Grants and time -------------------------------------------------------------------------------------------------
+
+    def covers(self, grant: Any, call: Any) -> bool:
+        terms, params = grant["terms"], json.loads(call["args"] or "{}")
+        return (
+            not grant["revoked"]
+            and (terms.agent, terms.tool) == (call["agent"], call["proposal"].tool)
+            and (terms.uses is None or grant["uses"] < terms.uses)
+            and (terms.expires_at is None or self.now < terms.expires_at)
+            and all(name in params and params[name] <= most["le"] for name, most in (terms.where or {}).items())
+            and self.needed(call, terms.verdict) == 1
+        )
+
+    def decide_by(self, grant: Any, call: Any, recheck: bool) -> None:
+        terms = grant["terms"]
+        grant["uses"] += 1
+        made = cm.Decision(call["id"], terms.verdict, self.shown(call), self.now, f"grant:{terms.id}")
+        self.decide(call, made, recheck and terms.verdict == "approve")
+
+    def revoke(self, c: cm.Revoke) -> None:
+        need(c.grant in self.grants and not self.grants[c.grant]["revoked"])
+        self.grants[c.grant]["revoked"] = True
+
+    def tick(self, c: cm.Tick) -> None:
+        if self.status not in ("running", "failed"):
+            return
+        for call in self.waiting():
+            if call["state"] == "asked" and self.late(call, self.now):
+                call["state"] = "expired"
+                self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), self.now, "clock")
+        for call in list(self.calls.values()):
+            if call["state"] in READY and self.stale(call):
+                terms = call["terms"]
+                self.void(call, call["proposal"])
+                self.ask(call, terms)
+
+    # What can be seen ------------------------------------------------------------------------------------------------
+
+    def view(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "usage": self.usage,
+            "frames": {
+                name: (frame["agent"], frame["turn"], frame["items"], frame["queued"], frame["tripped"])
+                for name, frame in self.frames.items()
+            },
+            "calls": {name: (call["state"], call["args"], call["recheck"]) for name, call in self.calls.items()},
+            "grants": {name: grant["uses"] for name, grant in self.grants.items()},
+        }
+
+    def pending(self) -> set[tuple[str, str]]:
+        """What the world should do: everything that is neither done nor waits for people."""
+        if self.status not in ("running", "failed"):
+            return set()
+        does: set[tuple[str, str]] = set()
+        for name, frame in self.frames.items():
+            spent = frame["limit"] is not None and frame["turn"] >= frame["limit"]
+            if frame["tripped"]:
+                does.add(("tripped", name))
+                continue
+            if frame["guard"]:
+                does.add(("guard", name))
+            if self.asks(name, "model") and frame["guard"] != "before" and not (spent and frame["guard"]):
+                does.add(("exhausted" if spent else "model", name))
+            if self.asks(name, "judge") and not frame["guard"]:
+                does.add(("judge", name))
+        for name, call in self.calls.items():
+            if call["state"] == "proposed" or (call["recheck"] and call["state"] in READY):
+                does.add(("screen", name))
+            elif call["state"] in DEAD:
+                does.add(("settle", name))
+            elif call["state"] in READY and self.may_run(call):
+                does.add(("run", name))
+        return does

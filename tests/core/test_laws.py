@@ -1,0 +1,416 @@
+"""The laws of the core, whatever comes: any command in any place, any order of doing things, a crash at any commit.
+
+`Commands` sends what could be sent, right and wrong, and holds the run against the reference and the auditor.
+`Schedules` lets a world that answers from content alone do things in any order, with crashes, and always ends alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
+
+from keyturn.core import commands as cm
+from keyturn.core import events as ev
+from keyturn.core.codec import Log, decode, encode
+from keyturn.core.effects import pending, waiting
+from keyturn.core.errors import KeyturnError
+from keyturn.core.policy import Approval, Verdict
+from keyturn.core.run import Run, call_digest
+from tests.core.auditor import Auditor
+from tests.core.reference import Reference
+from tests.core.samples import Pen, everything, grant, reply, result, says, start, tool, user
+from tests.core.world import World, complete, crash, outcome
+
+SWEEPING = settings.get_current_profile_name() == "sweep"
+
+
+def budget(examples: int, steps: int) -> settings:
+    """So many runs of so many steps in `make test`; in a sweep as many as were asked for."""
+    return settings(max_examples=settings().max_examples if SWEEPING else examples, stateful_step_count=steps)
+
+
+def view(run: Run) -> dict[str, Any]:
+    """What the reference knows of a run."""
+    return {
+        "status": run.status,
+        "usage": run.usage,
+        "frames": {
+            name: (frame.agent, frame.turn, frame.items, frame.queued, frame.tripped is not None)
+            for name, frame in run.frames.items()
+        },
+        "calls": {name: (call.state, call.text, call.recheck) for name, call in run.calls.items()},
+        "grants": run.grant_uses,
+    }
+
+
+def over(run: Run) -> bool:
+    return run.status in ("finished", "cancelled")
+
+
+def assert_goes_on(run: Run) -> None:
+    """Open but nothing pending is a failure: something is to be done, is being done, or a person is waited for."""
+    at_work = any(call_id not in run.frames for call_id in run.groups["started"])
+    assert pending(run) or waiting(run) or at_work or over(run) or run.status == "new"
+    assert not (over(run) and pending(run))
+
+
+# What commands are made of. Small worlds: what matters is what meets what.
+
+Draw = Callable[[Any], Any]
+Maker = Callable[[Any, Draw, str], cm.Command]
+GUARDED = st.sampled_from(["", "", "", "before", "beside"])
+LIMIT = st.sampled_from([None, None, 1, 3])
+TERMS = st.sampled_from(
+    [
+        None,
+        None,
+        None,
+        Approval(expires="50ms"),
+        Approval(execute_by="50ms"),
+        Approval(quorum=2),
+        Approval(quorum=2, deny_quorum=2, expires="90ms", execute_by="90ms"),
+    ]
+)
+ARGS = st.sampled_from([None, '{"n":1}', '{"n":2}', '{ "n": 2 }', "{", ""])
+GATE = st.sampled_from(["allow", "ask", "ask", ""])
+RECOVER = st.sampled_from(["ask", "ask", "retry", "probe"])
+PEOPLE = st.sampled_from(["ada", "ada", "bob", "cyd", None])
+SURE = st.sampled_from([True] * 7 + [False])
+RARELY = SURE.map(lambda sure: not sure)
+LATER = st.sampled_from([0, 0, 0, 1, 30, 100])
+REPORTS = st.sampled_from([[], [], [ev.Report("g", "x")], [ev.Report("g", "x"), ev.Report("h", "x", tripped=True)]])
+OF_DOUBT = ["ran", "did_not_run", "retry", "retry"]
+OF_ASKED = ["approve"] * 3 + ["edit"] * 2 + ["reject", "answer"]
+
+
+@st.composite
+def proposals(draw: st.DrawFn) -> list[Any]:
+    """A few calls, as a model might make them and a tool might take them."""
+    made: list[Any] = []
+    for place in range(draw(st.integers(0, 3))):
+        label = draw(st.sampled_from([f"c{place}"] * 15 + ["c0", ""]))
+        settings_: dict[str, Any] = {
+            "tool": draw(st.sampled_from(["t1", "t1", "t2"])),
+            "terms": draw(TERMS),
+            "recover": draw(RECOVER),
+            "last": draw(RARELY),
+            "args": draw(st.none() | st.sampled_from(['{"n":1}', '{"n":3,"m":1}'])),
+        }
+        arguments = draw(st.sampled_from(['{"n":1}', '{"n":2}', '{"n":3}'] * 5 + ["{", ""]))
+        if draw(RARELY):
+            settings_["refused"] = result(label, "refused")
+        made.append(tool(label, draw(GATE), arguments, **settings_))
+    return made
+
+
+class Commands(RuleBasedStateMachine):
+    """Any command in any place, beside the reference: some that fit, in any order, and some that do not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pen, self.reference, self.auditor = Pen(), Reference(), Auditor()
+        self.said: list[ev.Decision] = []
+        self.turns = 0
+
+    @property
+    def run(self) -> Run:
+        return self.pen.run
+
+    def do(self, command: cm.Command, later: int = 0) -> None:
+        """Send a command to both: they agree, what was refused changed nothing, and what happened keeps the laws."""
+        before, now = everything(self.run), self.pen.now + later
+        usage, length = list(self.run.usage), len(self.pen.log)
+        expected = self.reference.do(command, now)
+        try:
+            self.pen(command, at=now)
+            accepted = True
+        except KeyturnError:
+            accepted = False
+        assert accepted == expected, f"accepted: {accepted}, should be: {expected}; {command}"
+        assert accepted or everything(self.run) == before
+        assert all(now_ >= then for now_, then in zip(self.run.usage, usage, strict=True))
+        assert self.run.turns >= self.turns
+        self.turns = self.run.turns
+        self.auditor.read(self.pen.log.steps[length:])
+        self.check()
+
+    def check(self) -> None:
+        assert view(self.run) == self.reference.view()
+        assert len(pending(self.run)) == len(set(pending(self.run)))
+        assert set(pending(self.run)) == self.reference.pending()
+        assert_goes_on(self.run)
+        assert self.auditor.usage == self.run.usage
+        for name, frame in self.run.frames.items():
+            assert over(self.run) or self.auditor.desks[name].items == frame.items
+
+    @invariant()
+    def the_log_is_the_run(self) -> None:
+        lines = self.pen.log.lines()
+        assert everything(Log.read(lines).run) == everything(self.run)
+        assert [encode(decode(line)) for line in lines[-3:]] == lines[-3:]
+
+    @initialize(guarded=GUARDED, limit=LIMIT, prefix=st.sampled_from([None, "p"]))
+    def begin(self, guarded: str, limit: int | None, prefix: str | None) -> None:
+        self.do(cm.Tick())
+        self.do(start(guarded=guarded, max_turns=limit, prefix=prefix))
+
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def go_on(self, data: st.DataObject, count: int) -> None:
+        """Do things that are to be done, in some way in which they may be done."""
+        for _ in range(count):
+            fitting = self.fitting()
+            make, name = fitting[data.draw(st.integers(0, len(fitting) - 1))]
+            self.do(make(self, data.draw, name), data.draw(LATER))
+
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def go_on_and_on(self, data: st.DataObject, count: int) -> None:
+        self.go_on(data, count)
+
+    @rule(data=st.data())
+    def stray(self, data: st.DataObject) -> None:
+        """Send anything, anywhere."""
+        names = [*self.run.frames, *self.run.calls, *list(self.run.decided)[:1], "r/9.9"]
+        make = data.draw(st.sampled_from(MAKERS))
+        self.do(make(self, data.draw, data.draw(st.sampled_from(names))), data.draw(LATER))
+
+    @rule(data=st.data(), again=RARELY, many=st.integers(1, 3), recheck=RARELY)
+    def decide(self, data: st.DataObject, again: bool, many: int, recheck: bool) -> None:
+        """Deliver several words at once, some that were said before."""
+        names = [*self.run.groups["wait"], *self.run.calls, "r/9.9"]
+        made = [self.decision(data.draw, data.draw(st.sampled_from(names[:many]))) for _ in range(many)]
+        if again or data.draw(RARELY):
+            made.append(data.draw(st.sampled_from(self.said)))
+        grants = [self.terms(data.draw)] if data.draw(RARELY) else []
+        self.do(cm.Deliver(made, grants, made[:1] if data.draw(RARELY) else [], recheck))
+
+    @precondition(lambda self: self.said)
+    @rule(data=st.data())
+    def say_again(self, data: st.DataObject) -> None:
+        self.do(cm.Deliver([data.draw(st.sampled_from(self.said))]), data.draw(LATER))
+
+    @rule(later=st.sampled_from([0, 20, 60, 200]))
+    def tick(self, later: int) -> None:
+        self.do(cm.Tick(), later)
+
+    def fitting(self) -> list[tuple[Maker, str]]:
+        """What may be done now, and on what."""
+        fitting = [(make, effect.on) for effect in pending(self.run) for make in FITTING[effect.do]]
+        at_work = [name for name in self.run.groups["started"] if name not in self.run.frames]
+        fitting += [(make, name) for name in at_work for make in FITTING["started"]]
+        fitting += [(make, name) for name in self.run.groups["wait"] for make in FITTING["wait"]]
+        return fitting or [(Commands.add_input, "r")]
+
+    # Makers of one command each, on a frame or a call of that name ---------------------------------------------------
+
+    def label(self, name: str) -> str:
+        return self.run.calls[name].proposal.label if name in self.run.calls else "c0"
+
+    def start_again(self, _draw: Draw, _name: str) -> cm.Command:
+        return start()
+
+    def reply(self, draw: Draw, name: str) -> cm.Command:
+        usage = draw(st.lists(st.sampled_from([0, 3, 7, 7, 7, -1]), max_size=4))
+        return replace(reply(*draw(proposals()), frame=name, judged=draw(RARELY)), usage=usage)
+
+    def screen(self, draw: Draw, name: str) -> cm.Command:
+        return cm.Screen(name, Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS)))
+
+    def decision(self, draw: Draw, name: str) -> ev.Decision:
+        call = self.run.calls.get(name)
+        doubt = call is not None and call.state == "in_doubt"
+        verdict = draw(st.sampled_from(OF_DOUBT if doubt == draw(SURE) else OF_ASKED))
+        shown = call_digest(self.run, call) if call is not None and draw(SURE) else "0" * 64
+        args = draw(ARGS) if (verdict == "edit") == draw(SURE) else None
+        output = draw(st.sampled_from(["x", 1, True, None])) if verdict in ("answer", "ran") else None
+        at = max(0, self.pen.now - draw(st.sampled_from([0, 0, 0, 0, 60])))
+        made = ev.Decision(name, verdict, shown, at, draw(PEOPLE), args=args, output=output)
+        self.said.append(made)
+        return made
+
+    def deliver(self, draw: Draw, name: str) -> cm.Command:
+        return cm.Deliver([self.decision(draw, name)], recheck=draw(RARELY))
+
+    def terms(self, draw: Draw) -> ev.GrantTerms:
+        callers = sorted({call.agent for call in self.run.calls.values()}) or ["a"]
+        tools = sorted({call.proposal.tool for call in self.run.calls.values()}) or ["t1"]
+        return grant(
+            f"g{draw(st.integers(0, 5))}",
+            agent=draw(st.sampled_from(callers)),
+            tool=draw(st.sampled_from(tools)),
+            verdict=draw(st.sampled_from(["approve"] * 5 + ["reject", "answer"])),
+            where=draw(st.sampled_from([None, None, {"n": {"le": 1}}, {"m": {"le": 9}}])),
+            uses=draw(st.sampled_from([None, 1, 1, 2, 0])),
+            expires_at=draw(st.sampled_from([None, None, self.pen.now + 40, self.pen.now])),
+        )
+
+    def give(self, draw: Draw, _name: str) -> cm.Command:
+        return cm.Deliver([], [self.terms(draw)], recheck=draw(RARELY))
+
+    def revoke(self, draw: Draw, _name: str) -> cm.Command:
+        return cm.Revoke(f"g{draw(st.integers(0, 5))}", "ada")
+
+    def start_call(self, draw: Draw, name: str) -> cm.Command:
+        call = self.run.calls.get(name)
+        return cm.StartCall(name, call.proposal.tool if call is not None and draw(SURE) else "t9", draw(REPORTS))
+
+    def finish_call(self, draw: Draw, name: str) -> cm.Command:
+        text = draw(st.sampled_from(["one", "two"]))
+        return cm.FinishCall(name, result(self.label(name), text), failed=draw(RARELY), reports=draw(REPORTS))
+
+    def lose_call(self, _draw: Draw, name: str) -> cm.Command:
+        return cm.LoseCall(name, "lost")
+
+    def open_frame(self, draw: Draw, name: str) -> cm.Command:
+        if name.count("/") > 2:
+            return cm.LoseCall(name, "too deep")
+        return cm.OpenFrame(name, draw(st.sampled_from(["a", "b"])), [user(name)], draw(LIMIT), draw(GUARDED))
+
+    def hand_off(self, draw: Draw, name: str) -> cm.Command:
+        view_ = draw(st.sampled_from([None, [[0, 1]], [[0, 99], user("seen")], [user("only")]]))
+        return cm.HandOff(name, result(self.label(name), "over"), "b", view_)
+
+    def void_call(self, draw: Draw, name: str) -> cm.Command:
+        label = self.label(name) if draw(SURE) else "cx"
+        new, args, gate = draw(st.sampled_from(["t1", "t3"])), draw(ARGS), draw(GATE)
+        refused = result(label, "gone") if draw(RARELY) else None
+        made = ev.Proposal("function", "t", label, 0, new, args, refused, gate, draw(TERMS), "ask", draw(RARELY))
+        return cm.VoidCall(name, made, "the tool changed")
+
+    def guard_frame(self, draw: Draw, name: str) -> cm.Command:
+        return cm.GuardFrame(name, draw(REPORTS))
+
+    def judge_frame(self, draw: Draw, name: str) -> cm.Command:
+        item = result(self.label(name), "answer") if (name != "r") == draw(SURE) else None
+        reports = draw(REPORTS) if draw(RARELY) else []
+        return cm.JudgeFrame(name, final=draw(st.booleans()), output="x", item=item, reports=reports)
+
+    def close_frame(self, _draw: Draw, name: str) -> cm.Command:
+        return cm.CloseFrame(name, "Error", result(self.label(name), "sorry"))
+
+    def close_run(self, _draw: Draw, _name: str) -> cm.Command:
+        return cm.CloseRun("sorry", [says("sorry")])
+
+    def add_input(self, draw: Draw, name: str) -> cm.Command:
+        return cm.AddInput(name, [user(draw(st.sampled_from(["and", "but"])))])
+
+    def write_session(self, draw: Draw, name: str) -> cm.Command:
+        return cm.WroteSession(name, draw(st.integers(0, 3)))
+
+    def save_context(self, draw: Draw, _name: str) -> cm.Command:
+        return cm.SaveContext({"n": draw(st.integers(0, 1))})
+
+    def fail(self, _draw: Draw, _name: str) -> cm.Command:
+        return cm.Fail("Error")
+
+    def resume(self, draw: Draw, _name: str) -> cm.Command:
+        return cm.Resume(draw(st.sampled_from([None, 2, 9, -1])))
+
+    def cancel(self, draw: Draw, _name: str) -> cm.Command:
+        return cm.Cancel("ada") if draw(RARELY) else cm.Tick()
+
+    def teardown(self) -> None:
+        """Any prefix is a run that goes on, and ends when it is let."""
+        lines = self.pen.log.lines()
+        for count in range(len(lines), 0, -1 if SWEEPING else -max(1, len(lines) // 3)):
+            pen = Pen(Log.read(lines[:count]))
+            assert_goes_on(pen.run)
+            if not over(pen.run):
+                pen(cm.Tick())
+                crash(pen)
+                complete(pen, World(count))
+                Auditor().read(pen.log.steps)
+
+
+FITTING: dict[str, list[Maker]] = {
+    "guard": [Commands.guard_frame],
+    "model": [Commands.reply],
+    "exhausted": [Commands.resume, Commands.close_run, Commands.close_frame],
+    "tripped": [Commands.close_frame, Commands.cancel],
+    "judge": [Commands.judge_frame],
+    "screen": [Commands.screen],
+    "run": [Commands.start_call] * 4 + [Commands.void_call, Commands.finish_call],
+    "settle": [Commands.finish_call],
+    "started": [Commands.finish_call] * 2
+    + [Commands.open_frame, Commands.open_frame, Commands.hand_off, Commands.lose_call],
+    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call],
+}
+MAKERS: list[Maker] = sorted(
+    {make for makes in FITTING.values() for make in makes}
+    | {Commands.start_again, Commands.revoke, Commands.add_input, Commands.write_session, Commands.save_context}
+    | {Commands.fail, Commands.resume},
+    key=lambda make: make.__name__,
+)
+
+
+class Schedules(RuleBasedStateMachine):
+    """One world, things done in any order, crashes at any commit: always the same end."""
+
+    @initialize(seed=st.integers(0, 2**32))
+    def begin(self, seed: int) -> None:
+        self.world, self.pen = World(seed), Pen()
+        self.pen(self.world.begin())
+        first = Pen(Log.read(self.pen.log.lines()))
+        self.expected = complete(first, self.world)
+
+    @rule(picks=st.lists(st.integers(0, 99), min_size=1, max_size=6))
+    def act(self, picks: list[int]) -> None:
+        for pick in picks:
+            acts = self.world.acts(self.pen.run)
+            if acts:
+                self.pen(*self.world.commands(self.pen.run, acts[pick % len(acts)]), at=self.pen.now + 1)
+            assert_goes_on(self.pen.run)
+
+    @rule()
+    def crash(self) -> None:
+        self.pen = Pen(Log.read(self.pen.log.lines()))
+        crash(self.pen)
+
+    @rule(back=st.integers(1, 30))
+    def lose_the_end(self, back: int) -> None:
+        """A log that was cut at a commit is a log."""
+        self.pen = Pen(Log.read(self.pen.log.lines(max(1, len(self.pen.log) - back))))
+        crash(self.pen)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "expected"):
+            return
+        assert complete(self.pen, self.world) == self.expected
+        Auditor().read(self.pen.log.steps)
+
+
+Commands.TestCase.settings = budget(100, 50)
+Schedules.TestCase.settings = budget(60, 20)
+
+
+@pytest.mark.sweep
+class TestCommands(Commands.TestCase):
+    """See `Commands`."""
+
+
+@pytest.mark.sweep
+class TestSchedules(Schedules.TestCase):
+    """See `Schedules`."""
+
+
+@pytest.mark.sweep
+@budget(25, 1)
+@given(seed=st.integers(0, 2**32))
+def test_every_prefix_resumes_to_the_same_end(seed: int) -> None:
+    """Cut at every commit; what was started is lost, what is in doubt ran, everything else is answered as before."""
+    world, pen = World(seed), Pen()
+    pen(world.begin())
+    expected = complete(pen, world)
+    lines = pen.log.lines()
+    for count in range(1, len(lines) + 1):
+        cut = Pen(Log.read(lines[:count]))
+        assert_goes_on(cut.run)
+        crash(cut)
+        assert complete(cut, world) == expected
+        Auditor().read(cut.log.steps)
+    assert outcome(pen.run) == expected

@@ -1,0 +1,217 @@
+"""A world that answers every effect from content alone, so that neither order nor a crash can change what comes of it.
+
+What a model, a policy, a person, a guardrail or a tool says depends on a seed and on what it was shown, never on when.
+It keeps nothing: what there is to do is read off the run, as an engine would after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from keyturn.core import commands as cm
+from keyturn.core import events as ev
+from keyturn.core.digest import canonical, digest
+from keyturn.core.effects import pending
+from keyturn.core.items import Item
+from keyturn.core.policy import Approval, Verdict
+from keyturn.core.run import Call, Frame, Run, call_digest
+from tests.core.samples import Pen, result, says, user
+
+TURNS, DEPTH = 3, 2
+PAIR = Approval(quorum=2, deny_quorum=2)
+
+# The tools there are: how each is proposed, beside its name.
+TOOLS: dict[str, dict[str, Any]] = {
+    "free": {"gate": "allow"},
+    "pure": {"gate": "allow", "recover": "retry"},
+    "ask": {"gate": "ask"},
+    "always": {"gate": "ask"},
+    "pair": {"gate": "ask", "terms": PAIR},
+    "screen": {"gate": ""},
+    "bad": {},
+    "agent": {"gate": "allow", "recover": "retry"},
+    "asking agent": {"gate": "ask", "recover": "retry"},
+    "handoff": {"gate": "allow", "recover": "retry", "last": True},
+    "asking handoff": {"gate": "ask", "recover": "retry", "last": True},
+}
+
+
+class Act(NamedTuple):
+    """One thing the world can do now: an effect, the end of a call that is at work, or a person's word."""
+
+    do: str
+    on: str
+
+
+class World:
+    """What answers, for one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def dice(self, *content: object) -> Random:
+        """Chance that is the same for the same content."""
+        return Random(digest(self.seed, *content))
+
+    def begin(self) -> cm.Start:
+        dice = self.dice("start")
+        guarded, limit = dice.choice(("", "before", "beside")), dice.choice((1, 2, 9, None))
+        prefix = dice.choice((None, "p"))
+        return cm.Start("run", "salt", "hi", {}, "a", [user(f"hi {self.seed}")], limit, guarded, prefix)
+
+    def acts(self, run: Run) -> list[Act]:
+        """All that can be done now, in the order in which a careful world would do it."""
+        acts = [Act(effect.do, effect.on) for effect in pending(run)]
+        if run.status in ("finished", "cancelled"):
+            return acts
+        acts += [Act("finish", call.id) for call in run.groups["started"].values() if call.id not in run.frames]
+        return acts + [Act("decide", call_id) for call_id in run.groups["wait"]]
+
+    def commands(self, run: Run, act: Act) -> list[cm.Command]:
+        """What doing one thing reports back, all in one step."""
+        return _DO[act.do](self, run, act.on)
+
+    def guard(self, run: Run, frame_id: str) -> list[cm.Command]:
+        frame = run.frames[frame_id]
+        # Beside the model it would be a race whether the model was asked at all.
+        trips = frame_id != ev.ROOT and frame.guarding == "before" and self.dice("guard", frame.items[0]).random() < 0.2
+        return [cm.GuardFrame(frame_id, [ev.Report("g", "input", trips)])]
+
+    def tripped(self, run: Run, frame_id: str) -> list[cm.Command]:
+        if frame_id == ev.ROOT:
+            return [cm.Cancel(why="a guardrail said stop")]
+        return [cm.CloseFrame(frame_id, "Tripped", result(run.calls[frame_id].proposal.label, "tripped"))]
+
+    def exhausted(self, run: Run, frame_id: str) -> list[cm.Command]:
+        if frame_id == ev.ROOT:
+            return [cm.Fail("MaxTurnsExceeded"), cm.Resume(run.turns + 5)]
+        return [cm.CloseFrame(frame_id, "MaxTurns", result(run.calls[frame_id].proposal.label, "too long"))]
+
+    def model(self, run: Run, frame_id: str) -> list[cm.Command]:
+        frame = run.frames[frame_id]
+        dice = self.dice("model", frame.agent, frame.turn, frame.items)
+        deep = frame_id.count("/")
+        most = 0 if frame.turn >= TURNS - deep else 3
+        kinds = [kind for kind in TOOLS if deep < DEPTH or "agent" not in kind]
+        names = [dice.choice(kinds) for _ in range(dice.randint(0, most) or dice.randint(0, most))]
+        made = [self.call(dice, name, place, names) for place, name in enumerate(names)]
+        output = [raw for raw, _proposal in made] or [says(f"answer {dice.randrange(1000)}")]
+        usage = [1, dice.randrange(9), dice.randrange(9)]
+        judged = dice.random() < 0.2
+        return [cm.RecordReply(frame_id, output, [proposal for _raw, proposal in made], usage, judged=judged)]
+
+    def call(self, dice: Random, name: str, place: int, names: list[str]) -> tuple[Item, ev.Proposal]:
+        label, arguments = f"c{place}", canonical({"n": dice.randrange(100)})
+        raw = {"type": "function_call", "call_id": label, "name": name, "arguments": arguments}
+        terms: dict[str, Any] = {"tool": f"tool:{name}", **TOOLS[name]}
+        second = terms.get("last") and any("handoff" in other for other in names[:place])
+        if name == "bad" or second:
+            terms = {"refused": result(label, f"refused {arguments}")}
+        elif dice.random() < 0.3:
+            terms["args"] = canonical({"n": dice.randrange(100), "more": True})
+        return raw, ev.Proposal("function", name, label, place, **terms)
+
+    def screen(self, run: Run, call_id: str) -> list[cm.Command]:
+        call = run.calls[call_id]
+        if call.recheck:
+            return [cm.Screen(call_id, Verdict(self.dice("policy", call.text).choice(("allow", "ask", "deny"))))]
+        action = self.dice("screen", call.text).choice(("allow", "ask", "deny"))
+        return [cm.Screen(call_id, Verdict(action, reason=f"{action} it"))]
+
+    def run(self, run: Run, call_id: str) -> list[cm.Command]:
+        return [cm.StartCall(call_id, run.calls[call_id].proposal.tool)]
+
+    def finish(self, run: Run, call_id: str) -> list[cm.Command]:
+        call = run.calls[call_id]
+        label, dice = call.proposal.label, self.dice("tool", call.proposal.name, call.text)
+        if "agent" in call.proposal.name:
+            guarded, limit = dice.choice(("", "before", "beside")), dice.choice((1, 9, None))
+            return [cm.OpenFrame(call_id, f"{call.agent}/b", [user(self.output(call))], limit, guarded)]
+        if "handoff" in call.proposal.name and run.frames[call.frame].open == 1:
+            items = run.frames[call.frame].items
+            view = dice.choice([None, [[0, len(items)], user("seen")], [[0, 1], user("filtered")]])
+            return [cm.HandOff(call_id, result(label, "over"), f"{call.agent}+", view)]
+        return [cm.FinishCall(call_id, result(label, self.output(call)), failed=dice.random() < 0.1)]
+
+    def output(self, call: Call) -> str:
+        """What a tool gives for what it is given; also what a person finds out that it gave."""
+        return f"{call.proposal.name} of {call.text}"
+
+    def settle(self, run: Run, call_id: str) -> list[cm.Command]:
+        call = run.calls[call_id]
+        told = {"denied": call.reason, "rejected": "no"}.get(call.state)
+        if told is None and call.decision is not None:
+            told = str(call.decision.output)
+        return [cm.FinishCall(call_id, result(call.proposal.label, told or "nothing"))]
+
+    def judge(self, run: Run, frame_id: str) -> list[cm.Command]:
+        frame = run.frames[frame_id]
+        dice = self.dice("judge", frame.items)
+        if frame.results and dice.random() < 0.5:
+            return [cm.JudgeFrame(frame_id, final=False)]
+        answer = f"answer of {digest(frame.items)[:8]}"
+        item = None if frame_id == ev.ROOT else result(run.calls[frame_id].proposal.label, answer)
+        return [cm.JudgeFrame(frame_id, final=True, output=answer, item=item)]
+
+    def decide(self, run: Run, call_id: str) -> list[cm.Command]:
+        call = run.calls[call_id]
+        made = ev.Decision(call_id, "ran", call_digest(run, call), run.now, by="ada")
+        if call.state == "in_doubt":
+            return [cm.Deliver([replace(made, output=self.output(call))])]
+        name, dice = call.proposal.name, self.dice("person", call.proposal.name, call.text)
+        if name == "always":
+            terms = ev.GrantTerms(f"g {call_id}", call.agent, call.proposal.tool, uses=dice.choice((None, 1, 2)))
+            return [cm.Deliver([replace(made, verdict="approve")], [terms])]
+        verdict = dice.choice(("approve", "edit", "reject", "answer"))
+        words: dict[str, Any] = {}
+        if verdict == "edit":
+            words["args"] = canonical({"n": dice.randrange(100), "edited": True})
+        if verdict == "answer":
+            words["output"] = f"a person's {dice.randrange(100)}"
+        by = "bob" if "ada" in call.votes else "ada"
+        return [cm.Deliver([replace(made, verdict=verdict, by=by, **words)], recheck=dice.random() < 0.3)]
+
+
+_DO: dict[str, Callable[[World, Run, str], list[cm.Command]]] = {
+    name: getattr(World, name)
+    for name in ("guard", "tripped", "exhausted", "model", "screen", "run", "finish", "settle", "judge", "decide")
+}
+
+
+class Outcome(NamedTuple):
+    """What a run came to, and nothing of how."""
+
+    status: str
+    output: Any
+    agent: str
+    usage: list[int]
+    turns: int
+    items: list[Item | int]
+    tape: list[str]
+
+
+def outcome(run: Run) -> Outcome:
+    root: Frame = run.frames[ev.ROOT]
+    tape = sorted(canonical(item) for item in root.tape)
+    return Outcome(run.status, run.output, run.last_agent, run.usage, run.turns, root.items, tape)
+
+
+def crash(pen: Pen) -> None:
+    """What a new holder of the run says first: of what was started and is at work no longer."""
+    lost = [call.id for call in pen.run.groups["started"].values() if call.id not in pen.run.frames]
+    pen(*(cm.LoseCall(call_id, "the process ended") for call_id in lost))
+
+
+def complete(pen: Pen, world: World, most: int = 600) -> Outcome:
+    """Let the world do what is to be done, first things first, until the run is over."""
+    for _ in range(most):
+        acts = world.acts(pen.run)
+        if not acts:
+            break
+        pen(*world.commands(pen.run, acts[0]))
+    assert pen.run.status in ("finished", "cancelled"), f"{pen.run.status} after {len(pen.log)} steps, {pen.does()}"
+    return outcome(pen.run)

@@ -1,0 +1,149 @@
+"""The README and the manual tell the truth: their code runs, their output is real, their pictures are current.
+
+The Python blocks of one page are one program, read from top to bottom. A `text` block right after a Python block is
+what that block prints. `python tests/test_docs.py` writes the generated parts anew.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import zip_longest
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+from keyturn.core.states import MOVES, diagram
+
+ROOT = Path(__file__).resolve().parents[1]
+STATES = ROOT / "docs" / "states.md"
+PICTURES = ROOT / "docs" / "img"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = FENCE.finditer(text)
+    return [Block(one[1], one[2], text.count("\n", 0, one.start(2)) + 1) for one in found]
+
+
+def programs(page: Path) -> Iterator[tuple[Block, str | None]]:
+    """Each Python block, and what the page says it prints, if it says so."""
+    all_blocks = blocks(page)
+    for block, after in zip_longest(all_blocks, all_blocks[1:]):
+        if block.language == "python":
+            told = after is not None and after.language == "text" and after.line == _end(block) + 3
+            yield block, after.text if told else None
+
+
+def _end(block: Block) -> int:
+    return block.line + block.text.count("\n")
+
+
+@pytest.fixture
+def page_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Where a page's program runs: a module of its own, an empty directory, a key of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    return module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_runs_and_prints_what_it_says(
+    page: Path, page_module: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for block, expected in programs(page):
+        source = "\n" * (block.line - 1) + block.text
+        exec(compile(source, name_of(page), "exec"), page_module.__dict__)
+        printed = capsys.readouterr().out
+        if expected is not None:
+            assert printed == expected, f"{name_of(page)}:{block.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    targets = [one or other for one, other in LINK.findall(text)]
+    missing = [
+        target
+        for target in targets
+        if "://" not in target and not target.startswith("#") and not (page.parent / target.partition("#")[0]).exists()
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_make_is_asked_for_is_there(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    asked = set(re.findall(r"(?:^|`|\s)make ([a-z][a-z-]+)(?=[`\s]|$)", _code(page), re.MULTILINE))
+    assert asked <= targets
+
+
+def _code(page: Path) -> str:
+    """What is set as code: blocks without a language of ours, and `inline`."""
+    text = page.read_text(encoding="utf-8")
+    inline = re.findall(r"`(make [^`\n]+)`", FENCE.sub("", text))
+    return "\n".join([*inline, *(block.text for block in blocks(page) if block.language in ("", "sh"))])
+
+
+def test_there_are_pages_and_they_hold_programs() -> None:
+    assert len(PAGES) > 5
+    assert sum(1 for page in PAGES for _ in programs(page)) > 20
+
+
+def test_the_diagram_of_states_is_the_table() -> None:
+    drawn = [block.text for block in blocks(STATES) if block.language == "mermaid"]
+    assert drawn == [f"{diagram()}\n"], "the table of states changed: run `python tests/test_docs.py`"
+
+
+def test_every_state_is_explained() -> None:
+    text = STATES.read_text(encoding="utf-8")
+    states = {state for state, _ in MOVES} | set(MOVES.values())
+    assert not [state for state in sorted(states) if f"`{state}`" not in text]
+
+
+def drawn_pictures() -> dict[str, str]:
+    """The pictures as docs/img/draw.py draws them now, by file name."""
+    spec = spec_from_file_location("draw", PICTURES / "draw.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.pictures()
+
+
+def test_the_pictures_are_as_drawn() -> None:
+    for name, text in drawn_pictures().items():
+        assert (PICTURES / name).read_text(encoding="utf-8") == text, (
+            f"{name} is stale: run `python tests/test_docs.py`"
+        )
+
+
+def write_anew() -> None:
+    """Write the generated parts of the manual."""
+    text = STATES.read_text(encoding="utf-8")
+    STATES.write_text(re.sub(r"(?s)```mermaid\n.*?```", f"```mermaid\n{diagram()}\n```", text), encoding="utf-8")
+    for name, picture in drawn_pictures().items():
+        (PICTURES / name).write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_anew()

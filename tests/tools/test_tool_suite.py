@@ -1,0 +1,134 @@
+"""The kinds of tools keep the room's promises, and the suite finds tools that do not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from keyturn import Agent, FunctionTool, ToolContext, function_tool, handoff
+from keyturn.core.items import Item
+from keyturn.models.base import ModelRequest
+from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+from keyturn.testing.crash import Effects
+from keyturn.testing.tools import ToolSuite
+
+
+class TestAsyncFunctionTool(ToolSuite):
+    def make_tool(self, effects: Effects, **settings: Any) -> Any:
+        async def post(context: ToolContext[Any], word: str, times: int = 1) -> str:
+            effects.record(context, word * times)
+            return f"posted {word}"
+
+        return function_tool(post, **settings)
+
+    def call(self, label: str, variant: int = 0) -> Item:
+        return function_call("post", {"word": f"w{variant}"}, call_id=label)
+
+    def edited(self) -> dict[str, Any]:
+        return {"word": "w1"}
+
+
+class TestSyncFunctionTool(TestAsyncFunctionTool):
+    def make_tool(self, effects: Effects, **settings: Any) -> Any:
+        def post(context: ToolContext[Any], word: str, times: int = 1) -> dict[str, str]:
+            effects.record(context, word * times)
+            return {"posted": word}
+
+        return function_tool(post, **settings)
+
+
+class TestIdempotentFunctionTool(TestAsyncFunctionTool):
+    def make_tool(self, effects: Effects, **settings: Any) -> Any:
+        return super().make_tool(effects, idempotent=True, **settings)
+
+
+class TestHandMadeFunctionTool(TestAsyncFunctionTool):
+    def make_tool(self, effects: Effects, **settings: Any) -> Any:
+        async def post(context: ToolContext[Any], arguments: str) -> str:
+            effects.record(context, arguments)
+            return "posted"
+
+        schema = {"type": "object", "properties": {"word": {"type": "string"}}}
+        return FunctionTool("post", "Posts a word.", schema, post, **settings)
+
+    @pytest.mark.parametrize("edit", ["no mapping"])
+    def test_an_edit_that_does_not_fit_decides_nothing(self, edit: Any) -> None:
+        """It validates its arguments itself, when it runs: any object fits until then."""
+        super().test_an_edit_that_does_not_fit_decides_nothing(edit)
+
+
+class TestAgentTool(ToolSuite):
+    """What happens is done by a tool of the nested agent, in its own frame, with an intent of its own."""
+
+    def make_tool(self, effects: Effects, **settings: Any) -> Any:
+        async def work(context: ToolContext[Any], word: str) -> str:
+            effects.record(context, word)
+            return word
+
+        def answer(request: ModelRequest) -> Any:
+            known = tool_outputs(request)
+            return known.get("w") or [function_call("work", {"word": last_user_text(request)}, call_id="w")]
+
+        expert = Agent("expert", model=ScriptedModel(answer), tools=[function_tool(work)])
+        return expert.as_tool("ask_expert", "Asks the expert.", **settings)
+
+    def call(self, label: str, variant: int = 0) -> Item:
+        return function_call("ask_expert", {"input": f"w{variant}"}, call_id=label)
+
+    def edited(self) -> dict[str, Any]:
+        return {"input": "w1"}
+
+
+class Reason(BaseModel):
+    why: str
+
+
+class TestHandoff(ToolSuite):
+    """The next agent goes on with the same conversation, has the same model, and can hand over again."""
+
+    def make_tool(self, effects: Effects, needs_approval: Any = False) -> Any:
+        async def tell(context: Any, reason: Reason) -> None:
+            effects.record(context, reason.why)
+
+        made = handoff(Agent("billing"), on_handoff=tell, input_type=Reason)
+        made.needs_approval = needs_approval
+        return made
+
+    def changed_tool(self, effects: Effects) -> Any:
+        made = self.make_tool(effects, needs_approval=True)
+        made.tool_description = "Not what it was."
+        return made
+
+    def make_agent(self, tools: list[Any], model: ScriptedModel) -> Agent[Any]:
+        handoffs = [tool for tool in tools if tool.kind == "handoff"]
+        others = [tool for tool in tools if tool.kind != "handoff"]
+        for tool in handoffs:
+            tool.agent.model, tool.agent.handoffs, tool.agent.tools = model, handoffs, others
+        return Agent("desk", model=model, handoffs=handoffs, tools=others)
+
+    def call(self, label: str, variant: int = 0) -> Item:
+        return function_call("transfer_to_billing", {"why": f"w{variant}"}, call_id=label)
+
+    def edited(self) -> dict[str, Any]:
+        return {"why": "w1"}
+
+    def test_a_grant_covers_the_next_call(self) -> None:
+        """The next call is the next agent's own, and a grant never covers another agent."""
+        state = self.paused([self.call("c1")], [self.call("c2", 1)]).to_state()
+        state.approve(state.get_interruptions()[0], always_approve=True)
+        result = self.run(self.agent, state)
+        assert [(item.call_id, item.agent.name) for item in result.interruptions] == [("c2", "billing")]
+        assert self.done == self.does(0)
+
+    def test_calls_of_one_reply_are_decided_one_by_one(self) -> None:
+        """A conversation goes to one agent: the second handoff of a reply is refused and asks nobody."""
+        result = self.paused([self.call("c1"), self.call("c2", 1)])
+        assert [item.call_id for item in result.interruptions] == ["c1"]
+        state = result.to_state()
+        state.approve(state.get_interruptions()[0])
+        assert self.run(self.agent, state).final_output == "done: c1, c2"
+        assert "Multiple handoffs" in self.told("c2")
+        assert self.done == self.does(0)
