@@ -60,6 +60,7 @@ def one(subject: str, workload: str, params: Iterable[tuple[str, int]] = ()) -> 
     command += [f"{name}={value}" for name, value in params]
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # else every import of an editable package compiles it, and of others not
     try:
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:

@@ -35,6 +35,7 @@ from keyturn.core.items import Item
 from keyturn.journal.base import Claim, Journal, LostRace
 from keyturn.models.reply_events import reply_events
 from keyturn.testing import JournalSuite, ModelStep, ModelSuite, drive
+from keyturn.testing.policies import PolicySuite
 from keyturn.testing.tools import ToolSuite
 from keyturn.testing.crash import Effects
 from keyturn.testing.tool_case import script
@@ -94,3 +95,23 @@ class TestToyTool(ToolSuite):
 
     def refused(self) -> list[Item]:
         return [toy_call("bad", word) for word in ("", None, 3, ["w0"])]
+
+
+# ------------------------------------------------------------------------------------------------------- a policy
+
+
+class ToyPolicy:
+    """Says the same of every call, by turns of a word of its own."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def __call__(self, call: CallView, context: Any) -> Verdict | None:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer if self.answer in (None, "perhaps") else Verdict(self.answer, reason=f"of {call.tool}")
+
+
+class TestToyPolicy(PolicySuite):
+    def make_policy(self, answer: Any) -> ToyPolicy:
+        return ToyPolicy(answer)

@@ -1,4 +1,4 @@
-"""Promises 1 to 4, 6 and 7: which calls ask, from what they are judged, and what happens to their siblings meanwhile."""
+"""Promises 1 to 4, 6 and 7: which calls ask, from what they are judged, and what their siblings do meanwhile."""
 
 from __future__ import annotations
 

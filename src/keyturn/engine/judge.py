@@ -69,6 +69,8 @@ async def _answer_caller(drive: Drive, frame_id: str, scope: Scope, final: tuple
     if tool.custom_output_extractor is not None:
         text = tool.custom_output_extractor(drive.result(frame_id, answer))
         value = await text if inspect.isawaitable(text) else text
+    if frame_id in drive.feeds:
+        await drive.feeds[frame_id].drained()
     context, item = drive.tool_context(call, tool), told_of_edit(call, tool.output(call.raw, value))
     await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
     await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from ..core.errors import UserError
-from ..core.items import Item
+from ..core.items import Item, refusal_text
+from .openai_chat_parts import chat_content
 from .turns import own, text_of
 
 #: Under this name items keep what only servers of this API understand: thoughts, signatures, fields of their own.
@@ -33,7 +34,7 @@ def chat_messages(instructions: str | None, items: list[Item]) -> list[Item]:
         made.messages.append({"role": "system", "content": instructions})
     for place, item in enumerate(items):
         kind = item.get("type", "message")
-        take = _TAKERS.get(kind)
+        take, made.place = _TAKERS.get(kind), place
         if take is None:
             raise UserError(f"Chat Completions cannot carry the item {place} of the input, a {kind!r}: {_REMEDY}")
         take(made, item)
@@ -54,7 +55,7 @@ class _Messages:
             if item.get("type") in _OUTPUTS:
                 self._results.setdefault(item["call_id"], deque()).append(item)
         self._last_user = max((n for n, item in enumerate(items) if item.get("role") == "user"), default=-1)
-        self._seen = -1
+        self.place = 0
 
     def message(self, item: Item) -> None:
         """Somebody said something."""
@@ -63,20 +64,19 @@ class _Messages:
             self._said(item)
             return
         self.close()
-        self.messages.append({"role": role, "content": _content(item.get("content"))})
-        self._seen += role == "user"
+        self.messages.append({"role": role, "content": chat_content(item.get("content"))})
 
     def thought(self, item: Item) -> None:
         """The model thought something: the fields in which its server gave it go back to that server, and to no other.
 
         They go back with calls that follow, while the user has not spoken again: that is where servers want them.
         """
-        fields = own(item, PROVIDER)
-        if self._open is not None and not self._open.get("tool_calls"):
+        if self._open is not None and "tool_calls" not in self._open:
             self.close()
-        for name, value in (fields or {}).items():
+        fields = own(item, PROVIDER) if self.place > self._last_user else None
+        for name, value in cast("Item", fields or {}).items():
             before = self._thought.get(name)
-            self._thought[name] = value if before is None else before + value
+            self._thought[name] = value if type(before) is not type(value) else before + value
 
     def call(self, item: Item) -> None:
         """The model called something."""
@@ -107,7 +107,7 @@ class _Messages:
         self._thought = {}
 
     def _said(self, item: Item) -> None:
-        text, refused = text_of(item.get("content")), _refused(item.get("content"))
+        text, refused = text_of(item.get("content")), refusal_text(item)
         open_ = self._open
         if open_ is not None and "tool_calls" not in open_ and (open_["content"] is not None or "refusal" in open_):
             self.close()
@@ -124,7 +124,7 @@ class _Messages:
 
     def _result(self, item: Item) -> None:
         self._taken.add(id(item))
-        self.messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": _content(item["output"])})
+        self.messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": chat_content(item["output"])})
 
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")

@@ -83,4 +83,6 @@ def as_chat_choice(choice: Any) -> Any:
     if not isinstance(choice, dict):
         return choice
     given = cast("Item", choice)
-    return {given["type"]: {"name": given["name"]}, "type": given["type"]} if given.keys() == {"type", "name"} else given
+    return (
+        {given["type"]: {"name": given["name"]}, "type": given["type"]} if given.keys() == {"type", "name"} else given
+    )
