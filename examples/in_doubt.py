@@ -40,7 +40,7 @@ async def main() -> None:
 
     stream = Runner.run_streamed(agent, "Pay the rent.")
     await at_the_bank.wait()
-    stream.cancel()  # or: the process died, the machine lost power
+    stream.cancel()  # or its time limit; with a journal that outlives it, also the end of the process
     async for _ in stream.stream_events():
         pass
 

@@ -22,21 +22,20 @@ from keyturn import (
     InvalidArguments,
     MemorySession,
     Model,
+    ModelBehaviorError,
     ModelResponse,
     Preview,
-    RunConfig,
     Runner,
     RunState,
     Text,
     Tool,
+    Usage,
     Verdict,
 )
 from keyturn.core.items import Item
-from keyturn.journal.base import Claim, Journal, LostRace
+from keyturn.journal.base import Claim, LostRace
 from keyturn.models.reply_events import reply_events
-from keyturn.testing import JournalSuite, ModelStep, ModelSuite, drive
-from keyturn.testing.policies import PolicySuite
-from keyturn.testing.tools import ToolSuite
+from keyturn.testing import JournalSuite, ModelStep, ModelSuite, PolicySuite, ToolSuite, drive
 from keyturn.testing.crash import Effects
 from keyturn.testing.tool_case import script
 from keyturn.tools.base import Prepared
@@ -97,6 +96,162 @@ class TestToyTool(ToolSuite):
         return [toy_call("bad", word) for word in ("", None, 3, ["w0"])]
 
 
+async def test_a_toy_call_that_waits_is_superseded_by_the_next_message() -> None:
+    """Neither the engine nor a session knows such a call, and no conversation may be left with one open."""
+    effects, session = Effects(), MemorySession("toys")
+    agent = Agent("desk", model=script([toy_call("c1", "boo")]), tools=[ToyTool(effects, needs_approval=True)])
+    paused = await Runner.run(agent, "say boo", session=session)
+    assert [item.arguments for item in paused.interruptions] == ['{"word": "boo"}']
+    said = {"type": "toy_call_output", "call_id": "c1", "output": "not executed: it still waits for a decision"}
+    assert paused.to_input_list()[-1] == said
+    done = await Runner.run(agent, "never mind", session=session)
+    assert done.final_output == "done: c1"
+    items = await session.get_items()
+    assert items[2] == {"type": "toy_call_output", "call_id": "c1", "output": "not executed: the user moved on"}
+    assert effects.done == []
+
+
+async def test_a_toy_call_means_the_tool_that_it_names() -> None:
+    """A call of another tool of the kind is not this one's; without a name it is, where there is no other."""
+    effects = Effects()
+    tool, other = ToyTool(effects), ToyTool(effects)
+    other.name = "shout"
+    named = {**toy_call("c1", "boo"), "name": "whisper"}
+    for tools, call in (([tool], named), ([tool, other], toy_call("c1", "boo"))):
+        with pytest.raises(ModelBehaviorError, match="does not have"):
+            await Runner.run(Agent("desk", model=script([call]), tools=tools), "go")
+    assert effects.done == []
+    await Runner.run(Agent("desk", model=script([{**named, "name": "shout"}]), tools=[tool, other]), "go")
+    assert [what for _key, what in effects.done] == ["boo"]
+
+
+# -------------------------------------------------------------------------------------------------------- a store
+
+
+class ToyJournal:
+    """Lists in a dict, by run; everybody who watches is woken by every append. All its tenants share one clock."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self.clock = clock
+        self.lines: defaultdict[str, list[bytes]] = defaultdict(list)
+        self.claims: defaultdict[str, list[Claim]] = defaultdict(list)
+        self.held: dict[str, Claim] = {}
+        self.wanted: dict[str, int] = {}
+        self.tenants: defaultdict[str, ToyJournal] = defaultdict(lambda: ToyJournal(clock))
+        self.appended = asyncio.Event()
+
+    async def append(self, run: str, expected: int, lines: Sequence[bytes], claim: Claim | None = None) -> None:
+        if claim is not None:
+            self._check(claim, run)
+        if expected != len(self.lines[run]):
+            raise LostRace(f"expected {expected} lines, the log has {len(self.lines[run])}")
+        self.lines[run] += [bytes(line) for line in lines]
+        if lines:
+            self.wanted.setdefault(run, self.clock())
+            if claim is not None:
+                del self.wanted[run]
+            self.appended.set()
+            self.appended = asyncio.Event()
+
+    async def read(self, run: str, after: int = 0) -> list[bytes]:
+        return self.lines[run][after:]
+
+    async def head(self, run: str) -> int:
+        return len(self.lines[run])
+
+    async def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
+        while True:
+            while after < len(self.lines[run]):
+                after += 1
+                yield self.lines[run][after - 1]
+            await self.appended.wait()
+
+    async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
+        holder = self.held.get(run)
+        if holder is not None and self.clock() < holder.until:
+            raise Conflict(f"{holder.worker} holds this run; wait for it", winner=holder.worker)
+        made = self.held[run] = Claim(run, worker, len(self.claims[run]) + 1, self.clock() + ttl_ms)
+        self.claims[run].append(made)
+        self.wanted.pop(run, None)
+        return made
+
+    async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
+        self._check(claim, claim.run)
+        made = self.held[claim.run] = Claim(claim.run, claim.worker, claim.epoch, self.clock() + ttl_ms)
+        return made
+
+    async def release(self, claim: Claim, due: int | None = None) -> None:
+        if _place(self.held.get(claim.run)) == _place(claim):
+            del self.held[claim.run]
+            if due is not None:
+                self.wanted[claim.run] = min(due, self.wanted.get(claim.run, due))
+
+    async def due(self, limit: int = 100) -> list[str]:
+        times = {**self.wanted, **{run: claim.until for run, claim in self.held.items()}}
+        runs = [run for run, at in times.items() if at <= self.clock() and self.lines[run]]
+        return sorted(runs, key=lambda run: times[run])[:limit]
+
+    def _check(self, claim: Claim, run: str) -> None:
+        holder = self.held.get(run)
+        if holder is None or _place(holder) != _place(claim):
+            winner = holder.worker if holder else None
+            raise Conflict(f"this claim is not held any more, {winner} has the run; stop", winner=winner)
+
+
+def _place(claim: Claim | None) -> Any:
+    return claim and (claim.run, claim.worker, claim.epoch)
+
+
+class TestToyJournal(JournalSuite):
+    async def make_journal(self) -> Any:
+        return ToyJournal(self.clock)
+
+    def of(self, journal: Any, tenant: str) -> Any:
+        return journal.tenants[tenant]
+
+
+async def test_a_run_lives_in_a_toy_store() -> None:
+    """A run that waits is found again by its id alone, decided, and goes on there."""
+    journal, effects = ToyJournal(lambda: 1), Effects()
+    agent = Agent("desk", model=script([toy_call("c1", "boo")]), tools=[ToyTool(effects, needs_approval=True)])
+    paused = await Runner.run(agent, "say boo", journal=journal)
+    state = await RunState.load(journal, paused.run_id, agent)
+    state.approve(state.get_interruptions()[0])
+    assert (await Runner.run(agent, state, journal=journal)).final_output == "done: c1"
+    assert [what for _key, what in effects.done] == ["boo"]
+    assert len(journal.lines[paused.run_id]) == await journal.head(paused.run_id) > 3
+
+
+# -------------------------------------------------------------------------------------------------------- a model
+
+
+class ToyModel(Model):
+    """Reads its replies out, one after another; in a stream it is silent and then says all of it at once."""
+
+    def __init__(self, script: list[ModelStep]) -> None:
+        self.script = iter(script)
+
+    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+        step = next(self.script)
+        if step.error is not None:
+            raise step.error
+        return ModelResponse(list(step.output), replace(step.usage or Usage(requests=1)), step.response_id)
+
+    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+        step = next(self.script)
+        if step.error is not None:
+            raise step.error
+        usage = replace(step.usage or Usage(requests=1))
+        events = reply_events(ModelResponse(list(step.output), usage, step.response_id))
+        for event in list(events)[: step.break_after]:
+            yield event
+
+
+class TestToyModel(ModelSuite):
+    def make_model(self, script: list[ModelStep]) -> ToyModel:
+        return ToyModel(script)
+
+
 # ------------------------------------------------------------------------------------------------------- a policy
 
 
@@ -115,3 +270,26 @@ class ToyPolicy:
 class TestToyPolicy(PolicySuite):
     def make_policy(self, answer: Any) -> ToyPolicy:
         return ToyPolicy(answer)
+
+
+# ---------------------------------------------------------------------------------------------------- all of them
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_toys_play_together(streamed: bool) -> None:
+    """A toy model calls a toy tool under a toy policy, and the run is kept in a toy store."""
+    effects, journal = Effects(), ToyJournal(lambda: 1)
+    model = ToyModel([ModelStep([toy_call("c1", "boo")]), ModelStep("Boo!")])
+    agent = Agent("desk", model=model, tools=[ToyTool(effects)])
+    asked: list[str] = []
+
+    def edit(result: Any) -> RunState[Any]:
+        state = result.to_state()
+        [item] = state.get_interruptions()
+        asked.append(item.reason)
+        state.approve(item, edit={"word": "moo"})
+        return state
+
+    result = await drive(agent, "say boo", decide=edit, streamed=streamed, journal=journal, policy=ToyPolicy("ask"))
+    assert (result.final_output, asked) == ("Boo!", ["of say"])
+    assert [what for _key, what in effects.done] == ["moo"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, handoff
+from keyturn import Agent, ModelInputData, RunConfig, RunState, handoff
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ModelStep
 from tests.behaviour.ways import (
@@ -250,8 +250,6 @@ async def test_the_next_run_goes_on_by_the_last_response(world: World, run: Run)
 @both
 @carried
 async def test_a_state_made_by_hand_names_its_conversation(world: World, run: Run, saved: bool) -> None:
-    from keyturn import RunState
-
     agent = asking(world, [call("ask", "c1")], "done")
     state: Any = RunState(None, "go", agent, conversation_id="conv")
     if saved:
@@ -266,8 +264,6 @@ async def test_a_state_made_by_hand_names_its_conversation(world: World, run: Ru
 
 @both
 async def test_typed_input_filter_sees_only_what_is_sent(world: World, run: Run) -> None:
-    from keyturn import ModelInputData, RunConfig
-
     seen: list[list[str]] = []
 
     def look(data: Any) -> ModelInputData:

@@ -60,6 +60,13 @@ async def paused(effects: Effects, *replies: Any) -> tuple[Agent[Any], RunState[
 # ------------------------------------------------------------------------------------- 18: what is not believed
 
 
+def swapped(log: str) -> str:
+    """The log of another payee. Ids are hex, and may hold "ada" as well."""
+    changed = log.replace('\\"ada', '\\"eve')
+    assert changed != log
+    return changed
+
+
 def sign(data: dict[str, Any], secret: str) -> dict[str, Any]:
     """A coherent forgery: the same form, signed with a key of the forger's own."""
     key = hashlib.sha256(b"keyturn state key\n" + secret.encode()).digest()
@@ -101,7 +108,7 @@ async def test_a_state_is_a_plain_dict_that_survives_any_store(run: Run, effects
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 FORGERIES: dict[str, Change] = {
-    "other arguments": lambda data: {**data, "log": data["log"].replace('\\"ada\\"', '\\"eve\\"')},
+    "other arguments": lambda data: {**data, "log": swapped(data["log"])},
     "another run": lambda data: {**data, "run": "0" * 32},
     "another agent": lambda data: {**data, "agent": "b"},
     "another context": lambda data: {**data, "context": '{"kind":"plain","data":{"admin":true}}'},
@@ -120,7 +127,7 @@ FORGERIES: dict[str, Change] = {
     "MAC null": lambda data: {**data, "mac": None},
     "no key": lambda data: {key: value for key, value in data.items() if key != "key"},
     "another key's name": lambda data: {**data, "key": "0" * 12},
-    "signed by another": lambda data: sign({**data, "log": data["log"].replace('\\"ada\\"', '\\"eve\\"')}, "the forger's secret"),
+    "signed by another": lambda data: sign({**data, "log": swapped(data["log"])}, "the forger's secret"),
     "one part more": lambda data: {**data, "approvals": {"c1": True}},
     "one part less": lambda data: {key: value for key, value in data.items() if key != "undelivered"},
     "a part of another type": lambda data: {**data, "log": [data["log"]]},
@@ -187,7 +194,7 @@ async def test_an_approval_is_bound_to_the_bytes_even_in_an_unsigned_state(run: 
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
     data = {key: value for key, value in state.to_json().items() if key not in ("mac", "key")}
-    changed = {**data, "log": data["log"].replace('\\"ada\\"', '\\"eve\\"')}
+    changed = {**data, "log": swapped(data["log"])}
     assert changed != data
     state = await RunState.from_json(agent, changed, allow_unsigned=True)
     with pytest.raises(Conflict, match="shown"):
@@ -218,7 +225,7 @@ async def test_a_delivered_approval_is_bound_to_the_bytes_too(run: Run, effects:
         await run(agent, state)
     crash[0] = False
     data = {key: value for key, value in state.to_json().items() if key not in ("mac", "key")}
-    forged = {**data, "log": data["log"].replace('\\"ada\\"', '\\"eve\\"')}
+    forged = {**data, "log": swapped(data["log"])}
     state = await RunState.from_json(agent, forged, allow_unsigned=True)
     with pytest.raises(Conflict, match="approved"):
         await run(agent, state)
@@ -359,7 +366,7 @@ async def test_a_duplicate_key_in_a_state_changes_nothing_that_was_signed(run: R
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     text = state.to_string()
-    log = json.dumps(state.to_json()["log"].replace('\\"ada\\"', '\\"eve\\"'))
+    log = json.dumps(swapped(state.to_json()["log"]))
     for forged in (text[:-1] + f',"log":{log}}}', f'{{"log":{log},' + text[1:]):
         try:
             loaded = await RunState.from_string(agent, forged)

@@ -336,7 +336,7 @@ class Reference:
         need(made.verdict in (("ran", "did_not_run", "retry") if doubt else ("approve", "edit", "reject", "answer")))
         need(made.digest == self.shown(call))
         need(not (call["again"] and made.at < call["since"]))
-        need((made.verdict == "edit") == (made.args is not None) and (made.args is None or is_json(made.args)))
+        need((made.verdict == "edit") == (made.args is not None) and (made.args is None or (made.args and is_json(made.args))))
         need(doubt or not self.late(call, made.at))
 
     def late(self, call: Any, at: int) -> bool:

@@ -29,7 +29,7 @@ def test_two_usages_share_nothing() -> None:
 
 
 def test_a_reply_reads_in_both_habits() -> None:
-    sdk_object = SimpleNamespace(model_dump=lambda mode, exclude_unset: {"type": "message", "content": []})
+    sdk_object = SimpleNamespace(model_dump=lambda **_options: {"type": "message", "content": []})
     reply = ModelResponse([{"type": "function_call", "name": "pay", "arguments": "{}"}, sdk_object])
     assert reply.output[0].name == reply.output[0]["name"] == "pay"
     assert reply.to_input_items()[1] == {"type": "message", "content": []}

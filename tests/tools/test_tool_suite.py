@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from keyturn import Agent, FunctionTool, ToolContext, function_tool, handoff
 from keyturn.core.items import Item
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+from keyturn.testing import ToolSuite
 from keyturn.testing.crash import Effects
-from keyturn.testing.tools import ToolSuite
 
 
 class TestAsyncFunctionTool(ToolSuite):

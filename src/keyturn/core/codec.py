@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -38,7 +39,26 @@ _NOT_A_STEP = "the state's log holds a line that is no step of a run; use the st
 
 def encode(step: Step) -> bytes:
     """One step as a line, without its newline."""
-    return _encoder.encode(step)
+    try:
+        return _encoder.encode(step)
+    except UnicodeEncodeError:  # half a character, as in a text that was cut: no reason to lose the run
+        return _encoder.encode(_whole(msgspec.to_builtins(step)))
+
+
+def _encode_lines(steps: Sequence[Step]) -> bytes:
+    try:
+        return _encoder.encode_lines(steps)[:-1]
+    except UnicodeEncodeError:
+        return b"\n".join(encode(step) for step in steps)
+
+
+def _whole(value: Any) -> Any:
+    """The same value with "?" for each half of a character, which UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_whole(key): _whole(entry) for key, entry in cast("dict[Any, Any]", value).items()}
+    return [_whole(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def decode(line: bytes | str, version: str = VERSION) -> Step:
@@ -84,7 +104,7 @@ class Log:
     def lines(self, count: int | None = None) -> list[bytes]:
         """The first `count` lines; all by default."""
         if len(self._lines) < len(self.steps):
-            self._lines.extend(_encoder.encode(step) for step in self.steps[len(self._lines) :])
+            self._lines.extend(encode(step) for step in self.steps[len(self._lines) :])
         return self._lines if count is None else self._lines[:count]
 
     def extend(self, lines: Sequence[bytes]) -> list[Step]:
@@ -106,7 +126,7 @@ class Log:
         if count < known:
             return "\n".join(text.split("\n")[:count])
         if count > known:
-            fresh = _encoder.encode_lines(self.steps[known:count])[:-1].decode()
+            fresh = _encode_lines(self.steps[known:count]).decode()
             text = f"{text}\n{fresh}" if known else fresh
             self._text = (count, text)
         return text

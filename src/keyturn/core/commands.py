@@ -130,10 +130,14 @@ class FinishCall(Command, frozen=True):
 
 
 class LoseCall(Command, frozen=True):
-    """Say that a started call will never report. Only the holder of the run may say so."""
+    """Say that a started call will never report. Only the holder of the run may say so.
+
+    `again` is whether a call that can be repeated may be started anew at once; where it may not, a person is asked.
+    """
 
     call: str
     why: str
+    again: bool = True
 
 
 class HandOff(Command, frozen=True):

@@ -164,7 +164,7 @@ def _finish_call(run: Run, c: cm.FinishCall) -> Events:
 def _lose_call(run: Run, c: cm.LoseCall) -> Events:
     call = call_in(run, c.call, "started")
     if call.id not in run.frames:
-        yield ev.CallLost(c.call, c.why, again=call.proposal.recover == "retry")
+        yield ev.CallLost(c.call, c.why, again=c.again and call.proposal.recover == "retry")
 
 
 def _hand_off(run: Run, c: cm.HandOff) -> Events:

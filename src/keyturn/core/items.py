@@ -51,7 +51,8 @@ def plain_item(item: Any) -> Item:
         return dict(cast("Mapping[str, Any]", item))
     dump = getattr(item, "model_dump", None)
     if dump is not None:
-        return cast("Item", dump(mode="json", exclude_unset=True))
+        # SDKs hold what their types do not foresee, and pydantic would warn of each such value.
+        return cast("Item", dump(mode="json", exclude_unset=True, warnings=False))
     raise TypeError(f"a conversation item must be a mapping, not {type(item).__name__}")
 
 

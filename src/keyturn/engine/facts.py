@@ -10,14 +10,29 @@ import msgspec
 
 def jsonable(value: Any) -> Any:
     """A value as JSON, as faithfully as it goes; what JSON cannot hold becomes its text."""
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str | bool):
         return value
-    dump = getattr(value, "model_dump", None)
     try:
-        if dump is not None:
-            value = dump(mode="json")
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            value = dataclasses.asdict(cast("Any", value))
-        return msgspec.json.decode(msgspec.json.encode(value))
+        return msgspec.json.decode(_text(value))
     except Exception:  # whatever a user's object raises while it is dumped, the fact is still recorded
         return f"<{type(value).__name__}>"
+
+
+def kept(value: Any, most: int) -> Any:
+    """A value as JSON beside the text that the model reads; None where JSON cannot hold it or it is too large."""
+    if value is None or isinstance(value, str):
+        return None
+    try:
+        text = _text(value)
+        return msgspec.json.decode(text) if len(text) <= most else None
+    except Exception:  # whatever a user's object raises while it is dumped: its text stands for it
+        return None
+
+
+def _text(value: Any) -> bytes:
+    dump = getattr(value, "model_dump", None)
+    if dump is not None:
+        value = dump(mode="json")
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(cast("Any", value))
+    return msgspec.json.encode(value)

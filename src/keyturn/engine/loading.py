@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
@@ -18,6 +19,8 @@ from .live import Live
 from .recent import recall
 from .scope import Toolset
 from .undelivered import Undelivered
+
+_RUN_ID = re.compile("[0-9a-f]{32}")
 
 
 class LoadOptions(TypedDict, total=False):
@@ -40,9 +43,12 @@ def restored(agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions) -
     if not live.log.steps:
         live.run.id = blob.run
     try:
-        return live, msgspec.json.decode(blob.undelivered, type=Undelivered)
+        said = msgspec.json.decode(blob.undelivered, type=Undelivered)
     except (msgspec.MsgspecError, RecursionError):
         raise StateRejected("the state's decisions are not decisions; use the state as it was saved") from None
+    if not _RUN_ID.fullmatch(live.run.id) or (said.start is None and not live.log.steps):
+        raise StateRejected("the state is of no run that started or could start; use it as it was saved")
+    return live, said
 
 
 def _context(saved: str, options: LoadOptions) -> RunContextWrapper[Any]:

@@ -158,7 +158,7 @@ class Play:
             ),
             *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
         )
-        self.state.delivered()
+        self.state.delivered(len(self.live.log))
 
     def _about(self, given: dict[str, Any]) -> dict[str, Any]:
         config = self.scope.config
@@ -198,7 +198,7 @@ class Play:
         if said.input:
             commands.append(cm.AddInput(ev.ROOT, said.input))
         await drive.commit(*commands, cm.Tick())
-        self.state.delivered()
+        self.state.delivered(len(self.live.log))
 
     async def _check_reachable(self) -> None:
         """Every agent and tool that an open call needs is there, or nothing is done at all."""

@@ -20,7 +20,7 @@ from ..tools.base import Delegate, Handover, OutcomeUnknown, Prepared, Tool, too
 from .announce import tool_hooks
 from .delegate import open_frame
 from .drive import Drive
-from .facts import jsonable
+from .facts import kept
 from .handoff_view import filtered_view
 from .propose import revised
 from .scope import Scope
@@ -71,7 +71,8 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
     except KeyboardInterrupt:
         raise
     except OutcomeUnknown as unknown:
-        await drive.commit(cm.LoseCall(call.id, str(unknown)))
+        # Not again by itself: what did not end here would not end here the next time, and the time after that.
+        await drive.commit(cm.LoseCall(call.id, str(unknown), again=False))
         return
     except BaseException as error:  # a tool may raise anything, SystemExit too; the run outlives it
         if isinstance(error, asyncio.CancelledError) and _being_cancelled():
@@ -114,13 +115,13 @@ async def _told(tool: Tool, context: Any, error: BaseException) -> tuple[Any, Ba
 async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: bool, reports: list[Any]) -> None:
     try:
         item = tool.output(call.raw, value)
-        kept = None if isinstance(value, str) else jsonable(value)
+        own = kept(value, MAX_TEXT)
         _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
-        item, kept, failed = tool.output(call.raw, text), None, True
+        item, own, failed = tool.output(call.raw, text), None, True
     item = told_of_edit(call, item)
-    await drive.commit(cm.FinishCall(call.id, item, kept, failed, reports))
+    await drive.commit(cm.FinishCall(call.id, item, own, failed, reports))
 
 
 def _check_recordable(item: Item) -> None:

@@ -16,7 +16,7 @@ from ..agents.settings import RunConfig, check_error_handlers
 from ..core.errors import AgentMissing, UserError
 from ..journal.base import Journal
 from .graph import Graph
-from .live import Live
+from .live import Live, wrapped
 from .play import Play
 from .result import RunResult
 from .scope import Scope
@@ -174,10 +174,9 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
 def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Play:
     live = state.live
     _attach_agent(live, agent)
-    if given["context"] is not None:
-        context = given["context"]
-        usage = live.context.usage
-        live.context = context if isinstance(context, RunContextWrapper) else RunContextWrapper(context, usage=usage)
+    if given["context"] is not None and given["context"] is not live.context:
+        # Whatever wrapper it comes in, what the run has used goes on counting.
+        live.context = RunContextWrapper(wrapped(given["context"]).context, usage=live.context.usage)
     live.context.decisions.clear()
     if given["session"] is not None:
         live.session = given["session"]

@@ -70,10 +70,9 @@ class RunState(Generic[TContext]):
     def at(cls, live: Live, position: int, interruptions: list[ToolApprovalItem]) -> RunState[Any]:
         """A state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
-        state._live, state._position = live, position
         live.handed_out = True
+        state._live, state._position, state._said = live, position, Undelivered()
         state.settled(interruptions)
-        state._said = Undelivered()
         for given in live.context.decisions:
             if given.item.call not in state._interruptions:
                 continue
@@ -103,9 +102,9 @@ class RunState(Generic[TContext]):
         """What was said here and not delivered yet."""
         return self._said
 
-    def delivered(self) -> None:
+    def delivered(self, position: int) -> None:
         """What was said is in the log now."""
-        self._said = Undelivered()
+        self._said, self._position = Undelivered(), position
 
     def moved(self, position: int) -> None:
         """The run came this far under this state."""
@@ -279,9 +278,8 @@ class RunState(Generic[TContext]):
         cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
         """The state that `to_string` made; the options are those of `from_json`."""
-        return await cls.from_json(
-            initial_agent, from_text(state_string, options.get("max_bytes", MAX_BYTES)), **options
-        )
+        limit = options.get("max_bytes", MAX_BYTES)
+        return await cls.from_json(initial_agent, from_text(state_string, limit), **options)
 
     @classmethod
     async def load(cls, journal: Journal, run_id: str, agent: Agent[Any], *, context: Any = None) -> RunState[Any]:

@@ -7,20 +7,23 @@ Here is who is asked, how often, and how long a pause of the model's own is foll
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import input_items
-from .anthropic_reply import Reply, plain_json, understood
+from .anthropic_reply import Reply
 from .anthropic_request import Question, question
 from .anthropic_stream import Telling
 from .base import Model, ModelRequest, ModelResponse
 from .faults import again, retries
+from .reading import nonsense, plain_json, understood
+
+_T = TypeVar("_T")
 
 MAX_TOKENS = 16_384
 _PATH = "/v1/messages"
@@ -67,10 +70,10 @@ class AnthropicModel(Model):
         posed = first
         for _ in range(_PAUSES):
             response = await again(partial(self._post, posed), self._retries(posed))
-            understood(lambda text=response.text: reply.absorb(plain_json(text)))
+            _read(lambda text=response.text: reply.absorb(plain_json(text)))
             reply.request_id = response.headers.get("request-id")
             if not reply.paused:
-                return understood(reply.response)
+                return _read(reply.response)
             posed = first.going_on(reply.sent_back())
         raise _endless()
 
@@ -87,7 +90,7 @@ class AnthropicModel(Model):
             posed = first.going_on(reply.sent_back())
         else:
             raise _endless()
-        for event in understood(telling.finish):
+        for event in _read(telling.finish):
             yield event
 
     async def close(self) -> None:
@@ -110,7 +113,7 @@ class AnthropicModel(Model):
             for event in told:
                 yield event
             async for given in raw:
-                for event in understood(partial(telling.feed, given)):
+                for event in _read(partial(telling.feed, given)):
                     yield event
         finally:
             await stream.close()
@@ -124,7 +127,7 @@ class AnthropicModel(Model):
         raw = _parsed(stream)
         try:
             async for given in raw:
-                if told := understood(partial(telling.feed, given)):
+                if told := _read(partial(telling.feed, given)):
                     return told, stream, raw
         except BaseException:
             telling.reply.id = known
@@ -164,15 +167,17 @@ class AnthropicModel(Model):
         return client
 
 
+def _read(read: Callable[[], _T]) -> _T:
+    return understood(read, "Anthropic")
+
+
 async def _parsed(stream: Any) -> AsyncGenerator[Any, None]:
     """The events of a stream; what is not JSON is the provider's misbehaviour, not a parser's error."""
     try:
         async for given in stream:
             yield given
     except ValueError as error:
-        raise ModelBehaviorError(
-            f"Anthropic sent an event that is not JSON ({error}); nothing of the reply was used"
-        ) from error
+        raise nonsense(error, "Anthropic") from error
 
 
 def _endless() -> ModelBehaviorError:

@@ -12,10 +12,21 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from ..core.errors import BadJson, UserError
+from ..core.errors import UserError
 from ..core.items import Item
-from ..core.strict import Limits, parse
-from .turns import NO_RESULT, PROVIDER_DATA, Call, Turn, data_url, file_data, output_parts, own, parts_of, split
+from .turns import (
+    NO_RESULT,
+    PROVIDER_DATA,
+    Call,
+    Turn,
+    data_url,
+    file_data,
+    output_parts,
+    own,
+    parts_of,
+    split,
+    tool_input,
+)
 
 PROVIDER = "anthropic"
 THINKING = ("thinking", "redacted_thinking")
@@ -23,8 +34,6 @@ THINKING = ("thinking", "redacted_thinking")
 Block = dict[str, Any]
 
 _ID = re.compile(r"[^a-zA-Z0-9_-]")
-# What a model wrote is as long as it may be; only what it means must be plain.
-_INPUT = Limits(bytes=64 << 20)
 
 
 def messages(items: Iterable[Item]) -> tuple[list[str], list[Block]]:
@@ -116,15 +125,6 @@ def _said_part(part: Item) -> list[Block]:
 def _tool_use(call: Call, label: str) -> Block:
     kept: Block = own(call.item, PROVIDER) or {}
     return {"type": "tool_use", "id": label, "name": call.name, "input": tool_input(call.arguments), **kept}
-
-
-def tool_input(arguments: str) -> Item:
-    """A call's arguments as the object they must be; what is none is shown to the model as it wrote it."""
-    try:
-        value = parse(arguments or "{}", _INPUT)
-    except BadJson:
-        value = None
-    return cast("Item", value) if isinstance(value, dict) else {"INVALID_JSON": arguments}
 
 
 def _result(call: Call, label: str) -> Block:

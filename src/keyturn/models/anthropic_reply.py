@@ -7,9 +7,9 @@ that is no reply, is a `ModelBehaviorError` and nothing of it is used. Nothing h
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item
@@ -17,12 +17,8 @@ from .anthropic_messages import PROVIDER, THINKING, Block
 from .base import ModelResponse, TokenDetails, Usage
 from .turns import with_own
 
-_T = TypeVar("_T")
-
 _CUT = {"max_tokens": "at its limit of tokens (raise ModelSettings.max_tokens)",
         "model_context_window_exceeded": "where the model's context window was full"}  # fmt: skip
-# Where a block of the stream grows: the kind of delta, and the field of the delta and of the block.
-GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 _TOOL_USE = frozenset({"type", "id", "name", "input", "arguments"})
 _NO_WORDS = "The model declined to answer."
 
@@ -175,24 +171,3 @@ def counted(usage: Mapping[str, Any]) -> Usage:
     return Usage(
         1, sent, TokenDetails(cached_tokens=read), received, TokenDetails(reasoning_tokens=thought), sent + received
     )
-
-
-def plain_json(text: str) -> Any:
-    """A provider's JSON; NaN and Infinity are none, and a lone surrogate is no text."""
-    value = json.loads(text, parse_constant=_no_constant)
-    if "\\ud" in text or "\\uD" in text:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def understood(read: Callable[[], _T]) -> _T:
-    """What `read` makes of what the provider sent, or `ModelBehaviorError` that says what was wrong."""
-    try:
-        return read()
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise ModelBehaviorError(f"Anthropic sent what is no reply ({what[:200]}); nothing of it was used") from error

@@ -12,7 +12,8 @@ from typing import Any, cast
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from .anthropic_messages import THINKING, Block
-from .anthropic_reply import Reply, call_item, check_block, counted, plain_json, reasoning_item, server_item, text_part
+from .anthropic_reply import Reply, call_item, check_block, counted, reasoning_item, server_item, text_part
+from .reading import plain_json
 from .reply_events import StreamEvent
 from .telling import Teller
 

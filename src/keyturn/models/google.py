@@ -6,19 +6,25 @@ Here is who is asked, and how often. What is said is in `google_contents` and `g
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
-from ..core.errors import ModelBehaviorError, UserError
+from ..core.errors import UserError
 from ..core.items import input_items
 from .base import Model, ModelRequest, ModelResponse
 from .faults import again, retries
 from .google_reply import Reply
 from .google_request import Question, question
+from .reading import nonsense, understood
 from .reply_events import StreamEvent
+
+_T = TypeVar("_T")
+
+# What the SDK's own parsers raise for an answer that is none.
+_PARSERS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 class GoogleModel(Model):
@@ -49,8 +55,8 @@ class GoogleModel(Model):
         """One reply, whole."""
         posed, reply = self._pose(asked, kept)
         answer = await again(partial(self._whole, posed), retries(posed.retry))
-        understood(partial(reply.feed, answer))
-        understood(reply.finish)
+        _read(partial(reply.feed, answer))
+        _read(reply.finish)
         return reply.response()
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
@@ -61,9 +67,9 @@ class GoogleModel(Model):
             for event in told:
                 yield event
             async for chunk in chunks:
-                for event in understood(partial(reply.feed, chunk)):
+                for event in _read(partial(reply.feed, chunk)):
                     yield event
-        for event in understood(reply.finish):
+        for event in _read(reply.finish):
             yield event
 
     async def close(self) -> None:
@@ -72,4 +78,86 @@ class GoogleModel(Model):
         if made is not None:
             await made.aio.aclose()
             made.close()
-    ...
+
+    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[Question, Reply]:
+        request = ModelRequest(*asked, **kept)
+        request.input = input_items(request.input)
+        calls = sum(item.get("type") == "function_call" for item in request.input)
+        return question(self.model, request), Reply(known_calls=calls)
+
+    async def _whole(self, posed: Question) -> Any:
+        given = _typed(posed)
+        try:
+            return await self._models().generate_content(**given)
+        except _PARSERS as error:
+            raise _what(error) from error
+
+    async def _open(self, posed: Question, reply: Reply) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
+        """A stream and the first events it tells, which may be none; of one that fails before, nothing is left."""
+        chunks = _parsed(await self._models().generate_content_stream(**_typed(posed)))
+        try:
+            async for chunk in chunks:
+                if told := _read(partial(reply.feed, chunk)):
+                    return told, chunks
+        except BaseException:
+            await chunks.aclose()
+            raise
+        return [], chunks
+
+    def _models(self) -> Any:
+        client = self._client or self._made
+        if client is None:
+            client = self._made = _new_client(*self._account)
+        return getattr(client, "aio", client).models
+
+
+def _installed() -> bool:
+    try:
+        return find_spec("google.genai") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _new_client(api_key: str | None, base_url: str | None) -> Any:
+    from google.genai import Client
+    from google.genai.types import HttpOptions
+
+    try:
+        return Client(api_key=api_key, http_options=HttpOptions(base_url=base_url) if base_url is not None else None)
+    except ValueError as error:
+        raise UserError(f"Gemini needs a key: set GOOGLE_API_KEY, or pass api_key= or a client ({error})") from error
+
+
+def _typed(posed: Question) -> dict[str, Any]:
+    """The question in the SDK's types: what does not fit them is the caller's mistake, and not the model's."""
+    from google.genai.types import Content, GenerateContentConfig
+
+    try:
+        contents = [Content.model_validate(content) for content in posed.contents]
+        return {
+            "model": posed.model,
+            "contents": contents,
+            "config": GenerateContentConfig.model_validate(posed.config),
+        }
+    except ValueError as error:
+        raise UserError(f"Gemini's client does not take this request: {error}") from error
+
+
+async def _parsed(chunks: Any) -> AsyncGenerator[Any, None]:
+    try:
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
+    except _PARSERS as error:
+        raise _what(error) from error
+
+
+def _what(error: Exception) -> Exception:
+    """A plain ValueError is what the SDK says of a request that it cannot send; its parsers raise other things."""
+    if type(error) is ValueError:
+        return UserError(f"Gemini's client does not take this request: {error}")
+    return nonsense(error, "Google")
+
+
+def _read(read: Callable[[], _T]) -> _T:
+    return understood(read, "Google")

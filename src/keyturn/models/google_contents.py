@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
-from .anthropic_messages import tool_input
-from .turns import NO_RESULT, Call, Turn, data_url, file_data, output_parts, own, parts_of, split
+from .turns import NO_RESULT, Call, Turn, data_url, file_data, output_parts, own, parts_of, split, tool_input
 
 PROVIDER = "google"
 

@@ -59,7 +59,8 @@ class Reply:
             return []
         candidate = chunk.candidates[0]
         events: Told = []
-        for part in (candidate.content.parts if candidate.content is not None else None) or []:
+        parts: list[Any] | None = candidate.content.parts if candidate.content is not None else None
+        for part in parts or []:
             events += self._teller.start(self.id) + self._part(part)
         if candidate.finish_reason is not None:
             self._finish = str(getattr(candidate.finish_reason, "value", candidate.finish_reason))
@@ -87,9 +88,8 @@ class Reply:
         return self._finish in _WITHHELD
 
     def _blocked(self, feedback: Any) -> None:
-        reason = feedback.block_reason if feedback is not None else None
-        if reason is not None:
-            named = getattr(reason, "value", reason)
+        if feedback is not None and feedback.block_reason is not None:
+            named = getattr(feedback.block_reason, "value", feedback.block_reason)
             self._finish = "PROHIBITED_CONTENT"
             self._why = feedback.block_reason_message or f"Gemini blocked the prompt: {named}."
 
@@ -114,7 +114,7 @@ class Reply:
             return self._call(part.function_call, kept)
         if part.text is None:
             self._last = "other"
-            return self._other(part)
+            return self._other(part, kept)
         self._last = ("thought" if part.thought else "text") if part.text or not self._last else self._last
         return self._thought(part.text, kept) if part.thought else self._text(part.text, kept)
 
@@ -144,7 +144,7 @@ class Reply:
         if teller.open_type != "reasoning":
             events += teller.begin({"type": "reasoning", "summary": []})
         events += teller.thought(text) if text else []
-        return events + teller.close_with(kept and {PROVIDER_DATA: {PROVIDER: kept}}) if kept else events
+        return events + teller.close(**with_own({}, PROVIDER, kept)) if kept else events
 
     def _text(self, text: str, kept: Item) -> Told:
         if not kept:
@@ -152,12 +152,12 @@ class Reply:
         whole = with_own({}, PROVIDER, kept)
         return [*self._teller.end_part(), *self._teller.text(text), *self._teller.end_part(**whole)]
 
-    def _other(self, part: Any) -> Told:
+    def _other(self, part: Any, kept: Item) -> Told:
         """A part of any other kind, such as code that Gemini ran or an image it drew: as it came."""
         told = cast("Item", part.model_dump(mode="json", exclude_none=True))
         kind = next((name for name in told if name not in ("thought", "thought_signature")), None)
-        if kind is None:  # only a signature
-            return self._text("", {"thought_signature": base64.b64encode(part.thought_signature).decode()}) if told else []
+        if kind is None:
+            return self._text("", kept)
         item: Item = {"type": kind, PROVIDER_DATA: {PROVIDER: told}}
         return [*self._teller.begin(item), *self._teller.close(item)]
 

@@ -31,6 +31,7 @@ class CallInPieces:
     name: str = ""
     text: list[str] = field(default_factory=list[str])
     extra: Item = field(default_factory=dict[str, Any])
+    made_up: str = field(default_factory=lambda: f"call_{uuid4().hex[:24]}")
 
     @property
     def begun(self) -> bool:
@@ -50,12 +51,11 @@ class CallInPieces:
         """The call as an item; a server that gives calls no ids gets them back by one of ours."""
         if not self.name:
             raise ModelBehaviorError("the model made a call without a tool's name; nothing of its reply was used")
-        self.label = self.label or f"call_{uuid4().hex[:24]}"
-        text = "".join(self.text)
+        label, text = self.label or self.made_up, "".join(self.text)
         if self.kind == "custom":
-            made: Item = {"type": "custom_tool_call", "call_id": self.label, "name": self.name, "input": text}
+            made: Item = {"type": "custom_tool_call", "call_id": label, "name": self.name, "input": text}
         else:
-            made = {"type": "function_call", "call_id": self.label, "name": self.name, "arguments": text or "{}"}
+            made = {"type": "function_call", "call_id": label, "name": self.name, "arguments": text or "{}"}
         return with_own(made, PROVIDER, self.extra)
 
     def take(self, piece: Item) -> str:
@@ -132,9 +132,9 @@ class CallsInPieces:
 
 def _another(call: CallInPieces, label: str, name: Any) -> bool:
     """Whether a piece at a call's index begins another call: some servers give every call the same index."""
-    if not name or not (call.begun and call.whole):
+    if not name or (call.begun and not call.whole):
         return False
-    return label != call.label if label else name != call.name
+    return label != call.label if label and call.label else call.begun and name != call.name
 
 
 def _said(piece: Item) -> Item:
@@ -146,6 +146,6 @@ def _said(piece: Item) -> Item:
 
 def _plain(entries: Any) -> list[Item]:
     try:
-        return [plain_item(entry) for entry in entries or []]
+        return [plain_item(entry) for entry in cast("list[Any]", entries or [])]
     except TypeError:
         raise ModelBehaviorError("the model's tool calls are no list of objects; nothing was used") from None

@@ -83,6 +83,5 @@ def as_chat_choice(choice: Any) -> Any:
     if not isinstance(choice, dict):
         return choice
     given = cast("Item", choice)
-    return (
-        {given["type"]: {"name": given["name"]}, "type": given["type"]} if given.keys() == {"type", "name"} else given
-    )
+    named = given.keys() == {"type", "name"}
+    return {"type": given["type"], given["type"]: {"name": given["name"]}} if named else given

@@ -17,7 +17,7 @@ _PARTS = {"output_text": ("text", "output_text"), "refusal": ("refusal", "refusa
 
 
 class Teller:
-    """Numbers the events of one reply and knows which item and which part of it is open.
+    """Numbers the events of one reply and knows which item and which part of it is open; `items` are those it closed.
 
     >>> teller = Teller()
     >>> events = [*teller.text("to "), *teller.text("be"), *teller.close()]
@@ -29,11 +29,17 @@ class Teller:
 
     def __init__(self) -> None:
         self.started = False
+        self.items: list[Item] = []
         self._number = count()
         self._index = -1
         self._open: Item | None = None
         self._part: Item | None = None
         self._told: list[str] = []
+
+    @property
+    def open_type(self) -> str | None:
+        """The type of the item that is open, if one is."""
+        return None if self._open is None else self._open["type"]
 
     def event(self, name: str, **fields: Any) -> StreamEvent:
         """The next event."""
@@ -90,21 +96,25 @@ class Teller:
         done = self.event(f"{name}.done", **{field: whole[field]}, **here)
         return [done, self.event("content_part.done", part=whole, **here)]
 
-    def close(self, item: Item | None = None) -> list[StreamEvent]:
-        """The item that is open is whole; `item` is how it ends, where the member knows that better."""
+    def close(self, item: Item | None = None, **known: Any) -> list[StreamEvent]:
+        """The item that is open is whole: `item`, or what was told of it and what is `known` only at its end."""
         events = self.end_part()
         if self._open is None:
             return events
-        whole = item if item is not None else {**self._open, "status": "completed"}
-        if whole.get("type") == "reasoning" and self._told:
-            text = "".join(self._told)
+        whole = item if item is not None else {**self._open, **known}
+        if "status" in whole:
+            whole["status"] = "completed"
+        text = "".join(self._told)
+        if whole["type"] == "reasoning" and text:
             part = {"type": "summary_text", "text": text}
+            whole["summary"] = [part]
             events.append(self.event("reasoning_summary_text.done", text=text, summary_index=0, **self._place()))
             events.append(self.event("reasoning_summary_part.done", part=part, summary_index=0, **self._place()))
-        elif whole.get("type") == "function_call":
+        elif whole["type"] == "function_call":
             said = whole["arguments"]
             events.append(self.event("function_call_arguments.done", arguments=said, **self._place()))
         events.append(self.event("output_item.done", item=whole, output_index=self._index))
+        self.items.append(whole)
         self._open, self._told = None, []
         return events
 

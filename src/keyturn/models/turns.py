@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from ..core.errors import UserError
+from ..core.errors import BadJson, UserError
 from ..core.items import Item
+from ..core.strict import Limits, parse
 
 PROVIDER_DATA = "provider_data"
 NO_RESULT = "No result of this call was recorded."
@@ -21,6 +22,8 @@ NO_RESULT = "No result of this call was recorded."
 # Items that stand for content which only the provider that made them can read: to leave them out would be to forget.
 _SEALED = ("item_reference", "compaction")
 _SYSTEM = ("system", "developer")
+# What a model wrote is as long as it may be; only what it means must be plain.
+_INPUT = Limits(bytes=64 << 20)
 
 
 @dataclass
@@ -115,6 +118,19 @@ def _turn(turns: list[Turn], role: Literal["user", "assistant"]) -> Turn:
     if last is None or last.role != role or (role == "assistant" and any(call.result for call in last.calls)):
         turns.append(Turn(role))
     return turns[-1]
+
+
+def tool_input(arguments: str) -> Item:
+    """A call's arguments as the object they must be; what is none is shown to the model as it wrote it.
+
+    >>> tool_input('{"to": "ada"}'), tool_input('{"to": ')
+    ({'to': 'ada'}, {'INVALID_JSON': '{"to": '})
+    """
+    try:
+        value = parse(arguments or "{}", _INPUT)
+    except BadJson:
+        value = None
+    return cast("Item", value) if isinstance(value, dict) else {"INVALID_JSON": arguments}
 
 
 def text_of(content: Any) -> str:

@@ -20,4 +20,6 @@ from .decisions import drive as drive
 from .decisions import reject_all as reject_all
 from .journals import JournalSuite as JournalSuite
 from .models import ModelSuite as ModelSuite
+from .policies import PolicySuite as PolicySuite
 from .sessions import SessionSuite as SessionSuite
+from .tools import ToolSuite as ToolSuite

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 # Suites are asserted in, so pytest must rewrite them, and must know so before they are imported.
-SUITES = ("keyturn.testing.journals", "keyturn.testing.models", "keyturn.testing.sessions")
+SUITES = tuple(
+    f"keyturn.testing.{name}"
+    for name in ("journals", "models", "policies", "sessions", "tool_asking", "tool_case", "tools")
+)
 pytest.register_assert_rewrite(*(suite for suite in SUITES if suite not in sys.modules))
 
 

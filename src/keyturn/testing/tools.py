@@ -17,6 +17,7 @@ import pytest
 from ..core.errors import NotPending, ToolMissing, UserError
 from ..core.events import ReplyRecorded
 from ..engine.result import RunResult
+from ..tools.base import OutcomeUnknown, Prepared
 from ..tools.function import function_tool
 from .crash import Answer, Effects, Scenario, sweep
 from .tool_asking import ToolAsking
@@ -191,6 +192,25 @@ class ToolSuite(ToolAsking):
         assert self.done == (self.does(0) if word == "retry" else [])
         assert {"ran": SAYS, "did_not_run": "did not run", "retry": ""}[word] in self.told("c1")
         assert all(key == item.request_id for key, _what in self.effects.done), "a retry has the key of the first try"
+
+    def test_a_call_of_which_nobody_knows_the_end_is_in_doubt(self) -> None:
+        tool, tries = self.asking(), list[str]()
+
+        async def unknown(context: Any, _prepared: Prepared) -> Any:
+            tries.append(context.idempotency_key)
+            raise OutcomeUnknown("nobody knows")
+
+        tool.invoke = unknown
+        state = self.run(self.build(tool, [self.call("c1")]), "go").to_state()
+        state.approve(state.get_interruptions()[0])
+        for verdict in ("retry", "did_not_run"):
+            result = self.run(self.agent, state)
+            [item] = result.interruptions
+            assert (item.kind, item.reason) == ("in_doubt", "nobody knows")
+            state = result.to_state()
+            state.resolve(item, verdict)
+        assert self.run(self.agent, state).final_output == "done: c1"
+        assert tries == [item.request_id] * 2, "it is tried again when a person says so, however harmless that is"
 
     @pytest.mark.parametrize("how", ["approve", "reject", "edit", "answer", "two at once", "never asks"])
     def test_no_crash_loses_or_doubles_an_effect(self, how: str) -> None:

@@ -79,8 +79,8 @@ async def _in_thread(func: Callable[..., Any], args: list[Any], kwargs: dict[str
     def work() -> Any:
         try:
             return func(*args, **kwargs)
-        except StopIteration as error:
-            # A future cannot carry it: whoever waited would wait for ever.
-            raise RuntimeError("the tool raised StopIteration") from error
+        except (StopIteration, GeneratorExit) as error:
+            # A future cannot carry them: whoever waited would wait for ever, or be torn down.
+            raise RuntimeError(f"the tool raised {type(error).__name__}") from error
 
     return await asyncio.to_thread(work)

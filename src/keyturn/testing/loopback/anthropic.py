@@ -135,12 +135,13 @@ def _counted(usage: Usage) -> Block:
     }
 
 
-# How the inside of a block is streamed: what it is at its start, its deltas, and what they are called.
 def _grown(block: Block) -> tuple[Block, list[Block]]:
+    """What a block is when its stream begins, and the deltas by which it grows."""
     kind = block["type"]
     if kind == "text":
         deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
-        cited = [{"type": "citations_delta", "citation": each} for each in block.get("citations") or []]
+        given: list[Block] = block.get("citations") or []
+        cited: list[Block] = [{"type": "citations_delta", "citation": each} for each in given]
         return {**block, "text": "", **({"citations": []} if cited else {})}, [*deltas, *cited]
     if kind == "thinking":
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
@@ -159,7 +160,7 @@ def events(message: Block) -> Iterator[Block]:
     """A whole message as the API streams it."""
     usage = message["usage"]
     ends = ("stop_reason", "stop_sequence", "stop_details")
-    begun = {**message, "content": [], **dict.fromkeys(ends), "usage": {**usage, "output_tokens": 1}}
+    begun: Block = {**message, "content": [], **dict.fromkeys(ends), "usage": {**usage, "output_tokens": 1}}
     yield {"type": "message_start", "message": begun}
     for index, block in enumerate(message["content"]):
         start, deltas = _grown(block)

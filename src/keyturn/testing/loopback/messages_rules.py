@@ -10,7 +10,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 Block = dict[str, Any]
 
@@ -44,15 +44,15 @@ def check_request(body: Any) -> None:
     for number, message in enumerate(told):
         # The real one joins neighbours of one role. A member that counts on it is careless, so here they are refused.
         if number and message["role"] == told[number - 1]["role"]:
-            raise Refused(f"messages.{number}: roles must alternate between \"user\" and \"assistant\"")
+            raise Refused(f'messages.{number}: roles must alternate between "user" and "assistant"')
         for place, block in enumerate(message["content"]):
             _check_block(f"messages.{number}.content.{place}", block)
     _check_calls(told)
     _check_tools(body)
     _check_thinking(body)
-    form = (body.get("output_config") or {}).get("format")
-    if form is not None:
-        _check_schema(form["schema"])
+    config: Block = body.get("output_config") or {}
+    if "format" in config:
+        _check_schema(config["format"]["schema"])
 
 
 def _check_block(place: str, block: Block) -> None:
@@ -84,7 +84,7 @@ def _check_calls(told: list[Block]) -> None:
         if used & {*calls} or len({*calls}) < len(calls):
             raise Refused(f"messages.{number}: `tool_use` ids must be unique")
         used |= {*calls}
-        after = told[number + 1]["content"] if number + 1 < len(told) else []
+        after: list[Block] = told[number + 1]["content"] if number + 1 < len(told) else []
         results = [block["tool_use_id"] for block in after if block["type"] == "tool_result"]
         missing = [label for label in calls if label not in results]
         if missing:
@@ -112,8 +112,8 @@ def _check_results(number: int, blocks: list[Block], calls: list[str]) -> None:
 
 
 def _check_tools(body: Mapping[str, Any]) -> None:
-    tools = body.get("tools") or []
-    names = [tool["name"] for tool in tools]
+    tools: list[Block] = body.get("tools") or []
+    names: list[str] = [tool["name"] for tool in tools]
     if len({*names}) < len(names):
         raise Refused("tools: Tool names must be unique.")
     for tool in tools:
@@ -130,13 +130,14 @@ def _check_tools(body: Mapping[str, Any]) -> None:
 
 
 def _check_thinking(body: Mapping[str, Any]) -> None:
-    told = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
+    told: list[list[Block]] = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
     if any(blocks[-1]["type"] in _THINKING for blocks in told):
         raise Refused("The final block in an assistant message cannot be `thinking`.")
-    thinking = body.get("thinking") or {"type": "disabled"}
+    thinking: Block = body.get("thinking") or {"type": "disabled"}
+    choice: Block = body.get("tool_choice") or {}
     if thinking["type"] == "disabled":
         return
-    if (body.get("tool_choice") or {}).get("type") in ("any", "tool"):
+    if choice.get("type") in ("any", "tool"):
         raise Refused("Thinking may not be enabled when tool_choice forces tool use.")
     if body.get("temperature", 1) != 1:
         raise Refused("`temperature` may only be set to 1 when thinking is enabled.")
@@ -153,11 +154,14 @@ def _check_thinking(body: Mapping[str, Any]) -> None:
 
 
 def _check_schema(schema: Any) -> None:
+    """Look at every object in a schema, wherever it stands."""
+    if isinstance(schema, list):
+        for each in cast("list[Any]", schema):
+            _check_schema(each)
     if not isinstance(schema, dict):
         return
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+    here = cast("Block", schema)
+    if here.get("type") == "object" and here.get("additionalProperties") is not False:
         raise Refused("output_config.format.schema: For 'object' type, 'additionalProperties' must be set to false")
-    for inner in schema.values():
-        for each in [*inner.values()] if isinstance(inner, dict) else inner if isinstance(inner, list) else []:
-            _check_schema(each)
+    for inner in here.values():
         _check_schema(inner)

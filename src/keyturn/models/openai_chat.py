@@ -1,0 +1,84 @@
+"""OpenAI's Chat Completions, and every server that speaks it, asked through the official client.
+
+Conversations are turned into messages and replies into items of the Responses format, whole and streamed alike. The
+package `openai` is imported when the model is first asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, cast
+
+from ..core.items import input_items
+from .base import Model, ModelRequest, ModelResponse
+from .defaults import OPENAI
+from .faults import retries
+from .openai_account import OpenAIAccount, is_openais
+from .openai_chat_reply import checked_chat
+from .openai_chat_request import chat_body
+from .openai_chat_stream import ChatStream
+from .openai_wire import Question, events, whole
+
+
+class OpenAIChatCompletionsModel(Model):
+    """A model behind Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
+
+    Give your own `AsyncOpenAI`, or what one is made from. Failed requests are asked again up to twice, or as
+    `ModelSettings(retry=...)` says, while nothing of the reply has come; a client of your own does that itself,
+    unless `retry` is set.
+
+    >>> OpenAIChatCompletionsModel("qwen3", base_url="http://localhost:8000/v1", api_key="none").model
+    'qwen3'
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        openai_client: Any = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+    ) -> None:
+        self._name = model
+        self._account = OpenAIAccount(
+            openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
+        )
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._name or OPENAI.model_name()
+
+    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+        """One reply to this conversation."""
+        return checked_chat(await whole(self._question(ModelRequest(*asked, **kept), streamed=False)))
+
+    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+        """The same reply as Responses events, told as its chunks come."""
+        stream = ChatStream()
+        async with aclosing(events(self._question(ModelRequest(*asked, **kept), streamed=True))) as told:
+            async for chunk, request_id in told:
+                for event in stream.take(chunk, request_id):
+                    yield event
+        for event in stream.end():
+            yield event
+
+    async def close(self) -> None:
+        """Close the client that was made here; one that was given is the giver's."""
+        await self._account.close()
+
+    def _question(self, request: ModelRequest, *, streamed: bool) -> Question:
+        client, ours = self._account.client()
+        if isinstance(cast("Any", request.input), str):
+            request = replace(request, input=input_items(cast("Any", request.input)))
+        settings = request.model_settings
+        return Question(
+            client.chat.completions,
+            chat_body(self.model, request, openais=is_openais(client), streamed=streamed),
+            settings,
+            retries(settings.retry, 2 if ours else 0),
+        )

@@ -1,0 +1,53 @@
+"""What a provider sent, understood or refused: its nonsense is a `ModelBehaviorError` and never a parser's stack.
+
+Shared by members that read a wire format themselves; no format is known here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from ..core.errors import ModelBehaviorError
+
+_T = TypeVar("_T")
+
+_LONGEST = 200
+
+
+def understood(read: Callable[[], _T], provider: str) -> _T:
+    """What `read` makes of what a provider sent, or `ModelBehaviorError` that says what was wrong.
+
+    >>> understood(lambda: {}["content"], "Example")
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.ModelBehaviorError: Example sent what is no reply (KeyError: 'content'); nothing of it was used
+    """
+    try:
+        return read()
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise nonsense(error, provider) from error
+
+
+def nonsense(error: Exception, provider: str) -> ModelBehaviorError:
+    """A parser's or a reader's error as what it says of the provider."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    shown = what if len(what) <= _LONGEST else f"{what[:_LONGEST]}..."
+    return ModelBehaviorError(f"{provider} sent what is no reply ({shown}); nothing of it was used")
+
+
+def plain_json(text: str) -> Any:
+    """The value of a provider's JSON. NaN and Infinity are none, and a lone surrogate is no text: nobody could save it.
+
+    >>> plain_json('{"a": [1]}')
+    {'a': [1]}
+    """
+    value = json.loads(text, parse_constant=_refuse)
+    if "\\ud" in text or "\\uD" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,479 @@
+"""Tools as a run meets them: timeouts, limits, errors of every kind, and whatever they may return."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import threading
+import time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from keyturn import (
+    Agent,
+    FunctionTool,
+    RunConfig,
+    RunState,
+    ToolContext,
+    ToolExecutionConfig,
+    ToolTimeoutError,
+    function_tool,
+)
+from tests.behaviour.ways import (
+    Run,
+    World,
+    a_world,  # noqa: F401  # a fixture, used by its name
+    approved,
+    asked,
+    both,
+    call,
+    carried,
+    model,
+    outputs,
+    plain,
+    state_of,
+)
+
+DEFAULT = "An error occurred while running the tool. Please try again."
+
+
+def with_tool(tool: Any, *rounds: Any) -> Agent[Any]:
+    return Agent("a", model=model(*(rounds or ([call(tool.name, "c1")], "done"))), tools=[tool])
+
+
+# Time.
+
+
+@both
+@carried
+async def test_an_async_tool_that_is_too_slow_is_told_to_the_model(world: World, run: Run, saved: bool) -> None:
+    @function_tool(timeout=0.02, needs_approval=True)
+    async def slow() -> str:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            world.done.append("stopped")
+        return "never"
+
+    agent = with_tool(slow)
+    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    assert (result.final_output, world.done) == ("done", ["stopped"])
+    assert outputs(result.to_input_list()) == {"c1": "Tool 'slow' timed out after 0.02 seconds."}
+
+
+@both
+async def test_its_own_words_for_a_timeout(run: Run) -> None:
+    async def words(context: Any, error: Exception) -> str:
+        assert isinstance(error, ToolTimeoutError)
+        return f"{context.tool_name} took more than {error.timeout_seconds}"
+
+    @function_tool(timeout=0.02, timeout_error_function=words)
+    async def slow() -> str:
+        await asyncio.sleep(30)
+        return "never"
+
+    result = await run(with_tool(slow), "go")
+    assert outputs(result.to_input_list()) == {"c1": "slow took more than 0.02"}
+
+
+@both
+@carried
+async def test_a_timeout_may_stop_the_run_which_can_be_resumed(world: World, run: Run, saved: bool) -> None:
+    @function_tool(timeout=0.02, timeout_behavior="raise_exception")
+    async def slow() -> str:
+        world.done.append("slow")
+        await asyncio.sleep(30)
+        return "never"
+
+    agent = with_tool(slow)
+    with pytest.raises(ToolTimeoutError) as raised:
+        await run(agent, "go")
+    result = await run(agent, await state_of(raised.value.run_data, agent, saved))
+    assert (result.final_output, world.done) == ("done", ["slow"])
+
+
+@both
+@carried
+async def test_a_thread_that_cannot_be_stopped_leaves_its_call_in_doubt(world: World, run: Run, saved: bool) -> None:
+    let_go = threading.Event()
+
+    @function_tool(timeout=0.02, needs_approval=True)
+    def slow() -> str:
+        let_go.wait(5)
+        world.done.append("slow")
+        return "late"
+
+    agent = with_tool(slow)
+    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    [item] = result.interruptions
+    assert (item.kind, item.call_id, item.tool_name) == ("in_doubt", "c1", "slow")
+    let_go.set()
+    while not world.done:
+        await asyncio.sleep(0.005)
+    state = await state_of(result, agent, saved)
+    state.resolve(state.get_interruptions()[0], "ran", "it was late but fine")
+    result = await run(agent, state)
+    assert outputs(result.to_input_list()) == {"c1": "it was late but fine"}
+    assert world.done == ["slow"]
+
+
+@both
+async def test_a_reading_thread_that_is_too_slow_is_only_told(run: Run) -> None:
+    let_go = threading.Event()
+
+    @function_tool(timeout=0.02, read_only=True)
+    def slow() -> str:
+        let_go.wait(5)
+        return "late"
+
+    result = await run(with_tool(slow), "go")
+    let_go.set()
+    assert "timed out" in outputs(result.to_input_list())["c1"]
+
+
+@both
+async def test_an_idempotent_thread_that_is_too_slow_is_not_run_for_ever(world: World, run: Run) -> None:
+    let_go = threading.Event()
+
+    @function_tool(timeout=0.02, idempotent=True)
+    def slow() -> str:
+        world.done.append("slow")
+        let_go.wait(5)
+        return "late"
+
+    agent = with_tool(slow)
+    result = await asyncio.wait_for(run(agent, "go"), 3)
+    let_go.set()
+    assert result.interruptions or result.final_output == "done"
+    assert world.done == ["slow"]
+
+
+@both
+async def test_a_tool_within_its_time(run: Run) -> None:
+    @function_tool(timeout=5)
+    def quick() -> str:
+        return "in time"
+
+    @function_tool(timeout=5)
+    async def quick_too() -> str:
+        raise TimeoutError("my own")
+
+    agent = Agent("a", model=model([call("quick", "c1"), call("quick_too", "c2")], "done"), tools=[quick, quick_too])
+    assert outputs((await run(agent, "go")).to_input_list()) == {"c1": "in time", "c2": DEFAULT}
+
+
+# How many at once.
+
+
+@both
+@pytest.mark.parametrize("limit", [1, 2, None])
+async def test_a_limit_of_tools_at_once(run: Run, limit: int | None) -> None:
+    at_once: list[int] = [0, 0]
+
+    @function_tool
+    async def busy(n: int) -> str:
+        at_once[0] += 1
+        at_once[1] = max(at_once)
+        await asyncio.sleep(0.01)
+        at_once[0] -= 1
+        return str(n)
+
+    agent = with_tool(busy, [call("busy", f"c{n}", n=n) for n in range(6)], "done")
+    config = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=limit))
+    result = await run(agent, "go", run_config=config)
+    assert outputs(result.to_input_list()) == {f"c{n}": str(n) for n in range(6)}
+    assert at_once[1] == (limit or 6)
+
+
+@both
+async def test_a_limit_of_one_does_not_lock_nested_agents_out(world: World, run: Run) -> None:
+    inner = Agent("inner", model=model([call("free", "i1"), call("free", "i2")], "inside"), tools=[world.tool("free")])
+    calls = [call("inner", "o1", input="x"), call("free", "o2")]
+    agent = Agent("outer", model=model(calls, "done"), tools=[inner.as_tool("inner", "a"), world.tool("free")])
+    config = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
+    result = await asyncio.wait_for(run(agent, "go", run_config=config), 5)
+    assert (result.final_output, world.count("free(0)")) == ("done", 3)
+
+
+async def test_sync_tools_do_not_block_one_another() -> None:
+    gate = threading.Barrier(3, timeout=5)
+
+    @function_tool
+    def meet() -> int:
+        return gate.wait()
+
+    result = await plain(with_tool(meet, [call("meet", f"c{n}") for n in range(3)], "done"), "go")
+    assert sorted(outputs(result.to_input_list()).values()) == ["0", "1", "2"]
+
+
+# Errors.
+
+
+@both
+@carried
+async def test_a_tool_that_raises_is_told_without_its_text(world: World, run: Run, saved: bool) -> None:
+    @function_tool(needs_approval=True)
+    def boom() -> str:
+        world.done.append("boom")
+        raise ValueError("password=hunter2")
+
+    agent = with_tool(boom)
+    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    assert (result.final_output, world.done) == ("done", ["boom"])
+    assert outputs(result.to_input_list()) == {"c1": DEFAULT}
+    assert "hunter2" not in result.to_state().to_string()
+
+
+@both
+async def test_its_own_words_for_an_error(run: Run) -> None:
+    async def later(context: ToolContext[Any], error: Exception) -> str:
+        return f"{context.tool_name} {context.tool_call_id}: {error}"
+
+    for words in (later, lambda context, error: f"{context.tool_name} {context.tool_call_id}: {error}"):
+
+        @function_tool(failure_error_function=words)
+        def boom() -> str:
+            raise ValueError("told on purpose")
+
+        result = await run(with_tool(boom), "go")
+        assert outputs(result.to_input_list()) == {"c1": "boom c1: told on purpose"}
+
+
+@both
+@carried
+async def test_an_error_that_stops_the_run_is_the_tools_own(world: World, run: Run, saved: bool) -> None:
+    problem = ValueError("mine")
+
+    @function_tool(failure_error_function=None, needs_approval=True)
+    def boom() -> str:
+        world.done.append("boom")
+        raise problem
+
+    agent = with_tool(boom)
+    state = await approved(await run(agent, "go"), agent, saved)
+    with pytest.raises(ValueError, match="mine") as raised:
+        await run(agent, state)
+    assert raised.value is problem
+    result = await run(agent, await state_of(raised.value.run_data, agent, saved))  # type: ignore[attr-defined]  # set by the run
+    assert (result.final_output, world.done) == ("done", ["boom"])
+    assert outputs(result.to_input_list()) == {"c1": DEFAULT}
+
+
+@both
+async def test_words_that_raise_stop_the_run_and_the_tool_does_not_run_again(world: World, run: Run) -> None:
+    def words(_context: Any, error: Exception) -> str:
+        raise KeyError("no words")
+
+    @function_tool(failure_error_function=words)
+    def boom() -> str:
+        world.done.append("boom")
+        raise ValueError("x")
+
+    agent = with_tool(boom)
+    with pytest.raises(KeyError) as raised:
+        await run(agent, "go")
+    result = await run(agent, raised.value.run_data.to_state())  # type: ignore[attr-defined]  # set by the run
+    assert (result.final_output, world.done) == ("done", ["boom"])
+
+
+class Odd(BaseException):
+    """An exception that is no `Exception`."""
+
+
+@both
+@pytest.mark.parametrize("threaded", [False, True], ids=["async", "sync"])
+@pytest.mark.parametrize(
+    "problem", [SystemExit(3), Odd("x"), GeneratorExit(), StopIteration("x"), asyncio.CancelledError()]
+)
+async def test_no_exception_of_a_tool_takes_the_run_down(
+    world: World, run: Run, threaded: bool, problem: BaseException
+) -> None:
+    def boom() -> str:
+        world.done.append("boom")
+        raise problem
+
+    async def async_boom() -> str:
+        return boom()
+
+    if not threaded and isinstance(problem, StopIteration):
+        pytest.skip("a coroutine turns it into a RuntimeError by itself")
+    tool = function_tool(boom if threaded else async_boom, name_override="boom")
+    other = world.tool("free")
+    agent = Agent("a", model=model([call("boom", "c1"), call("free", "c2")], "done"), tools=[tool, other])
+    result = await run(agent, "go")
+    assert result.final_output == "done"
+    assert outputs(result.to_input_list()) == {"c1": DEFAULT, "c2": "free(0)"}
+    assert sorted(world.done) == ["boom", "free(0)"]
+
+
+def test_an_interrupt_from_the_keyboard_stops_everything_and_leaves_a_doubt(world: World) -> None:
+    @function_tool
+    async def stopped() -> str:
+        world.done.append("stopped")
+        raise KeyboardInterrupt
+
+    agent = with_tool(stopped)
+    state: RunState[Any] = RunState(None, "go", agent)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(plain(agent, state))
+    result = asyncio.run(plain(agent, state))
+    assert [item.kind for item in result.interruptions] == ["in_doubt"]
+    assert world.done == ["stopped"]
+
+
+@both
+async def test_one_failing_tool_does_not_stop_the_others(world: World, run: Run) -> None:
+    @function_tool(failure_error_function=None)
+    async def boom() -> str:
+        raise ValueError("fatal")
+
+    @function_tool
+    async def slow() -> str:
+        await asyncio.sleep(0.02)
+        world.done.append("slow")
+        return "slow"
+
+    agent = Agent("a", model=model([call("boom", "c1"), call("slow", "c2")], "done"), tools=[boom, slow])
+    with pytest.raises(ValueError, match="fatal") as raised:
+        await run(agent, "go")
+    assert world.done == ["slow"]
+    result = await run(agent, raised.value.run_data.to_state())  # type: ignore[attr-defined]  # set by the run
+    assert outputs(result.to_input_list()) == {"c1": DEFAULT, "c2": "slow"}
+    assert world.done == ["slow"]
+
+
+# What comes back.
+
+
+class Silent:
+    """Something that has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class Spoken:
+    def __str__(self) -> str:
+        return "spoken"
+
+
+def circle() -> Any:
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+RETURNS: dict[str, tuple[Any, Any]] = {
+    "none": (None, "None"),
+    "number": (3, "3"),
+    "float": (float("nan"), "nan"),
+    "bytes": (b"\xff\x00", "b'\\xff\\x00'"),
+    "dict": ({"a": [1]}, "{'a': [1]}"),
+    "keys": ({1: "x", None: "y"}, "{1: 'x', None: 'y'}"),
+    "set": ({1}, "{1}"),
+    "decimal": (Decimal("1.10"), "1.10"),
+    "date": (datetime.date(2030, 1, 31), "2030-01-31"),
+    "object": (Spoken(), "spoken"),
+    "silent": (Silent(), None),
+    "circle": (circle(), "[[...]]"),
+    "surrogate": ("a\ud800b", "a?b"),
+    "nul": ("a\x00b", "a\x00b"),
+    "empty": ("", ""),
+    "exception": (ValueError("v"), "v"),
+    "function": (len, "<built-in function len>"),
+    "huge int": (10**5000, None),
+    "deep": (eval("[" * 90 + "]" * 90), None),
+}
+
+
+@both
+@pytest.mark.parametrize(("value", "text"), RETURNS.values(), ids=list(RETURNS))
+async def test_whatever_a_tool_returns_is_recorded_once(world: World, run: Run, value: Any, text: str | None) -> None:
+    async def give(_context: Any, _arguments: str) -> Any:
+        world.done.append("give")
+        return value
+
+    tool = FunctionTool("give", "gives", {"type": "object", "properties": {}}, give)
+    ask = world.tool("ask", needs_approval=True)
+    agent = Agent("a", model=model([call("give", "c1")], [call("ask", "c2")], "done"), tools=[tool, ask])
+    result = await run(agent, "go")
+    told = outputs(result.to_input_list())["c1"]
+    assert told == text if text is not None else isinstance(told, str) and told
+    result = await run(agent, await approved(result, agent, saved=True))
+    assert (result.final_output, world.done) == ("done", ["give", "ask(0)"])
+    assert outputs(result.to_input_list())["c1"] == told
+
+
+@pytest.mark.parametrize("shape", ["text", "dict", "list", "bytes"])
+async def test_a_hundred_megabytes_are_cut_in_plain_sight(world: World, shape: str) -> None:
+    huge = "x" * 100_000_000
+    values: dict[str, Any] = {"text": huge, "dict": {"all": huge}, "list": [huge], "bytes": huge.encode()}
+
+    async def give(_context: Any, _arguments: str) -> Any:
+        world.done.append("give")
+        return values[shape]
+
+    tool = FunctionTool("give", "gives", {"type": "object", "properties": {}}, give)
+    ask = world.tool("ask", needs_approval=True)
+    agent = Agent("a", model=model([call("give", "c1")], [call("ask", "c2")], "done"), tools=[tool, ask])
+    began = time.perf_counter()
+    result = await plain(agent, "go")
+    told = outputs(result.to_input_list())["c1"]
+    assert len(told) < 2_000_000
+    assert "cut here" in told
+    assert len(result.to_state().to_string()) < 10_000_000
+    result = await plain(agent, await approved(result, agent, saved=True))
+    assert (result.final_output, world.done) == ("done", ["give", "ask(0)"])
+    assert time.perf_counter() - began < 10
+
+
+@both
+@carried
+async def test_a_tool_may_return_images_and_files(run: Run, saved: bool) -> None:
+    from keyturn import ToolOutputFileContent, ToolOutputImage, ToolOutputText
+
+    @function_tool(needs_approval=True)
+    def look() -> Any:
+        return [
+            ToolOutputText(text="see"),
+            ToolOutputImage(image_url="https://x/y.png"),
+            ToolOutputFileContent(file_id="f"),
+        ]
+
+    agent = with_tool(look)
+    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    told = outputs(asked(agent)[-1].input)["c1"]
+    assert [part["type"] for part in told] == ["input_text", "input_image", "input_file"]
+    assert result.final_output == "done"
+
+
+@both
+async def test_what_a_tool_returned_is_its_items_output(run: Run) -> None:
+    @function_tool
+    def give() -> dict[str, int]:
+        return {"n": 1}
+
+    result = await run(with_tool(give), "go")
+    [item] = [item for item in result.new_items if item.type == "tool_call_output_item"]
+    assert (item.output, item.raw_item.output, item.raw_item["call_id"]) == ({"n": 1}, "{'n': 1}", "c1")
+
+
+@both
+async def test_a_tool_knows_its_call(run: Run) -> None:
+    seen: list[Any] = []
+
+    @function_tool(needs_approval=True)
+    def look(context: ToolContext[Any], x: int) -> str:
+        seen.append((context.tool_name, context.tool_call_id, context.tool_arguments, context.agent.name))
+        seen.append((context.approval.by if context.approval else None, context.run_id, bool(context.idempotency_key)))
+        return "seen"
+
+    agent = with_tool(look, [call("look", "c1", x=1)], "done")
+    state = (await run(agent, "go")).to_state()
+    state.approve(state.get_interruptions()[0], by="ann", note="fine")
+    result = await run(agent, state)
+    assert seen == [("look", "c1", '{"x":1}', "a"), ("ann", result.run_id, True)]
