@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -358,6 +359,15 @@ def test_colour_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "xterm")
     assert screen.Screen.here().colour
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_our_own_lines_are_folded_where_the_screen_ends(colour: bool) -> None:
+    keyboard = Keyboard("?", "r", "")
+    keyboard.decide(Runner.run_sync(calls(("pay", {"to": "ada", "amount": 3})), "go"), colour=colour, width=40)
+    rows = [re.sub(r"\x1b\[\d+m", "", row) for row in keyboard.shown]
+    assert all(len(row) <= 40 or " " not in row.strip() for row in rows)
+    assert any("explain" in row for row in rows)
 
 
 def test_a_streamed_result_can_be_decided_too() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.scenarios import CATALOGUE
 
 from keyturn.testing.crash import Scenario, play, sweep
+from tests.scenarios import CATALOGUE
 
 each = pytest.mark.parametrize("scenario", CATALOGUE, ids=lambda scenario: scenario.name)
 

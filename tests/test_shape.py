@@ -40,6 +40,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/engine/runner.py", "Runner.run_sync"): SIGNATURE,
     ("src/keyturn/engine/runner.py", "Runner.run_streamed"): SIGNATURE,
     ("src/keyturn/engine/state.py", "RunState.__init__"): SIGNATURE,
+    ("src/keyturn/sessions/sqlalchemy.py", "SQLAlchemySession.__init__"): SIGNATURE,
     ("src/keyturn/tools/context.py", "ToolContext.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "FunctionTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "function_tool"): SIGNATURE,

@@ -34,11 +34,22 @@ from keyturn import (
 )
 from keyturn.core.items import Item
 from keyturn.journal.base import Claim, LostRace
+from keyturn.models.base import ModelRequest
 from keyturn.models.reply_events import reply_events
-from keyturn.testing import JournalSuite, ModelStep, ModelSuite, PolicySuite, ToolSuite, drive
+from keyturn.testing import (
+    JournalSuite,
+    ModelStep,
+    ModelSuite,
+    PolicySuite,
+    ScriptedModel,
+    ToolSuite,
+    drive,
+    last_user_text,
+    tool_outputs,
+)
 from keyturn.testing.crash import Effects
 from keyturn.testing.tool_case import script
-from keyturn.tools.base import Prepared
+from keyturn.tools.base import Delegate, Handover, Prepared
 
 # ------------------------------------------------------------------------------------------------- a kind of tool
 
@@ -94,6 +105,47 @@ class TestToyTool(ToolSuite):
 
     def refused(self) -> list[Item]:
         return [toy_call("bad", word) for word in ("", None, 3, ["w0"])]
+
+
+class ToyErrand(ToyTool):
+    """The same word, said by an agent that it sends: the answer, or all that follows, is that agent's."""
+
+    name = "send"
+
+    def __init__(self, effects: Effects, needs_approval: Any = False, hands_over: bool = False) -> None:
+        super().__init__(effects, needs_approval)
+        self.after_siblings = hands_over
+        tool = ToyTool(effects)
+        self.agent = Agent("errand", model=ScriptedModel(self.errand), tools=[tool])
+
+    def errand(self, request: ModelRequest) -> Any:
+        said = tool_outputs(request).get("t")
+        return said or [toy_call("t", last_user_text(request))]
+
+    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+        if self.after_siblings:
+            return Handover(self.agent, "over to the errand")
+        return Delegate(self.agent, prepared.params["word"])
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        return super().output(item, value.text if isinstance(value, Handover) else value)
+
+
+class TestToyErrand(TestToyTool):
+    """A kind of its own may open a nested frame, and everything that waits inside waits on the one run."""
+
+    def make_tool(self, effects: Effects, **settings: Any) -> Any:
+        return ToyErrand(effects, **settings)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_a_toy_errand_may_hand_over(streamed: bool) -> None:
+    effects = Effects()
+    tool = ToyErrand(effects, needs_approval=True, hands_over=True)
+    agent = Agent("desk", model=script([toy_call("c1", "boo")]), tools=[tool])
+    result = await drive(agent, "moo", streamed=streamed, through_text=True)
+    assert (result.final_output, result.last_agent) == ("said moo", tool.agent)
+    assert [what for _key, what in effects.done] == ["moo"]
 
 
 async def test_a_toy_call_that_waits_is_superseded_by_the_next_message() -> None:

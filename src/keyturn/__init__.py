@@ -27,6 +27,7 @@ _HOMES = {
     "Command": "core.preview",
     "Conflict": "core.errors",
     "Diff": "core.preview",
+    "EncryptedSession": "sessions.encrypted",
     "Expired": "core.errors",
     "FunctionTool": "tools.function",
     "FunctionToolResult": "agents.agent",
@@ -60,6 +61,7 @@ _HOMES = {
     "ModelSettings": "models.base",
     "MultiProvider": "models.routing",
     "NotPending": "core.errors",
+    "OpenAIConversationsSession": "sessions.conversations",
     "OutputGuardrail": "agents.guardrail",
     "OutputGuardrailResult": "agents.guardrail",
     "OutputGuardrailTripwireTriggered": "core.errors",
@@ -79,6 +81,7 @@ _HOMES = {
     "RunResultStreaming": "engine.stream",
     "RunState": "engine.state",
     "Runner": "engine.runner",
+    "SQLAlchemySession": "sessions.sqlalchemy",
     "SQLiteSession": "sessions.sqlite",
     "Secret": "tools.schema",
     "Session": "sessions.base",
@@ -126,10 +129,15 @@ _HOMES = {
     "tool_output_guardrail": "agents.tool_guardrail",
 }
 
+# Modules that are reached as attributes too: `keyturn.console.decide(result)`.
+_MODULES = ("console", "decorators", "testing")
+
 __all__ = [*_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]  # the table is the list; the stub spells it out
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

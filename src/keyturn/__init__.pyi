@@ -103,7 +103,10 @@ from .policies.rules import Rule as Rule
 from .sessions.base import Session as Session
 from .sessions.base import SessionABC as SessionABC
 from .sessions.base import SessionSettings as SessionSettings
+from .sessions.conversations import OpenAIConversationsSession as OpenAIConversationsSession
+from .sessions.encrypted import EncryptedSession as EncryptedSession
 from .sessions.memory import MemorySession as MemorySession
+from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
 from .sessions.sqlite import SQLiteSession as SQLiteSession
 from .tools.base import InvalidArguments as InvalidArguments
 from .tools.base import Tool as Tool

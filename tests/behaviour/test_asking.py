@@ -289,6 +289,16 @@ async def test_a_policy_that_was_tightened_denies_what_was_approved(
     assert told(model) == [("c1", "payments are closed"), ("c2", "payments are closed")]
 
 
+async def test_a_policy_that_comes_with_the_resume_tightens_too(run: Run, carry: Carry, effects: Effects) -> None:
+    """Promise 3 and C14: the run knew of none when the call was proposed."""
+    model = script([call("pay", "c1", to="ada")], "done")
+    agent = Agent("a", model=model, tools=[pay_tool(effects)])
+    state = await carry(agent, (await run(agent, "go")).to_state())
+    state.approve(state.get_interruptions()[0])
+    result = await run(agent, state, policy=lambda _view, _context: "deny")
+    assert (result.final_output, effects) == ("done", [])
+
+
 async def test_a_loosened_policy_never_approves_what_waits(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 3 and C14."""
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])

@@ -16,6 +16,7 @@ from keyturn import (
     RunState,
     ToolApprovalItem,
     ToolContext,
+    ToolMissing,
     UserError,
     function_tool,
 )
@@ -289,6 +290,8 @@ async def test_what_does_not_wait_cannot_be_decided(run: Run, carry: Carry, effe
         LookAlike(**{**facts, "run_id": other_item.run_id}),
         LookAlike(**{**facts, "digest": other_item.digest}),
         LookAlike(call_id="c1"),
+        LookAlike(call=real.call),
+        LookAlike(call=[real.call], run_id=real.run_id, digest=real.digest),
         {"call_id": "c1"},
         "c1",
         real.call,
@@ -391,6 +394,20 @@ async def test_a_calls_of_the_context_wrapper_are_decisions_as_well(run: Run, ca
     wrapper = result.context_wrapper
     assert (wrapper.is_tool_approved("pay", "c1"), wrapper.get_approval_status("pay", "c2")) == (True, False)
     assert wrapper.get_rejection_message("pay", "c2") == "no"
+
+
+async def test_a_decision_of_the_context_wrapper_is_not_lost_by_a_resume_that_was_refused(
+    run: Run, effects: Effects
+) -> None:
+    """Promises 14 and 16: the tool was not there; once it is, the decision still stands, and once only."""
+    agent = payer(effects, [call("pay", "c1", to="ada")])
+    result = await run(agent, "go")
+    result.context_wrapper.approve_tool(result.interruptions[0])
+    for _ in range(2):
+        with pytest.raises(ToolMissing):
+            await run(Agent("a", model=script("done")), result)
+    result = await run(agent, result)
+    assert (result.final_output, effects, result.context_wrapper.decisions) == ("done", [("pay", "ada", 5)], [])
 
 
 # ------------------------------------------------------------------------------------ 34: arguments, 35: call ids

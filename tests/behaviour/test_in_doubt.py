@@ -8,8 +8,20 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Conflict, NotPending, Runner, RunState, ToolContext, ToolMissing, function_tool
+from keyturn import (
+    Agent,
+    Conflict,
+    MemoryJournal,
+    NotPending,
+    Runner,
+    RunState,
+    ToolContext,
+    ToolMissing,
+    function_tool,
+)
 from keyturn.core.events import CallDecided, CallLost, CallStarted
+from keyturn.engine import play
+from keyturn.engine.ledger import Ledger
 from tests.behaviour.conftest import (
     Carry,
     Clock,
@@ -294,6 +306,36 @@ async def test_a_probe_that_cannot_tell_leaves_the_doubt_to_a_person(
     state.resolve(state.get_interruptions()[0], "ran", "receipt 7")
     result = await run(agent, state)
     assert (result.final_output, effects) == ("done", ["ada"])
+
+
+CRASHED: dict[str, tuple[dict[str, Any], Any, int]] = {
+    "nothing said": ({}, None, 1),
+    "idempotent": ({"idempotent": True}, "done", 2),
+    "its probe says it ran": ({"check": lambda _context: True}, "done", 1),
+    "its probe says it did not": ({"check": lambda _context: False}, "done", 2),
+    "its probe cannot tell": ({"check": lambda _context: None}, None, 1),
+}
+
+
+@pytest.mark.parametrize(("options", "output", "times"), CRASHED.values(), ids=CRASHED.keys())
+async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
+    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch, options: Any, output: Any, times: int
+) -> None:
+    """Promise 29, A1 to A4: the journal ends with the intent. Another process takes the run up from there."""
+    slow, journal = Slow(effects), MemoryJournal()
+    slow.free.set()
+    agent = transferring(slow, **options)
+    state = (await run(agent, "go", journal=journal)).to_state()
+    state.approve(item_of(state, "c1"))
+    await run(agent, state)
+    lines = await journal.read(state.run_id)
+    intent = next(place for place, line in enumerate(lines) if b"CallStarted" in line)
+    rest = MemoryJournal()
+    await rest.append(state.run_id, 0, lines[: intent + 1])
+    monkeypatch.setattr(play, "LEDGER", Ledger())
+    result = await run(agent, await RunState.load(rest, state.run_id, agent))
+    assert (result.final_output, len(effects), len(set(slow.keys))) == (output, times, 1)
+    assert [item.kind for item in result.interruptions] == ([] if output else ["in_doubt"])
 
 
 async def test_a_persons_word_in_hand_beats_the_probe(run: Run, carry: Carry, effects: Effects) -> None:

@@ -11,12 +11,15 @@ import pytest
 from keyturn import (
     Agent,
     Conflict,
+    MemoryJournal,
     NotPending,
     Runner,
     RunState,
     UserError,
     function_tool,
 )
+from keyturn.engine import play
+from keyturn.engine.ledger import Ledger
 from keyturn.engine.recent import forget
 from keyturn.models.scripted import ScriptedModel
 from tests.behaviour.conftest import (
@@ -252,3 +255,85 @@ async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -
     with pytest.raises(UserError):
         done.add_input("more")
     assert len(effects) == 1
+
+
+# ------------------------------------------------------------------------- 17: with a journal that all processes share
+
+
+@pytest.fixture
+def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Forget what this process knows of its runs, as another one would."""
+
+    def forget_all() -> None:
+        monkeypatch.setattr(play, "LEDGER", Ledger())
+        forget()
+
+    return forget_all
+
+
+async def test_workers_of_one_journal_have_one_effect(
+    run: Run, effects: Effects, another_process: Callable[[], None]
+) -> None:
+    """Promise 17 and B3: the run is held by one of them; to the others that is a conflict that names it."""
+    inside, free = asyncio.Event(), asyncio.Event()
+
+    async def transfer(to: str) -> str:
+        """Transfer money."""
+        effects.append(to)
+        inside.set()
+        await free.wait()
+        return "transferred"
+
+    tool = function_tool(transfer, needs_approval=True)
+    agent = Agent("a", model=script([call("transfer", "c1", to="ada")], "done"), tools=[tool])
+    journal = MemoryJournal()
+    run_id = (await run(agent, "go", journal=journal)).run_id
+    states = [await RunState.load(journal, run_id, agent) for _ in range(4)]
+    for state in states:
+        state.approve(item_of(state, "c1"), by="ann")
+    first = asyncio.ensure_future(run(agent, states[0]))
+    await inside.wait()
+    for state in states[1:]:
+        another_process()
+        with pytest.raises(Conflict, match="held") as raised:
+            await run(agent, state)
+        assert raised.value.winner
+    free.set()
+    assert (await first).final_output == "done"
+    assert effects == ["ada"]
+
+
+@pytest.mark.parametrize("verdict", ["approve", "reject"])
+async def test_in_a_shared_journal_the_first_decision_stands(
+    run: Run, effects: Effects, another_process: Callable[[], None], verdict: str
+) -> None:
+    """Promises 13 and 17, B1 and B2: a different one is a conflict that names the winner, when, and what."""
+    agent, journal = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob")]), MemoryJournal()
+    run_id = (await run(agent, "go", journal=journal)).run_id
+    first, late = [await RunState.load(journal, run_id, agent) for _ in range(2)]
+    first.approve(item_of(first, "c1"), by="ann")
+    await run(agent, first)
+    getattr(late, verdict)(item_of(late, "c1"), by="bob")
+    another_process()
+    if verdict == "reject":
+        with pytest.raises(Conflict, match="ann") as raised:
+            await run(agent, late)
+        assert (raised.value.winner, raised.value.decision) == ("ann", "approve")
+        assert raised.value.at is not None
+    else:
+        assert labels(await run(agent, late)) == ["c2"]
+    assert effects == [("pay", "ada", 5)]
+
+
+async def test_deciding_two_different_calls_never_conflicts(
+    run: Run, effects: Effects, another_process: Callable[[], None]
+) -> None:
+    """Law 9: the second to come refolds, decides again, and both stand."""
+    agent, journal = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob")]), MemoryJournal()
+    run_id = (await run(agent, "go", journal=journal)).run_id
+    states = [await RunState.load(journal, run_id, agent) for _ in range(2)]
+    for state, label in zip(states, ("c1", "c2"), strict=True):
+        state.approve(item_of(state, label))
+        another_process()
+        result = await run(agent, state)
+    assert (result.final_output, sorted(effects)) == ("done", [("pay", "ada", 5), ("pay", "bob", 5)])

@@ -38,6 +38,9 @@ def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
     return Agent("a", model=model(*rounds), tools=tools, **settings)
 
 
+STARTED = "response.created"
+
+
 def name(event: Any) -> str:
     """What a reader of a stream would write down of an event."""
     if isinstance(event, RawResponsesStreamEvent):

@@ -18,6 +18,9 @@ from keyturn import (
     RunState,
     ToolContext,
     ToolExecutionConfig,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
     ToolTimeoutError,
     function_tool,
 )
@@ -256,7 +259,7 @@ async def test_an_error_that_stops_the_run_is_the_tools_own(world: World, run: R
     with pytest.raises(ValueError, match="mine") as raised:
         await run(agent, state)
     assert raised.value is problem
-    result = await run(agent, await state_of(raised.value.run_data, agent, saved))  # type: ignore[attr-defined]  # set by the run
+    result = await run(agent, await state_of(raised.value.run_data, agent, saved))
     assert (result.final_output, world.done) == ("done", ["boom"])
     assert outputs(result.to_input_list()) == {"c1": DEFAULT}
 
@@ -274,7 +277,7 @@ async def test_words_that_raise_stop_the_run_and_the_tool_does_not_run_again(wor
     agent = with_tool(boom)
     with pytest.raises(KeyError) as raised:
         await run(agent, "go")
-    result = await run(agent, raised.value.run_data.to_state())  # type: ignore[attr-defined]  # set by the run
+    result = await run(agent, raised.value.run_data.to_state())
     assert (result.final_output, world.done) == ("done", ["boom"])
 
 
@@ -339,7 +342,7 @@ async def test_one_failing_tool_does_not_stop_the_others(world: World, run: Run)
     with pytest.raises(ValueError, match="fatal") as raised:
         await run(agent, "go")
     assert world.done == ["slow"]
-    result = await run(agent, raised.value.run_data.to_state())  # type: ignore[attr-defined]  # set by the run
+    result = await run(agent, raised.value.run_data.to_state())
     assert outputs(result.to_input_list()) == {"c1": DEFAULT, "c2": "slow"}
     assert world.done == ["slow"]
 
@@ -434,8 +437,6 @@ async def test_a_hundred_megabytes_are_cut_in_plain_sight(world: World, shape: s
 @both
 @carried
 async def test_a_tool_may_return_images_and_files(run: Run, saved: bool) -> None:
-    from keyturn import ToolOutputFileContent, ToolOutputImage, ToolOutputText
-
     @function_tool(needs_approval=True)
     def look() -> Any:
         return [
@@ -477,3 +478,18 @@ async def test_a_tool_knows_its_call(run: Run) -> None:
     state.approve(state.get_interruptions()[0], by="ann", note="fine")
     result = await run(agent, state)
     assert seen == [("look", "c1", '{"x":1}', "a"), ("ann", result.run_id, True)]
+
+
+@both
+async def test_half_a_character_does_not_cost_the_run(world: World, run: Run) -> None:
+    """A text that was cut inside a character, from the user, the model or a person: the state is saved all the same."""
+    tool = world.tool("ask", needs_approval=True)
+    agent = Agent("a", model=model(["half \ud83d", call("ask", "c1")], "end \ud83d"), tools=[tool])
+    result = await run(agent, "go \ud83d")
+    state = await state_of(result, agent, True)
+    state.reject(state.get_interruptions()[0], rejection_message="no \ud83d")
+    result = await run(agent, state)
+    assert result.final_output == "end \ud83d"
+    again = await run(agent, await state_of(result, agent, True))
+    assert (again.final_output, outputs(again.to_input_list())) == ("end ?", {"c1": "no ?"})
+    assert world.done == []

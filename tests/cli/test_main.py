@@ -7,19 +7,13 @@ import os
 import subprocess
 import sys
 from importlib import import_module
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from keyturn._version import __version__
 from keyturn.cli.main import COMMANDS, main
 from tests.cli.terminal import SOURCE
-
-
-def said(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, "-m", "keyturn.cli.main", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=50, **options)
 
 
 def test_without_a_command_it_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +54,20 @@ def test_the_front_door_is_quick() -> None:
     assert set(json.loads(done.stdout)) == {"keyturn", "keyturn._version", "keyturn.cli", "keyturn.cli.main"}
 
 
-def test_a_reader_that_goes_away_is_no_traceback() -> None:
-    done = said("demo", "--resume", "/nowhere")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "keyturn demo: there is no run in /nowhere: give the file that the demo named\n"
+def test_what_cannot_be_done_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--resume", "/nowhere"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "keyturn demo: there is no run in /nowhere: give the file that the demo named\n"
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the secret of these tests"}
+    command = [sys.executable, "-m", "keyturn.cli.main", "demo", "--play", "--dir", str(tmp_path / "d")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 141

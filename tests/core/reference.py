@@ -174,9 +174,12 @@ class Reference:
     def close_run(self, c: cm.CloseRun) -> None:
         self.alive()
         root = self.frames["r"]
-        need(self.asks("r", "model") and not root["guard"] and not root["tripped"])
-        root["items"] += c.items
-        self.close("r", None, "finished")
+        need(not self.open("r") and not root["guard"] and not root["tripped"])
+        if any(report.tripped for report in c.reports):
+            root["tripped"] = True
+        else:
+            root["items"] += c.items
+            self.close("r", None, "finished")
 
     def close(self, name: str, item: Any, state: str) -> None:
         inside = name + "/"
@@ -265,8 +268,9 @@ class Reference:
     def lose_call(self, c: cm.LoseCall) -> None:
         call = self.call(c.call, "started")
         if c.call not in self.frames:
+            again = c.again and call["proposal"].recover == "retry"
             self.waits += 1
-            call |= {"state": "allowed" if call["proposal"].recover == "retry" else "in_doubt", "order": self.waits}
+            call |= {"state": "allowed" if again else "in_doubt", "order": self.waits}
 
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()
@@ -336,7 +340,10 @@ class Reference:
         need(made.verdict in (("ran", "did_not_run", "retry") if doubt else ("approve", "edit", "reject", "answer")))
         need(made.digest == self.shown(call))
         need(not (call["again"] and made.at < call["since"]))
-        need((made.verdict == "edit") == (made.args is not None) and (made.args is None or (made.args and is_json(made.args))))
+        need(
+            (made.verdict == "edit") == (made.args is not None)
+            and (made.args is None or (made.args and is_json(made.args)))
+        )
         need(doubt or not self.late(call, made.at))
 
     def late(self, call: Any, at: int) -> bool:

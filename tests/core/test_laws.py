@@ -93,7 +93,7 @@ OF_ASKED = ["approve"] * 3 + ["edit"] * 2 + ["reject", "answer"]
 def proposals(draw: st.DrawFn) -> list[Any]:
     """A few calls, as a model might make them and a tool might take them."""
     made: list[Any] = []
-    for place in range(draw(st.integers(0, 3))):
+    for place in range(draw(st.sampled_from([1, 2, 2, 3, 3, 0]))):
         label = draw(st.sampled_from([f"c{place}"] * 15 + ["c0", ""]))
         settings_: dict[str, Any] = {
             "tool": draw(st.sampled_from(["t1", "t1", "t2"])),
@@ -160,15 +160,16 @@ class Commands(RuleBasedStateMachine):
         self.do(cm.Tick())
         self.do(start(guarded=guarded, max_turns=limit, prefix=prefix))
 
-    @rule(data=st.data(), count=st.integers(1, 5))
+    @precondition(lambda self: not over(self.run))
+    @rule(data=st.data(), count=st.integers(1, 6))
     def go_on(self, data: st.DataObject, count: int) -> None:
         """Do things that are to be done, in some way in which they may be done."""
         for _ in range(count):
-            fitting = self.fitting()
-            make, name = fitting[data.draw(st.integers(0, len(fitting) - 1))]
-            self.do(make(self, data.draw, name), data.draw(LATER))
+            for make, name in self.fitting(data.draw):
+                self.do(make(self, data.draw, name), data.draw(LATER))
 
-    @rule(data=st.data(), count=st.integers(1, 5))
+    @precondition(lambda self: not over(self.run))
+    @rule(data=st.data(), count=st.integers(1, 6))
     def go_on_and_on(self, data: st.DataObject, count: int) -> None:
         self.go_on(data, count)
 
@@ -179,32 +180,27 @@ class Commands(RuleBasedStateMachine):
         make = data.draw(st.sampled_from(MAKERS))
         self.do(make(self, data.draw, data.draw(st.sampled_from(names))), data.draw(LATER))
 
-    @rule(data=st.data(), again=RARELY, many=st.integers(1, 3), recheck=RARELY)
+    @rule(data=st.data(), again=st.booleans(), many=st.integers(0, 3), recheck=RARELY)
     def decide(self, data: st.DataObject, again: bool, many: int, recheck: bool) -> None:
         """Deliver several words at once, some that were said before."""
-        names = [*self.run.groups["wait"], *self.run.calls, "r/9.9"]
-        made = [self.decision(data.draw, data.draw(st.sampled_from(names[:many]))) for _ in range(many)]
-        if again or data.draw(RARELY):
+        names = st.sampled_from([*[*self.run.groups["wait"]] * 4, *self.run.calls, "r/9.9"])
+        made = [self.decision(data.draw, data.draw(names)) for _ in range(many)]
+        if again and self.said:
             made.append(data.draw(st.sampled_from(self.said)))
         grants = [self.terms(data.draw)] if data.draw(RARELY) else []
         self.do(cm.Deliver(made, grants, made[:1] if data.draw(RARELY) else [], recheck))
-
-    @precondition(lambda self: self.said)
-    @rule(data=st.data())
-    def say_again(self, data: st.DataObject) -> None:
-        self.do(cm.Deliver([data.draw(st.sampled_from(self.said))]), data.draw(LATER))
 
     @rule(later=st.sampled_from([0, 20, 60, 200]))
     def tick(self, later: int) -> None:
         self.do(cm.Tick(), later)
 
-    def fitting(self) -> list[tuple[Maker, str]]:
-        """What may be done now, and on what."""
+    def fitting(self, draw: Draw) -> list[tuple[Maker, str]]:
+        """Something that may be done now, on what it may be done."""
         fitting = [(make, effect.on) for effect in pending(self.run) for make in FITTING[effect.do]]
         at_work = [name for name in self.run.groups["started"] if name not in self.run.frames]
         fitting += [(make, name) for name in at_work for make in FITTING["started"]]
         fitting += [(make, name) for name in self.run.groups["wait"] for make in FITTING["wait"]]
-        return fitting or [(Commands.add_input, "r")]
+        return [draw(st.sampled_from(fitting))] if fitting else []
 
     # Makers of one command each, on a frame or a call of that name ---------------------------------------------------
 
@@ -219,13 +215,16 @@ class Commands(RuleBasedStateMachine):
         return replace(reply(*draw(proposals()), frame=name, judged=draw(RARELY)), usage=usage)
 
     def screen(self, draw: Draw, name: str) -> cm.Command:
-        return cm.Screen(name, Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS)))
+        return cm.Screen(
+            name, Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS)), draw(REPORTS)
+        )
 
     def decision(self, draw: Draw, name: str) -> ev.Decision:
         call = self.run.calls.get(name)
         doubt = call is not None and call.state == "in_doubt"
         verdict = draw(st.sampled_from(OF_DOUBT if doubt == draw(SURE) else OF_ASKED))
-        shown = call_digest(self.run, call) if call is not None and draw(SURE) else "0" * 64
+        known = call is not None and call.proposal.refused is None and draw(SURE)
+        shown = call_digest(self.run, call) if call is not None and known else "0" * 64
         args = draw(ARGS) if (verdict == "edit") == draw(SURE) else None
         output = draw(st.sampled_from(["x", 1, True, None])) if verdict in ("answer", "ran") else None
         at = max(0, self.pen.now - draw(st.sampled_from([0, 0, 0, 0, 60])))
@@ -253,7 +252,7 @@ class Commands(RuleBasedStateMachine):
         return cm.Deliver([], [self.terms(draw)], recheck=draw(RARELY))
 
     def revoke(self, draw: Draw, _name: str) -> cm.Command:
-        return cm.Revoke(f"g{draw(st.integers(0, 5))}", "ada")
+        return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), "ada")
 
     def start_call(self, draw: Draw, name: str) -> cm.Command:
         call = self.run.calls.get(name)
@@ -263,8 +262,8 @@ class Commands(RuleBasedStateMachine):
         text = draw(st.sampled_from(["one", "two"]))
         return cm.FinishCall(name, result(self.label(name), text), failed=draw(RARELY), reports=draw(REPORTS))
 
-    def lose_call(self, _draw: Draw, name: str) -> cm.Command:
-        return cm.LoseCall(name, "lost")
+    def lose_call(self, draw: Draw, name: str) -> cm.Command:
+        return cm.LoseCall(name, "lost", again=draw(SURE))
 
     def open_frame(self, draw: Draw, name: str) -> cm.Command:
         if name.count("/") > 2:
@@ -288,13 +287,15 @@ class Commands(RuleBasedStateMachine):
     def judge_frame(self, draw: Draw, name: str) -> cm.Command:
         item = result(self.label(name), "answer") if (name != "r") == draw(SURE) else None
         reports = draw(REPORTS) if draw(RARELY) else []
-        return cm.JudgeFrame(name, final=draw(st.booleans()), output="x", item=item, reports=reports)
+        return cm.JudgeFrame(
+            name, final=draw(RARELY if name == "r" else st.booleans()), output="x", item=item, reports=reports
+        )
 
     def close_frame(self, _draw: Draw, name: str) -> cm.Command:
         return cm.CloseFrame(name, "Error", result(self.label(name), "sorry"))
 
-    def close_run(self, _draw: Draw, _name: str) -> cm.Command:
-        return cm.CloseRun("sorry", [says("sorry")])
+    def close_run(self, draw: Draw, _name: str) -> cm.Command:
+        return cm.CloseRun("sorry", [says("sorry")], draw(REPORTS))
 
     def add_input(self, draw: Draw, name: str) -> cm.Command:
         return cm.AddInput(name, [user(draw(st.sampled_from(["and", "but"])))])

@@ -172,7 +172,7 @@ class World:
             words["args"] = canonical({"n": dice.randrange(100), "edited": True})
         if verdict == "answer":
             words["output"] = f"a person's {dice.randrange(100)}"
-        by = "bob" if "ada" in call.votes else "ada"
+        by = next(person for person in ("ada", "bob", "cyd", "dan", "eve") if person not in call.votes)
         return [cm.Deliver([replace(made, verdict=verdict, by=by, **words)], recheck=dice.random() < 0.3)]
 
 

@@ -13,7 +13,7 @@ from keyturn.engine.recent import forget
 from keyturn.models.scripted_items import assistant_message, function_call, reasoning
 
 ASKED = "Pay ada and bob."
-THOUGHT = "Two payments — 東京 \U0001f511, each \"asked\" for.\n"
+THOUGHT = 'Two payments — 東京 \U0001f511, each "asked" for.\n'
 DONE = "Both are paid."
 
 PAY = {

@@ -31,30 +31,34 @@ plain_and_streamed = pytest.mark.parametrize("streamed", [False, True], ids=["pl
 NOW = {"retry-after-ms": "1"}
 
 
-def model_of(server: LoopbackServer, **options: Any) -> Any:
+def client_of(server: LoopbackServer, **options: Any) -> openai.AsyncOpenAI:
+    """A client of a user's own. It reads no certificates, which takes longer than a test."""
+    http = httpx2.AsyncClient(verify=False)
+    return openai.AsyncOpenAI(
+        api_key="sk-test", base_url=server.base_url, http_client=http, **{"max_retries": 0, **options}
+    )
+
+
+def model_of(server: LoopbackServer, client: Any = None) -> Any:
     """A model that asks this server."""
     kind = next(MODELS[base] for base in type(server).__mro__ if base in MODELS)
-    return kind("m", **(options or {"api_key": "sk-test", "base_url": server.base_url}))
+    return kind("m", client or client_of(server))
 
 
 @asynccontextmanager
 async def served(server: Any) -> AsyncIterator[Any]:
     """A model in front of a running server."""
-    async with server:
-        model = model_of(server)
-        try:
-            yield model
-        finally:
-            await model.close()
+    async with server, client_of(server) as client:
+        yield model_of(server, client)
 
 
 def hosted(server: Any) -> Any:
     """The same for a suite, which closes its model and nothing else."""
-    model = model_of(server)
-    close = model.close
+    client = client_of(server)
+    model = model_of(server, client)
 
     async def close_both() -> None:
-        await close()
+        await client.close()
         await server.close()
 
     model.close = close_both

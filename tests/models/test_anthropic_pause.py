@@ -1,7 +1,8 @@
-"""Over the Messages API a run pauses, is saved, decided and resumed: what is sent, and that thoughts come back whole."""
+"""Over the Messages API a run pauses, is saved, decided and resumed: what is sent, and that thoughts survive."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -9,16 +10,15 @@ import pytest
 
 from keyturn import Agent, Runner, RunState, handoff
 from keyturn.engine.recent import forget
+from keyturn.models.anthropic import AnthropicModel
 from keyturn.models.base import ModelSettings
 from keyturn.models.scripted import ScriptedModel
 from keyturn.models.scripted_items import assistant_message, function_call, reasoning
-from tests.models.errand import ASKED, DONE, PAY, THOUGHT, decided, errand, pay, run, script
-
-pytest.importorskip("anthropic", reason="the wire format is tried against the official SDK")
-
-from keyturn.models.anthropic import AnthropicModel
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.messages_rules import signature
+from tests.models.errand import ASKED, DONE, PAY, THOUGHT, decided, errand, run, script
+
+pytest.importorskip("anthropic", reason="the wire format is tried against the official SDK")
 
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
@@ -70,7 +70,13 @@ async def test_a_pause_is_decided_and_resumed(streamed: bool) -> None:
 async def test_thinking_survives_a_save_to_the_byte(streamed: bool) -> None:
     """Readable and sealed thoughts, between calls too, go back as they came, and in their place."""
     thoughts = [reasoning(THOUGHT), reasoning(encrypted_content="b\x00yte"), reasoning("")]
-    step = [thoughts[0], assistant_message("First."), thoughts[1], thoughts[2], function_call("pay", {"to": "a", "euros": 1}, call_id="c")]
+    step = [
+        thoughts[0],
+        assistant_message("First."),
+        thoughts[1],
+        thoughts[2],
+        function_call("pay", {"to": "a", "euros": 1}, call_id="c"),
+    ]
     async with MessagesServer([step, "done"]) as server:
         model = model_of(server)
         agent = errand(model)
@@ -157,11 +163,8 @@ async def test_another_models_conversation_is_taken_over() -> None:
 
 async def test_each_loop_has_lines_of_its_own() -> None:
     """`run_sync` opens a loop each time; a line of a closed one would be dead."""
-    import asyncio
-
     with MessagesServer(["one", "two", "three"]) as server:
         model = model_of(server)
         agent = Agent("a", model=model, model_settings=ModelSettings(retry=0))
         said = [await asyncio.to_thread(Runner.run_sync, agent, "hi") for _ in range(3)]
     assert [result.final_output for result in said] == ["one", "two", "three"]
-    assert pay.name == "pay"

@@ -6,21 +6,19 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
+from keyturn.models.anthropic import AnthropicModel
 from keyturn.models.base import ModelSettings
 from keyturn.models.script import ModelStep
 from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.models import ModelSuite
 from tests.models.errand import ASKED, decided, errand, run, script
 
 anthropic = pytest.importorskip("anthropic", reason="the wire format is tried against the official SDK")
-
-import httpx2
-from anthropic.types import Message, RawMessageStreamEvent, message_create_params
-from pydantic import TypeAdapter
-
-from keyturn.models.anthropic import AnthropicModel
-from keyturn.testing.loopback.anthropic import MessagesServer, events
+httpx2 = pytest.importorskip("httpx2", reason="the SDK's own")
+params = pytest.importorskip("anthropic.types.message_create_params")
 
 
 class Served(AnthropicModel):
@@ -69,11 +67,15 @@ STEPS: dict[str, Any] = {
 async def test_what_the_server_says_fits_the_sdks_types(name: str) -> None:
     async with MessagesServer(STEPS[name]) as server, httpx2.AsyncClient() as client:
         headers = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
-        body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}]}
+        body = {
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}],
+        }
         reply = await client.post(f"{server.url}/v1/messages", headers=headers, json=body)
     message = reply.json()
-    assert Message.model_validate(message, strict=True).to_dict() == message
-    event_type: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
+    assert anthropic.types.Message.model_validate(message, strict=True).to_dict() == message
+    event_type: TypeAdapter[Any] = TypeAdapter(anthropic.types.RawMessageStreamEvent)
     for event in events(message):
         if event["type"] != "ping":
             event_type.validate_python(event)
@@ -81,7 +83,7 @@ async def test_what_the_server_says_fits_the_sdks_types(name: str) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_what_the_model_asks_fits_the_sdks_types(streamed: bool) -> None:
-    kinds = message_create_params.MessageCreateParamsStreaming, message_create_params.MessageCreateParamsNonStreaming
+    kinds = params.MessageCreateParamsStreaming, params.MessageCreateParamsNonStreaming
     asked: TypeAdapter[Any] = TypeAdapter(kinds[not streamed])
     async with MessagesServer(script("c1", "c2")) as server:
         model = AnthropicModel("claude-test", api_key="k", base_url=server.base_url)

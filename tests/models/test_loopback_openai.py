@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -29,11 +30,19 @@ EVERYTHING = ModelStep(
     ],
     usage=Usage(1, 11, TokenDetails(cached_tokens=3), 7, TokenDetails(reasoning_tokens=2), 18),
 )
+# The SDK has no type for a custom tool's call in a stream.
+STREAMED = ModelStep(EVERYTHING.output[:-1])
 REFUSED = ModelStep([refusal("I cannot help with that.")])
 
 
+@cache
+def typed(kind: Any) -> TypeAdapter[Any]:
+    """What checks a value against one of the SDK's types; to make one takes a while."""
+    return TypeAdapter(kind)
+
+
 async def post(server: LoopbackServer, body: Any, path: str, key: str = "Bearer k") -> httpx2.Response:
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(verify=False) as client:
         return await client.post(server.base_url + path, json=body, headers={"authorization": key})
 
 
@@ -59,7 +68,7 @@ async def chat(server: LoopbackServer, *messages: Any, **body: Any) -> httpx2.Re
 async def test_a_response_is_one_of_the_sdks(step: ModelStep) -> None:
     async with ResponsesServer([step]) as server:
         body = (await respond(server, input="hi", tools=[], metadata={"a": "b"})).json()
-    made = TypeAdapter(Response).validate_python(body)
+    made = typed(Response).validate_python(body)
     assert [item.type for item in made.output] == [item["type"] for item in step.output]
     assert made.metadata == {"a": "b"}
 
@@ -68,8 +77,7 @@ async def test_a_response_is_one_of_the_sdks(step: ModelStep) -> None:
 async def test_each_event_is_one_of_the_sdks(step: ModelStep) -> None:
     async with ResponsesServer([step]) as server:
         told = events((await respond(server, input="hi", stream=True)).text)
-    adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-    made = [adapter.validate_python(event) for event in told]
+    made = [typed(ResponseStreamEvent).validate_python(event) for event in told]
     assert [event.type for event in made] == [event["type"] for event in told]
     assert [event.sequence_number for event in made] == list(range(len(made)))
     assert [made[0].type, made[1].type, made[-1].type] == [
@@ -92,9 +100,9 @@ async def test_an_unfinished_response_is_one_too(status: str, details: Any, stre
     async with ResponsesServer([lambda request: unfinished(request, status, **details)]) as server:
         answer = await respond(server, input="hi", stream=streamed)
     if streamed:
-        last = [TypeAdapter(ResponseStreamEvent).validate_python(event) for event in events(answer.text)][-1]
+        last = [typed(ResponseStreamEvent).validate_python(event) for event in events(answer.text)][-1]
         assert last.type == f"response.{status}"
-    whole = last.response if streamed else TypeAdapter(Response).validate_python(answer.json())
+    whole = last.response if streamed else typed(Response).validate_python(answer.json())
     assert whole.status == status
 
 
@@ -165,7 +173,7 @@ async def test_a_conversation_grows(conversation: Any) -> None:
 @pytest.mark.parametrize("step", [EVERYTHING, REFUSED])
 async def test_a_completion_is_one_of_the_sdks(step: ModelStep) -> None:
     async with ChatServer([step]) as server:
-        made = TypeAdapter(ChatCompletion).validate_python((await chat(server)).json())
+        made = typed(ChatCompletion).validate_python((await chat(server)).json())
     assert made.choices[0].finish_reason == ("tool_calls" if step is EVERYTHING else "stop")
     assert len(made.choices[0].message.tool_calls or []) == (3 if step is EVERYTHING else 0)
 
@@ -179,15 +187,15 @@ DIALECTS = [
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("step", [EVERYTHING, REFUSED])
+@pytest.mark.parametrize("step", [STREAMED, REFUSED])
 async def test_each_chunk_is_one_of_the_sdks(step: ModelStep, dialect: Dialect) -> None:
     async with ChatServer([step], dialect) as server:
         told = events((await chat(server, stream=True, stream_options={"include_usage": True})).text)
     assert (told[-1] == "[DONE]") == dialect.done
-    chunks = [TypeAdapter(ChatCompletionChunk).validate_python(event) for event in told if event != "[DONE]"]
+    chunks = [typed(ChatCompletionChunk).validate_python(event) for event in told if event != "[DONE]"]
     assert [chunk.usage is not None for chunk in chunks].count(True) == (len(chunks) if dialect.usage == "every" else 1)
     reasons = [choice.finish_reason for chunk in chunks for choice in chunk.choices]
-    assert [reason for reason in reasons if reason] == ["tool_calls" if step is EVERYTHING else "stop"]
+    assert [reason for reason in reasons if reason] == ["tool_calls" if step is STREAMED else "stop"]
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from keyturn import Agent, FunctionTool, ToolContext, function_tool, handoff
+from keyturn import Agent, FunctionTool, Preview, ToolContext, function_tool, handoff
 from keyturn.core.items import Item
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
 from keyturn.testing import ToolSuite
 from keyturn.testing.crash import Effects
+from keyturn.tools.base import Prepared
 
 
 class TestAsyncFunctionTool(ToolSuite):
@@ -131,3 +133,74 @@ class TestHandoff(ToolSuite):
         assert self.run(self.agent, state).final_output == "done: c1, c2"
         assert "Multiple handoffs" in self.told("c2")
         assert self.done == self.does(0)
+
+
+def acts_twice(tool: Any) -> None:
+    invoke = tool.invoke
+
+    async def twice(context: Any, prepared: Any) -> Any:
+        await invoke(context, prepared)
+        return await invoke(context, prepared)
+
+    tool.invoke = twice
+
+
+def runs_what_it_was_first_asked(tool: Any) -> None:
+    tool.edit = lambda _params: tool.prepare({"arguments": '{"word": "w0"}'})
+
+
+def takes_anything(tool: Any) -> None:
+    tool.prepare = lambda _item: Prepared("{}", {})
+
+
+def always_looks_the_same(tool: Any) -> None:
+    tool.spec = lambda: {"name": "post"}
+
+
+def shows_plain_text(tool: Any) -> None:
+    tool.preview = lambda params: Preview((params["word"],))
+
+
+def forgets_what_it_was_called_with(tool: Any) -> None:
+    tool.output = lambda item, _value: {"type": "function_call_output", "call_id": item["call_id"], "output": "ok"}
+
+
+def says_that_it_may_be_repeated(tool: Any) -> None:
+    tool.idempotent, invoke = True, tool.invoke
+
+    async def forgetful(context: Any, prepared: Any) -> Any:
+        context.idempotency_key = f"{id(context)}"
+        return await invoke(context, prepared)
+
+    tool.invoke = forgetful
+
+
+FAULTS: list[tuple[Callable[[Any], None], str, tuple[Any, ...]]] = [
+    (acts_twice, "test_the_tool_and_its_calls_are_fit_to_be_tested", ()),
+    (runs_what_it_was_first_asked, "test_an_edited_call_runs_as_it_was_edited", ()),
+    (runs_what_it_was_first_asked, "test_an_edit_that_does_not_fit_decides_nothing", ("no mapping",)),
+    (takes_anything, "test_a_callable_decides_from_what_will_run", ()),
+    (takes_anything, "test_arguments_that_do_not_fit_ask_nobody", ()),
+    (always_looks_the_same, "test_a_tool_that_changed_asks_again", ()),
+    (shows_plain_text, "test_a_preview_has_four_kinds_of_block", ()),
+    (shows_plain_text, "test_a_preview_is_escaped_by_every_face", ()),
+    (forgets_what_it_was_called_with, "test_an_answered_call_does_not_run", ()),
+    (says_that_it_may_be_repeated, "test_no_crash_loses_or_doubles_an_effect", ("approve",)),
+]
+
+
+@pytest.mark.parametrize(("fault", "test", "given"), FAULTS, ids=lambda part: getattr(part, "__name__", None))
+def test_the_suite_finds_a_fault(
+    fault: Callable[[Any], None], test: str, given: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Faulty(TestAsyncFunctionTool):
+        def make_tool(self, effects: Effects, **settings: Any) -> Any:
+            made = super().make_tool(effects, **settings)
+            fault(made)
+            return made
+
+    monkeypatch.setenv("KEYTURN_SECRET", "the secret of this test")
+    suite = Faulty()
+    suite.streamed, suite.effects = False, Effects()
+    with pytest.raises((AssertionError, pytest.fail.Exception, AttributeError, KeyError, ValueError)):
+        getattr(suite, test)(*given)

@@ -10,7 +10,7 @@ import json
 from typing import Any, cast
 
 from ..core.errors import BadJson
-from ..core.preview import REDACTED, Diff, Preview, redact
+from ..core.preview import Diff, Preview, redact, unredacted
 from ..core.strict import parse
 from ..engine.items import ToolApprovalItem
 
@@ -38,7 +38,7 @@ class Request:
         now = self._true() if self.edit is None else self.edit
         shown = self._redacted(now)
         wanted: Any = parse(text) if text.startswith("{") else {**shown, **_assignment(text, now)}
-        self.edit = self.item.tool.edit(_unredacted(wanted, shown, now)).params
+        self.edit = self.item.tool.edit(unredacted(wanted, shown, now)).params
         self.seen_whole = False
 
     def difference(self) -> Preview:
@@ -53,28 +53,6 @@ class Request:
 
     def _redacted(self, value: Any) -> Any:
         return redact(value, self.item.tool.secrets)
-
-
-def _unredacted(wanted: Any, shown: Any, true: Any) -> Any:
-    """`wanted` with each mark that was left as it was shown replaced by what it stands for.
-
-    A mark anywhere else is refused: it must never run as a password.
-    """
-    if wanted == REDACTED:
-        if shown != REDACTED or true == REDACTED:
-            raise BadJson(f"{REDACTED} stands for a value only where it was shown; write the value itself")
-        return true
-    if not isinstance(wanted, dict | list):
-        return wanted
-    seen, values = _members(shown), _members(true)
-    made = {place: _unredacted(part, seen.get(place), values.get(place)) for place, part in _members(wanted).items()}
-    return made if isinstance(wanted, dict) else list(made.values())
-
-
-def _members(value: Any) -> dict[Any, Any]:
-    if isinstance(value, list):
-        return dict(enumerate(cast("list[Any]", value)))
-    return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}
 
 
 def _assignment(text: str, now: dict[str, Any]) -> dict[str, Any]:

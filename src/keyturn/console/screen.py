@@ -6,10 +6,10 @@ was asked is no answer to it.
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import sys
-import textwrap
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -52,9 +52,7 @@ class Screen:
 
     def say(self, words: str = "") -> None:
         """A sentence of ours, folded where the screen ends."""
-        room = max(self.width - len(MARGIN), 20)
-        rows = [words] if "\x1b" in words else textwrap.wrap(words, room, break_on_hyphens=False) or [""]
-        for row in rows:
+        for row in _folded(words, max(self.width - len(MARGIN), 20)):
             self.show(MARGIN + row if row else "")
 
     def decided(self, words: str, *, runs: bool) -> None:
@@ -86,6 +84,21 @@ class Screen:
     def paint(self, code: str, words: str) -> str:
         """Words in a colour, where there is any."""
         return f"\x1b[{code}m{words}\x1b[0m" if self.colour and words else words
+
+
+_COLOUR = re.compile(r"\x1b\[\d*m")
+
+
+def _folded(words: str, room: int) -> list[str]:
+    """Words in rows of at most `room` columns, as far as each word fits; our own colours take no room."""
+    rows = [""]
+    for word in words.split(" "):
+        row = f"{rows[-1]} {word}" if rows[-1] else word
+        if rows[-1] and len(_COLOUR.sub("", row)) > room:
+            rows.append(word)
+        else:
+            rows[-1] = row
+    return rows
 
 
 def _typed_afresh(prompt: str) -> str:

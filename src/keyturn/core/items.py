@@ -52,7 +52,7 @@ def plain_item(item: Any) -> Item:
     dump = getattr(item, "model_dump", None)
     if dump is not None:
         # SDKs hold what their types do not foresee, and pydantic would warn of each such value.
-        return cast("Item", dump(mode="json", exclude_unset=True, warnings=False))
+        return cast("Item", dump(mode="json", exclude_unset=True, by_alias=True, warnings=False))
     raise TypeError(f"a conversation item must be a mapping, not {type(item).__name__}")
 
 

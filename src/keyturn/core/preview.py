@@ -8,10 +8,11 @@ there. What is secret is replaced here, before a block is made; the digest binds
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from .errors import BadJson
 from .strict import JsonValue
 
 
@@ -99,3 +100,25 @@ def redact(value: JsonValue, secrets: Collection[str]) -> JsonValue:
 def _below(name: str, names: set[str]) -> set[str]:
     prefix = name + "."
     return {path[len(prefix) :] for path in names if path.startswith(prefix)}
+
+
+def unredacted(wanted: Any, shown: Any, true: Any) -> Any:
+    """What a person made of redacted arguments: each mark left as it was shown stands for its true value again.
+
+    A mark anywhere else is refused: it must never run as a password.
+    """
+    if wanted == REDACTED:
+        if shown != REDACTED or true == REDACTED:
+            raise BadJson(f"{REDACTED} stands for a value only where it was shown; write the value itself")
+        return true
+    if not isinstance(wanted, dict | list):
+        return wanted
+    seen, values = _members(shown), _members(true)
+    made = {place: unredacted(part, seen.get(place), values.get(place)) for place, part in _members(wanted).items()}
+    return made if isinstance(wanted, dict) else list(made.values())
+
+
+def _members(value: Any) -> dict[Any, Any]:
+    if isinstance(value, list):
+        return dict(enumerate(cast("list[Any]", value)))
+    return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}

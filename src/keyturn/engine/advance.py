@@ -33,6 +33,7 @@ class Loop:
         self._dropped: set[Effect] = set()
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
+        self._cancels = _cancels()
 
     @property
     def run(self) -> Run:
@@ -48,6 +49,7 @@ class Loop:
                     break
                 if len(todo) == 1 and not self._jobs:
                     await self._perform(todo[0])
+                    self._heed_cancel()
                 else:
                     await self._together(todo)
                 if self._failing:
@@ -57,6 +59,11 @@ class Loop:
             raise
         if self._failure is not None:
             raise self._failure
+
+    def _heed_cancel(self) -> None:
+        """What runs in line may swallow its cancellation; the drive does not."""
+        if _cancels() > self._cancels:
+            raise asyncio.CancelledError
 
     def _todo(self) -> list[Effect]:
         effects = pending(self.run)
@@ -133,7 +140,7 @@ class Loop:
         scope = await self.drive.enter(frame_id)
         context = self.drive.tool_context(call, scope.tool)
         text = await scope.tool.failure(context, error)
-        item = told_of_edit(call, scope.tool.output(call.raw, text))
+        item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
         with contextlib.suppress(Exception):  # what went wrong is told already; the frame ends in any case
             await save_session(self.drive, frame_id)
         await self.drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
@@ -146,6 +153,12 @@ class Loop:
         await asyncio.gather(*self._jobs.values(), return_exceptions=True)
         self._jobs = {}
         await lose_started(self.drive, "it was cancelled while it ran")
+
+
+def _cancels() -> int:
+    """How often somebody asked this task to stop."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 async def advance(drive: Drive) -> None:

@@ -22,6 +22,7 @@ from .handlers import answered
 from .propose import Reading
 from .scope import Scope, Toolset, model_for
 from .signals import AgentAtWork, Delta
+from .wording import unknown_worded
 
 
 async def ask_model(drive: Drive, frame_id: str) -> None:
@@ -45,7 +46,7 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
         cm.RecordReply(
             frame_id,
             reading.output,
-            reading.proposals,
+            await unknown_worded(scope, reading.proposals),
             response.usage.counts(),
             response.response_id,
             response.request_id,

@@ -117,7 +117,7 @@ def _prefix(stored: list[Item], address: str) -> list[Item] | None:
 def _mark(item: Item) -> tuple[Any, ...]:
     """What is left of an item in any session, however it rewrites ids and fields."""
     content = item.get("content")
-    text = content if isinstance(content, str) else message_text(item) or None
+    text = (content if isinstance(content, str) else message_text(item)).encode("utf-8", "replace")
     kind = item.get("type", "message")
     return (kind, item.get("role"), item.get("call_id"), item.get("name"), item.get("arguments"), text)
 

@@ -205,8 +205,9 @@ class ToolApprovalItem(RunItem):
 
     @property
     def arguments(self) -> str | None:
-        """The text of the arguments that will run."""
-        return self.text if self.text is not None else self.raw_item.get("arguments")
+        """The text of the arguments that will run; what the tool marks as secret is redacted."""
+        hidden = self.text is None or (self.tool is not None and self.tool.secrets)
+        return self.raw_item.get("arguments") if hidden else self.text
 
     @property
     def call_id(self) -> str | None:

@@ -71,7 +71,7 @@ async def _answer_caller(drive: Drive, frame_id: str, scope: Scope, final: tuple
         value = await text if inspect.isawaitable(text) else text
     if frame_id in drive.feeds:
         await drive.feeds[frame_id].drained()
-    context, item = drive.tool_context(call, tool), told_of_edit(call, tool.output(call.raw, value))
+    context, item = drive.tool_context(call, tool), told_of_edit(call, tool, tool.output(call.raw, value))
     await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
     await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
 

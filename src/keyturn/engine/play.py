@@ -62,8 +62,9 @@ class Play:
         """Hand the root's events to a sink."""
         feed = self.drive.feeds[ev.ROOT] = Feed(self.live.graph, ev.ROOT, sink)
         feed.catch_up(self.live.log.steps)
-        if self.run.status != "new":
-            sink(AgentUpdatedStreamEvent(self.live.graph.agent(self.run.frames[ev.ROOT].agent)))
+        root = self.run.frames.get(ev.ROOT)
+        if root is not None and not root.fresh:  # a fresh one is announced when it is asked
+            sink(AgentUpdatedStreamEvent(self.live.graph.agent(root.agent)))
         self._sink = sink
 
     def result(self, frame: str = ev.ROOT, value: Any = None) -> RunResult:
@@ -199,6 +200,7 @@ class Play:
             commands.append(cm.AddInput(ev.ROOT, said.input))
         await drive.commit(*commands, cm.Tick())
         self.state.delivered(len(self.live.log))
+        self.live.context.decisions.clear()
 
     async def _check_reachable(self) -> None:
         """Every agent and tool that an open call needs is there, or nothing is done at all."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..agents.agent import Agent
 from ..core import events as ev
+from ..core.digest import canonical
 from ..core.items import Item
 from ..core.preview import Json, Preview, redact
 from ..core.run import Call, Run, call_digest, request_id
@@ -119,12 +120,13 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
     params = call.params
     preview = tool.preview(params) if tool is not None else Preview((Json(params),))
     secrets = tool.secrets if tool is not None else ()
+    shown = redact(params, secrets) if secrets else params
     return ToolApprovalItem(
         agent,
-        call.raw,
+        {**call.raw, "arguments": canonical(shown)} if secrets else call.raw,
         tool_name=call.proposal.name,
         text=call.text,
-        params=redact(params, secrets) if secrets else params,
+        params=shown,
         reason=call.reason,
         digest=call_digest(run, call),
         kind=call.kind,

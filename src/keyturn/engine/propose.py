@@ -40,8 +40,9 @@ class Reading:
 
     def read(self, response: ModelResponse) -> Reading:
         """Take the reply's items in order."""
+        settled = _settled(response.output)
         for raw in response.output:
-            label = call_label(raw, self._toolset)
+            label = call_label(raw, self._toolset) if raw.get("call_id") not in settled else None
             if label is not None and _repeated(self._seen, label, raw):
                 continue
             self.output.append(dict(raw))
@@ -80,7 +81,13 @@ def call_label(raw: Mapping[str, Any], toolset: Toolset) -> str | None:
 
 
 def _must_answer(kind: str, raw: Mapping[str, Any]) -> bool:
-    return kind.endswith("_call") and "call_id" in raw
+    # A call that the provider answers itself may have the field and nothing in it.
+    return kind.endswith("_call") and raw.get("call_id") is not None
+
+
+def _settled(output: list[Any]) -> list[Any]:
+    """The ids of calls whose results stand in the same reply: the provider ran them, in a container of its own, say."""
+    return [raw["call_id"] for raw in output if str(raw.get("type")).endswith("_output") and raw.get("call_id")]
 
 
 def _repeated(seen: dict[str, Item], label: str, raw: Mapping[str, Any]) -> bool:
@@ -172,7 +179,9 @@ def check_terms(graph: Graph, policy: Any) -> None:
     """Refuse terms that need authenticated people where there is no inbox that knows any."""
     for agent in graph.agent_at.values():
         for tool in agent.tools:
-            check_terms_of(f"tool {tool.name!r}", getattr(tool, "approval", None))
+            terms: Approval | None = getattr(tool, "approval", None)
+            if terms is not None:
+                check_terms_of(f"tool {tool.name!r}", terms)
     if getattr(policy, "needs_people", False):
         raise no_people("the policy")
 

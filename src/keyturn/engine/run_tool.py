@@ -16,7 +16,7 @@ from ..core.digest import canonical
 from ..core.events import Report
 from ..core.items import Item
 from ..core.run import Call
-from ..tools.base import Delegate, Handover, OutcomeUnknown, Prepared, Tool, tool_digest
+from ..tools.base import TOOL_FAILED, Delegate, Handover, OutcomeUnknown, Prepared, Tool, tool_digest
 from .announce import tool_hooks
 from .delegate import open_frame
 from .drive import Drive
@@ -26,6 +26,7 @@ from .propose import revised
 from .scope import Scope
 from .telling import told_of_edit
 from .tool_guards import judged_output, rejected_by_input
+from .wording import worded
 
 
 async def run_tool(drive: Drive, call_id: str) -> None:
@@ -77,7 +78,7 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
     except BaseException as error:  # a tool may raise anything, SystemExit too; the run outlives it
         if isinstance(error, asyncio.CancelledError) and _being_cancelled():
             raise
-        value, fatal = await _told(tool, context, error)
+        value, fatal = await _told(scope, call, tool, (context, error))
         failed = True
     if isinstance(value, Delegate):
         await open_frame(drive, scope, call, value)
@@ -101,26 +102,31 @@ def _being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _told(tool: Tool, context: Any, error: BaseException) -> tuple[Any, BaseException | None]:
+async def _told(
+    scope: Scope, call: Call, tool: Tool, raised: tuple[Any, BaseException]
+) -> tuple[Any, BaseException | None]:
     """What the model is told of an error, and the error itself where it stops the run."""
-    default = "An error occurred while running the tool. Please try again."
+    context, error = raised
     if not isinstance(error, Exception):
-        return default, None
+        return TOOL_FAILED, None
     try:
-        return await tool.failure(context, error), None
+        text = await tool.failure(context, error)
+        if text == TOOL_FAILED:  # the tool has no words of its own
+            text = await worded(scope, "tool_exception", call.proposal, text, error)
+        return text, None
     except Exception as fatal:  # the tool's own setting says that its errors stop the run
-        return default, fatal
+        return TOOL_FAILED, fatal
 
 
 async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: bool, reports: list[Any]) -> None:
     try:
         item = tool.output(call.raw, value)
-        own = kept(value, MAX_TEXT)
+        own = kept(value)
         _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
         item, own, failed = tool.output(call.raw, text), None, True
-    item = told_of_edit(call, item)
+    item = told_of_edit(call, tool, item)
     await drive.commit(cm.FinishCall(call.id, item, own, failed, reports))
 
 
@@ -134,7 +140,7 @@ def _check_recordable(item: Item) -> None:
 
 async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
-    item = told_of_edit(call, tool.output(call.raw, value.text))
+    item = told_of_edit(call, tool, tool.output(call.raw, value.text))
     input_filter = value.input_filter or scope.config.handoff_input_filter
     view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
     path = drive.live.graph.path(value.agent, call.agent)

@@ -177,7 +177,6 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
     if given["context"] is not None and given["context"] is not live.context:
         # Whatever wrapper it comes in, what the run has used goes on counting.
         live.context = RunContextWrapper(wrapped(given["context"]).context, usage=live.context.usage)
-    live.context.decisions.clear()
     if given["session"] is not None:
         live.session = given["session"]
     if given["journal"] is not None:

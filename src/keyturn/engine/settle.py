@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
-from ..agents.settings import ToolErrorFormatterArgs
 from ..core import commands as cm
 from ..core.items import Item
 from ..core.run import Call
 from .drive import Drive
 from .facts import jsonable
 from .telling import told_of_edit
+from .wording import worded
 
 _NOT_APPROVED = "Tool execution was not approved."
 _WORDS = {
@@ -29,7 +28,7 @@ async def settle(drive: Drive, call_id: str) -> None:
     value = await _value(drive, call)
     item: Item = tool.output(call.raw, value) if tool is not None else _plain(call, value)
     if call.state == "ran":
-        item = told_of_edit(call, item)
+        item = told_of_edit(call, tool, item)
     await drive.commit(cm.FinishCall(call_id, item, None if isinstance(value, str) else jsonable(value)))
 
 
@@ -42,25 +41,9 @@ async def _value(drive: Drive, call: Call) -> Any:
     if decision is not None and decision.message is not None:
         return decision.message
     default = _WORDS.get(call.state, "")
-    return await _formatted(drive, call, default) if call.state in ("rejected", "expired") else default
-
-
-async def _formatted(drive: Drive, call: Call, default: str) -> str:
-    scope = drive.scope(call.frame)
-    formatter: Any = scope.config.tool_error_formatter
-    if formatter is None:
-        return default
-    args = ToolErrorFormatterArgs(
-        kind="approval_rejected",
-        tool_type=call.proposal.kind,
-        tool_name=call.proposal.name,
-        call_id=call.proposal.label,
-        default_message=default,
-        run_context=scope.context,
-    )
-    answer = formatter(args)
-    answer = await answer if inspect.isawaitable(answer) else answer
-    return answer if isinstance(answer, str) else default
+    if call.state in ("rejected", "expired"):
+        return await worded(drive.scope(call.frame), "approval_rejected", call.proposal, default)
+    return default
 
 
 def _plain(call: Call, value: Any) -> Item:

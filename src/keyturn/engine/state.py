@@ -14,13 +14,13 @@ from ..agents.context import RunContextWrapper, TContext
 from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, Expired, NotPending, UserError
-from ..core.items import Item, input_items
+from ..core.items import Item
 from ..journal.base import Journal
 from ..models.base import Usage
 from ..policies.grants import Grant
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
-from .facts import jsonable
+from .facts import checked_items, jsonable
 from .graph import Graph
 from .items import ToolApprovalItem
 from .live import Live, new_id, wrapped
@@ -58,7 +58,7 @@ class RunState(Generic[TContext]):
         self._interruptions: dict[str, ToolApprovalItem] = {}
         self._said = Undelivered(
             start={
-                "input": original_input if isinstance(original_input, str) else input_items(original_input),
+                "input": original_input if isinstance(original_input, str) else checked_items(original_input),
                 "max_turns": max_turns,
                 "conversation_id": conversation_id,
                 "previous_response_id": previous_response_id,
@@ -159,7 +159,7 @@ class RunState(Generic[TContext]):
         `Grant` approves later calls of the same tool of the same agent too.
         """
         item = self._pending(approval_item, "approval", "resolve()")
-        args = None if edit is None else edited_text(item, edit)
+        args = None if edit is None else edited_text(item, edit, self._live.run.calls.get(item.call))
         verdict = "approve" if args is None else "edit"
         self._say(item, verdict, by=by, note=note, args=args)
         if always_approve or grant is not None:
@@ -204,15 +204,16 @@ class RunState(Generic[TContext]):
         """Add a message that the model reads after the results of its calls, at its next turn."""
         if self._live.run.status in ("finished", "cancelled"):
             raise UserError("this run is over; start another run with the message")
-        self._said.input = [*self._said.input, *input_items(message)]
+        self._said.input = [*self._said.input, *checked_items(message)]
 
     def clear_pending_input(self) -> None:
         """Take back messages that were not delivered."""
         self._said.input = []
 
     def _pending(self, item: Any, kind: str, other: str) -> ToolApprovalItem:
-        waiting = self._interruptions.get(getattr(item, "call", ""))
-        if waiting is None or (waiting.run_id, waiting.digest) != (item.run_id, item.digest):
+        call, run_id, digest = (getattr(item, name, None) for name in ("call", "run_id", "digest"))
+        waiting = self._interruptions.get(call) if isinstance(call, str) else None
+        if waiting is None or (waiting.run_id, waiting.digest) != (run_id, digest):
             raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
         if waiting.call not in self._live.run.calls:
             raise Conflict("this state is stale: its run went on and settled that call; go on from the newer state")
@@ -227,16 +228,10 @@ class RunState(Generic[TContext]):
 
     def _stand(self, item: ToolApprovalItem, grant: Grant, verdict: str, message: str | None, by: str | None) -> None:
         call = self._live.run.calls[item.call]
-        terms = grant.terms(
-            id=new_id(),
-            agent=call.agent,
-            tool=call.proposal.tool,
-            now=self._live.clock(),
-            verdict=verdict,
-            message=message,
-            by=by,
+        now = self._live.clock()
+        self._said.grants[item.call] = grant.terms(
+            new_id(), call.agent, call.proposal.tool, now, verdict=verdict, message=message, by=by
         )
-        self._said.grants[item.call] = terms
 
     def to_json(
         self,

@@ -101,8 +101,9 @@ class RunResultStreaming:
         task = self.run_loop_task
         if task.done() and not task.cancelled() and task.exception() is None:
             return task.result()
-        if self._result is None or not task.done():
-            self._result = self._play.result()
+        if not task.done():
+            return self._play.result()
+        self._result = self._result or self._play.result()
         return self._result
 
     def to_state(self) -> RunState[Any]:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from ..core.digest import canonical
 from ..core.items import Item
+from ..core.preview import redact
 from ..core.run import Call
+from ..tools.base import Tool
 
 _EDITED = "A person changed the arguments of this call before approving it. It ran with: "
 
 
-def told_of_edit(call: Call, item: Item) -> Item:
-    """A call's result; where a person changed the arguments, with word of it for the model, and to what."""
+def told_of_edit(call: Call, tool: Tool | None, item: Item) -> Item:
+    """A call's result; where a person changed the arguments, with word of it for the model, and to what.
+
+    A secret that a person typed is not the model's to read.
+    """
     if not call.edited:
         return item
-    notice, output = _EDITED + call.text, item.get("output")
+    secrets = tool.secrets if tool is not None else ()
+    ran = canonical(redact(call.params, secrets)) if secrets else call.text
+    notice, output = _EDITED + ran, item.get("output")
     if isinstance(output, str):
         return {**item, "output": f"{notice}\n\n{output}"}
     if isinstance(output, list):

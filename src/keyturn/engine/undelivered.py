@@ -14,6 +14,8 @@ import msgspec
 from ..core import events as ev
 from ..core.errors import BadJson, UserError
 from ..core.items import Item
+from ..core.preview import unredacted
+from ..core.run import Call
 from ..tools.base import InvalidArguments
 from .items import ToolApprovalItem
 
@@ -40,11 +42,14 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
         self.grants.pop(decision.call, None)
 
 
-def edited_text(item: ToolApprovalItem, edit: Mapping[str, Any]) -> str:
-    """The text that will run after an edit, validated by the tool, or `UserError`."""
+def edited_text(item: ToolApprovalItem, edit: Mapping[str, Any], call: Call | None) -> str:
+    """The text that will run after an edit, validated by the tool, or `UserError`.
+
+    A redacted value that was left as it was shown keeps its true value.
+    """
     if item.tool is None:
         raise UserError(f"the tool {item.tool_name!r} is not there to check the edit; give the agent the tool again")
     try:
-        return item.tool.edit(edit).text
+        return item.tool.edit(unredacted(edit, item.params, call.params if call is not None else item.params)).text
     except (InvalidArguments, BadJson) as error:
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None

@@ -15,6 +15,7 @@ from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from .anthropic_messages import PROVIDER, THINKING, Block
 from .base import ModelResponse, TokenDetails, Usage
+from .reading import check_text
 from .turns import with_own
 
 _CUT = {"max_tokens": "at its limit of tokens (raise ModelSettings.max_tokens)",
@@ -72,7 +73,7 @@ class Reply:
         """The reply as items, or `ModelBehaviorError` where it may not be used."""
         self._check_end()
         items = [self._closed(item) for item in self._items()]
-        return ModelResponse(items, self.usage, self.id, self.request_id)
+        return ModelResponse(check_text(items), self.usage, self.id, self.request_id)
 
     def _check_end(self) -> None:
         cut = _CUT.get(self.stop or "")
@@ -139,7 +140,7 @@ def call_item(block: Block, number: int) -> Item:
     arguments = block.get("arguments")
     if not isinstance(arguments, str):
         arguments = json.dumps(block["input"], ensure_ascii=False, separators=(",", ":"))
-    label = block.get("id") or f"call_{number}"
+    label = block.get("id") or f"claude_call_{number}"
     item: Item = {"type": "function_call", "call_id": label, "name": block["name"], "arguments": arguments or "{}"}
     rest = {key: value for key, value in block.items() if key not in _TOOL_USE and value is not None}
     return with_own({**item, "status": "completed"}, PROVIDER, rest)

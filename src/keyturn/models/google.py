@@ -57,7 +57,7 @@ class GoogleModel(Model):
         answer = await again(partial(self._whole, posed), retries(posed.retry))
         _read(partial(reply.feed, answer))
         _read(reply.finish)
-        return reply.response()
+        return _read(reply.response)
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as Responses events."""

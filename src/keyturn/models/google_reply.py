@@ -16,6 +16,7 @@ from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from .base import ModelResponse, TokenDetails, Usage
 from .google_contents import PROVIDER
+from .reading import check_text
 from .reply_events import StreamEvent
 from .telling import Teller
 from .turns import PROVIDER_DATA, with_own
@@ -42,7 +43,6 @@ class Reply:
         self.usage = Usage(requests=1)
         self._teller = Teller()
         self._calls = known_calls
-        self._labels: set[str] = set()
         self._finish: str | None = None
         self._why: str | None = None
         self._last = ""
@@ -81,7 +81,7 @@ class Reply:
         items = [item for item in self._teller.items if not (self._refused and item["type"] == "function_call")]
         if self._finish == _CUT:
             items = [{**item, "status": "incomplete"} if item["type"] == "message" else item for item in items]
-        return ModelResponse(items, self.usage, self.id, self.request_id)
+        return ModelResponse(check_text(items), self.usage, self.id, self.request_id)
 
     @property
     def _refused(self) -> bool:
@@ -125,10 +125,7 @@ class Reply:
             kept = {**kept, "id": label}
         else:
             # Gemini gives no ids where it can do without. Ours is its place in the conversation, and is not sent back.
-            label = f"call_{self._calls}"
-            while label in self._labels:
-                label += "_"
-        self._labels.add(label)
+            label = f"gemini_call_{self._calls}"
         if not isinstance(call.name, str) or not call.name:
             raise ValueError("a call names no function")
         arguments = json.dumps(call.args or {}, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

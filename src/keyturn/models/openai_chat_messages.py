@@ -88,8 +88,8 @@ class _Messages:
 
     def result(self, item: Item) -> None:
         """A call's result; where its call came before, it has been sent with it."""
+        self.close()
         if id(item) not in self._taken:
-            self.close()
             self._result(item)
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ LOGPROBS = "message.output_text.logprobs"
 
 # Given in items and not taken back; `provider_data` is what other members keep of their own provider's replies.
 _NOT_TAKEN = frozenset({"created_by", "provider_data", "parsed_arguments"})
+_NOT_TAKEN_OF = {"custom_tool_call_output": frozenset({"status"})}
 # What another SDK calls an item that has no id; its sessions may hold it.
 _NO_ID = "__fake_id__"
 
@@ -62,14 +63,25 @@ def sent_items(items: list[Item]) -> list[Item]:
 
 
 def _sent(item: Item) -> Item | None:
-    if _NOT_TAKEN.isdisjoint(item) and item.get("id") != _NO_ID:
+    kind = item.get("type")
+    kept_back = _NOT_TAKEN_OF.get(kind, frozenset()) if isinstance(kind, str) else frozenset()
+    if _NOT_TAKEN.isdisjoint(item) and kept_back.isdisjoint(item) and item.get("id") != _NO_ID:
         return item
     # Only who thought it can read it: the API wants reasoning with an id of its own.
-    if item.get("type") == "reasoning" and ("provider_data" in item or item.get("id") == _NO_ID):
+    if kind == "reasoning" and ("provider_data" in item or item.get("id") == _NO_ID):
         return None
-    return {
-        name: value for name, value in item.items() if name not in _NOT_TAKEN and not (name == "id" and value == _NO_ID)
-    }
+    kept_back |= _NOT_TAKEN | ({"id"} if item.get("id") == _NO_ID else set())
+    sent = {name: value for name, value in item.items() if name not in kept_back}
+    output = item.get("output")
+    if isinstance(output, list):  # of a shell that the provider ran, each entry says who made it, too
+        sent["output"] = [_without_maker(entry) for entry in cast("list[Any]", output)]
+    return sent
+
+
+def _without_maker(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    return {name: value for name, value in cast("Item", entry).items() if name != "created_by"}
 
 
 def prompt_of(prompt: Any) -> Item | None:

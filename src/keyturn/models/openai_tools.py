@@ -62,8 +62,9 @@ def chosen(choice: str | Mapping[str, Any] | None, tools: Iterable[Item]) -> Any
     if not isinstance(choice, str) or choice in ("auto", "required", "none"):
         return choice if choice is None or isinstance(choice, str) else dict(choice)
     for tool in tools:
-        if choice == tool.get("name") or (choice == tool["type"] and "name" not in tool):
-            return {"type": tool["type"], "name": choice} if "name" in tool else {"type": choice}
+        if choice in (tool.get("name"), tool.get("server_label")) or (choice == tool["type"] and "name" not in tool):
+            # What an API must be told of a chosen tool besides its type, where the tool has it.
+            return {field: tool[field] for field in ("type", "name", "server_label") if field in tool}
     return {"type": "function", "name": choice}
 
 

@@ -6,6 +6,7 @@ Both of OpenAI's APIs are asked here. Errors of the SDK pass through as they are
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, cast
@@ -21,6 +22,10 @@ from .faults import again, is_passing, status_of
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 # These come with a status that passes elsewhere, and will be said again to every further try.
 _LASTING = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+
+
+#: How a wait before the next try is waited; tests put their own here.
+pause = asyncio.sleep
 
 
 class Question(NamedTuple):
@@ -54,7 +59,7 @@ async def whole(question: Question) -> Answer:
     """The answer to a question, complete."""
     create = question.resource.with_raw_response.create
     options = _options(question)
-    raw = await again(lambda: create(**options), question.retries, passing=question.passing)
+    raw = await again(lambda: create(**options), question.retries, pause, question.passing)
     response = raw.http_response
     body = _json(response.content, response.headers.get("content-type", ""))
     if body.get("error") and not body.get("output") and not body.get("choices") and "status" not in body:
@@ -78,7 +83,7 @@ async def events(question: Question) -> AsyncGenerator[tuple[Any, str | None], N
             raise
 
     try:
-        stream, event = await again(begin, question.retries, passing=question.passing)
+        stream, event = await again(begin, question.retries, pause, question.passing)
         request_id = stream.response.headers.get("x-request-id")
         try:
             while event is not None:

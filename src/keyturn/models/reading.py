@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from ..core.errors import ModelBehaviorError
+from ..core.items import Item
 
 _T = TypeVar("_T")
 
@@ -38,15 +39,18 @@ def nonsense(error: Exception, provider: str) -> ModelBehaviorError:
 
 
 def plain_json(text: str) -> Any:
-    """The value of a provider's JSON. NaN and Infinity are none, and a lone surrogate is no text: nobody could save it.
+    """The value of a provider's JSON, in which NaN and Infinity are none.
 
     >>> plain_json('{"a": [1]}')
     {'a': [1]}
     """
-    value = json.loads(text, parse_constant=_refuse)
-    if "\\ud" in text or "\\uD" in text:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
+    return json.loads(text, parse_constant=_refuse)
+
+
+def check_text(items: list[Item]) -> list[Item]:
+    """The items, or a `ValueError` where a text in them is none: nobody could save a lone surrogate."""
+    json.dumps(items, ensure_ascii=False).encode()
+    return items
 
 
 def _refuse(name: str) -> NoReturn:

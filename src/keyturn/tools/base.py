@@ -19,6 +19,7 @@ from ..core.items import Item
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, redact
 
+TOOL_FAILED = "An error occurred while running the tool. Please try again."
 NeedsApproval = bool | Callable[[Any, Any, str], bool | Awaitable[bool]]
 
 
@@ -102,6 +103,18 @@ class Tool(abc.ABC):
     announced: bool = True
     known_spec: tuple[dict[str, Any], str] | None = None
 
+    # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
+    # what a nested agent runs under, where None leaves it to the agent that called.
+    agent: Any = None
+    run_config: Any = None
+    hooks: Any = None
+    session: Any = None
+    conversation_id: str | None = None
+    previous_response_id: str | None = None
+    on_stream: Callable[[Any], Any] | None = None
+    structured: Any = None
+    custom_output_extractor: Callable[[Any], Any] | None = None
+
     @abc.abstractmethod
     def spec(self) -> dict[str, Any]:
         """What identifies the tool and what the model was told of it, as JSON: part of every approval."""
@@ -128,7 +141,7 @@ class Tool(abc.ABC):
 
     async def failure(self, context: Any, error: Exception) -> Any:
         """What the model is told when `invoke` raised; raise to let the run fail instead."""
-        return "An error occurred while running the tool. Please try again."
+        return TOOL_FAILED
 
     def preview(self, params: Any) -> Preview:
         """What the approver sees. The default is the arguments themselves."""

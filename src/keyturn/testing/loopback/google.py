@@ -36,9 +36,10 @@ _STATUS = {
 class GeminiServer(LoopbackServer):
     """Answers `POST /v1/models/<model>:generateContent` and its streamed twin.
 
-    Of a step's items, a reasoning item is a thought; a call whose `call_id` is "" is one without an id; a refusal is
-    a reply that was withheld for safety; an item of any type that the Responses API does not have is a part of that
-    name. A reply is cut by its limit of tokens where its last item is `incomplete`.
+    Of a step's items, a reasoning item is a thought; a call whose `call_id` is "" is one without an id; a refusal alone
+    is a prompt that was blocked, behind something else a reply that was withheld; an item of any type that the
+    Responses API does not have is a part of that name. A reply is cut by its limit of tokens where its last item is
+    `incomplete`.
 
     >>> with GeminiServer(["hello"]) as server:
     ...     server.base_url.startswith("http://127.0.0.1:")
@@ -83,18 +84,18 @@ class GeminiServer(LoopbackServer):
         parts = [part for item in items for part in _said(item)]
         if signs(model):
             _sign(parts, f"{self.answered}")
-        cut = bool(items) and items[-1].get("status") == "incomplete"
-        candidate: Part = {"finishReason": "SAFETY" if refused else "MAX_TOKENS" if cut else "STOP", "index": 0}
-        if parts:
-            candidate["content"] = {"parts": parts, "role": "model"}
-        if refused:
-            candidate["finishMessage"] = refused[0]
-        return {
-            "candidates": [candidate],
+        whole: Part = {
             "usageMetadata": _counted(step.usage or Usage(1, 10, output_tokens=5, total_tokens=15)),
             "modelVersion": model.removeprefix("models/"),
             "responseId": step.response_id or f"resp_{self.answered}",
         }
+        if refused and not parts:
+            return {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": refused[0]}, **whole}
+        cut = bool(items) and items[-1].get("status") == "incomplete"
+        candidate: Part = {"finishReason": "SAFETY" if refused else "MAX_TOKENS" if cut else "STOP", "index": 0}
+        if parts:
+            candidate["content"] = {"parts": parts, "role": "model"}
+        return {"candidates": [candidate], **whole}
 
 
 def _parts(item: Item) -> list[Item]:
@@ -136,6 +137,9 @@ def _counted(usage: Usage) -> Part:
 
 def chunks(whole: Part) -> Iterator[Part]:
     """A whole reply as the API streams it: texts in pieces, a text's signature behind it on a part without text."""
+    if "candidates" not in whole:
+        yield whole
+        return
     candidate: Part = whole["candidates"][0]
     rest = {name: value for name, value in whole.items() if name != "candidates"}
     told = [piece for part in candidate.get("content", {}).get("parts", []) for piece in _pieces(part)]

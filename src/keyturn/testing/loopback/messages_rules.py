@@ -79,21 +79,21 @@ def _signed(block: Block) -> bool:
 
 def _check_calls(told: list[Block]) -> None:
     used: set[str] = set()
-    for number, message in enumerate(told):
-        calls = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
-        if used & {*calls} or len({*calls}) < len(calls):
-            raise Refused(f"messages.{number}: `tool_use` ids must be unique")
-        used |= {*calls}
-        after: list[Block] = told[number + 1]["content"] if number + 1 < len(told) else []
-        results = [block["tool_use_id"] for block in after if block["type"] == "tool_result"]
-        missing = [label for label in calls if label not in results]
+    waiting: list[str] = []
+    for number, message in enumerate([*told, {"content": []}]):
+        results = {block["tool_use_id"] for block in message["content"] if block["type"] == "tool_result"}
+        missing = [label for label in waiting if label not in results]
         if missing:
             raise Refused(
-                f"messages.{number}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"messages.{number - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
                 f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
                 "next message."
             )
-        _check_results(number + 1, after, calls)
+        _check_results(number, message["content"], waiting)
+        waiting = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+        if used & {*waiting} or len({*waiting}) < len(waiting):
+            raise Refused(f"messages.{number}: `tool_use` ids must be unique")
+        used |= {*waiting}
 
 
 def _check_results(number: int, blocks: list[Block], calls: list[str]) -> None:

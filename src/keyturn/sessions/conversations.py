@@ -1,0 +1,206 @@
+"""A session that is a conversation at OpenAI, kept there by its Conversations API.
+
+The provider keeps items in a form of its own: it numbers them, says who made them and spells texts out. They are
+brought back here into the form in which they are given, so that a run finds again what it wrote. HTTP is the official
+client's. No run and no model is known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from ..core.errors import ModelBehaviorError, UserError
+from ..core.items import Item
+from ..models.faults import RETRIES, again, is_passing, status_of
+from ..models.openai_account import OpenAIAccount
+from .base import SessionABC, SessionSettings
+from .encoding import encoded
+
+BATCH, PAGE = 20, 100
+
+# Items whose id says what they are: others name it, or the API asks for it. All other ids are the store's own.
+_NAMED = frozenset(
+    {
+        "reasoning", "item_reference", "local_shell_call", "local_shell_call_output", "computer_call",
+        "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools",
+        "mcp_call", "mcp_approval_request", "program", "program_output",
+    }
+)  # fmt: skip
+# What is in items and the API does not take: what it adds itself, and what other members and SDKs keep in them.
+_NOT_TAKEN = frozenset({"created_by", "provider_data", "parsed_arguments"})
+_NO_ID = "__fake_id__"
+# The API says of these that they are "completed"; nobody else does.
+_WITHOUT_STATUS = frozenset({"function_call_output", "custom_tool_call_output", "shell_call_output"})
+# What the API keeps and gives only to those who ask.
+_INCLUDED = [
+    "reasoning.encrypted_content",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "file_search_call.results",
+    "web_search_call.action.sources",
+]
+# These say that a request never left this machine.
+_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+
+
+class OpenAIConversationsSession(SessionABC):
+    """A conversation kept at OpenAI, for models of OpenAI; without a `conversation_id` it is begun with the first item.
+
+    `session_id` is the conversation's id, "" before there is one: keep it to come back. The API takes twenty items at
+    a time: a longer batch is taken back where the API refuses a part of it, and may be there in part where the line
+    broke. `clear_session()` deletes the conversation, and the next item begins another, of another id. What other
+    providers' models thought cannot be kept there and is left out.
+
+    >>> OpenAIConversationsSession("conv_123").session_id
+    'conv_123'
+    """
+
+    def __init__(
+        self,
+        conversation_id: str | None = None,
+        *,
+        openai_client: Any = None,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        if conversation_id == "":
+            raise UserError("conversation_id is empty: give the id of a conversation, or None to begin a new one")
+        self.session_id = conversation_id or ""
+        self.session_settings = session_settings or SessionSettings()
+        self._account = OpenAIAccount(openai_client)
+        self._writing = asyncio.Lock()
+
+    async def get_items(self, limit: int | None = None) -> list[Item]:
+        return [_as_given(item) for item in await self._kept(self.session_settings.window(limit))]
+
+    async def add_items(self, items: list[Item]) -> None:
+        encoded(items)  # what has no JSON form is refused before any of them is sent
+        sent = [taken for item in items if (taken := _as_taken(item)) is not None]
+        if not sent:
+            return
+        async with self._writing:
+            if not self.session_id:
+                begun = await self._write("conversations", "create")
+                self.session_id = begun["id"]
+            added: list[str] = []
+            for start in range(0, len(sent), BATCH):
+                try:
+                    kept = await self._write("items", "create", self.session_id, items=sent[start : start + BATCH])
+                except Exception as error:
+                    await self._take_back(added, error)
+                    raise
+                added += [item["id"] for item in kept["data"]]
+
+    async def pop_item(self) -> Item | None:
+        async with self._writing:
+            for item in await self._kept(1):
+                await self._ask("items", "delete", item["id"], conversation_id=self.session_id)
+                return _as_given(item)
+        return None
+
+    async def clear_session(self) -> None:
+        async with self._writing:
+            if self.session_id:
+                await self._ask("conversations", "delete", self.session_id)
+                self.session_id = ""
+
+    async def close(self) -> None:
+        """Close the client that was made here for this event loop; your own stays open."""
+        await self._account.close()
+
+    async def _kept(self, wanted: int | None) -> list[Item]:
+        """The newest items as the API has them, oldest first."""
+        if not self.session_id or wanted == 0:
+            return []
+        found: list[Item] = []
+        query: dict[str, Any] = {"order": "asc" if wanted is None else "desc", "include": _INCLUDED}
+        more = True
+        while more:
+            query["limit"] = PAGE if wanted is None else min(PAGE, wanted - len(found))
+            page = await self._ask("items", "list", self.session_id, **query)
+            found += page["data"]
+            more = bool(page.get("has_more") and page["data"]) and (wanted is None or len(found) < wanted)
+            query["after"] = page.get("last_id")
+        return found if wanted is None else found[:wanted][::-1]
+
+    async def _take_back(self, added: list[str], error: Exception) -> None:
+        """Delete what was added of a batch whose rest was refused; where nobody knows whether it was, leave it all."""
+        status = status_of(error)
+        if status is None or status >= 500 or status == 408:
+            return
+        try:
+            for item_id in reversed(added):
+                await self._ask("items", "delete", item_id, conversation_id=self.session_id)
+        except Exception as another:
+            error.add_note(f"the first items of the batch were added and not taken back: {another}")
+
+    async def _ask(self, resource: str, method: str, *given: Any, **fields: Any) -> Item:
+        """What does no harm if it is done twice; a client of the caller's own tries again by itself."""
+        client, made = self._account.client()
+        call = _method(client, resource, method)
+        return _body(await again(lambda: call(*given, **fields), RETRIES if made else 0))
+
+    async def _write(self, resource: str, method: str, *given: Any, **fields: Any) -> Item:
+        """What must be done once: it is tried again only where it surely was not done."""
+        client, _ = self._account.client()
+        call = _method(client.with_options(max_retries=0), resource, method)
+        return _body(await again(lambda: call(*given, **fields), RETRIES, passing=_not_done))
+
+
+def _method(client: Any, resource: str, method: str) -> Callable[..., Awaitable[Any]]:
+    # Raw, because the API knows kinds of items that the installed SDK does not.
+    home = client.conversations if resource == "conversations" else client.conversations.items
+    return getattr(home.with_raw_response, method)
+
+
+def _body(raw: Any) -> Item:
+    try:
+        body: Any = raw.http_response.json()
+    except ValueError as error:
+        raise ModelBehaviorError(f"the Conversations API's answer is not JSON: {type(error).__name__}") from None
+    if not isinstance(body, dict):
+        raise ModelBehaviorError(f"the Conversations API's answer is a JSON {type(body).__name__}, not an object")
+    return cast("Item", body)
+
+
+def _not_done(error: BaseException) -> bool:
+    unsent = type(error.__cause__).__name__ in _UNSENT
+    return is_passing(error) and (status_of(error) == 429 or unsent)
+
+
+def _as_taken(item: Item) -> Item | None:
+    """An item as the API takes it; None where it does not."""
+    taken = {name: value for name, value in item.items() if name not in _NOT_TAKEN}
+    kind = item.get("type", "message")
+    if kind not in _NAMED or taken.get("id") == _NO_ID:
+        taken.pop("id", None)
+    if kind == "reasoning" and not taken.get("id") and not taken.get("encrypted_content"):
+        return None
+    return taken
+
+
+def _as_given(kept: Item) -> Item:
+    """An item as it is given, without what the API made of it."""
+    item = {name: value for name, value in kept.items() if name != "created_by"}
+    kind = item.get("type", "message")
+    if kind in _NAMED:
+        return item
+    item = {name: value for name, value in item.items() if name != "id" and value is not None}
+    told = kind == "message" and item.get("role") != "assistant"
+    if told or kind in _WITHOUT_STATUS:
+        item.pop("status", None)
+    if told:
+        item.pop("type", None)
+        item["content"] = _short(item["content"])
+    return item
+
+
+def _short(content: Any) -> Any:
+    """A text that the API spelled out as a list of one part; any other content as it is."""
+    match content:
+        case [{"type": "input_text", "text": str(text), **rest}] if not any(rest.values()):
+            return text
+        case _:
+            return content

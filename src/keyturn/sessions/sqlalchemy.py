@@ -1,0 +1,300 @@
+"""A session in a database that SQLAlchemy reaches: SQLite through aiosqlite, PostgreSQL through psycopg or asyncpg.
+
+The tables are those that OpenAI's Agents SDK writes, so that a database moves between the two. Each write is one
+transaction that first takes the session's row: batches stay whole, and ids grow in the order in which they are seen.
+SQLAlchemy is imported when the first such session is made. No knowledge here of what the items mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from ..core.errors import UserError
+from ..core.items import Item
+from .base import SessionABC, SessionSettings
+from .encoding import decoded, encoded
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 30.0
+# What a plain address means; the driver that SQLAlchemy would choose for it by itself blocks the event loop.
+_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+# Others at the same database may be making the same tables, one by one.
+_CREATING_TRIES = 4
+
+# What is known of an engine belongs to it, not to one of the many sessions that use it.
+_turns: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
+_created: WeakKeyDictionary[Any, set[tuple[str, str]]] = WeakKeyDictionary()
+
+
+class SQLAlchemySession(SessionABC):
+    """A conversation in your database: give it your `AsyncEngine`, or a `url` from which it makes one.
+
+    The tables are made at first use if you ask with `create_tables=True`; otherwise they are in your migrations. One
+    engine serves many sessions; one that was made from a `url` belongs to its session and ends with `close()`.
+
+    >>> import asyncio
+    >>> async def example():
+    ...     session = SQLAlchemySession.from_url("ada", url="sqlite://", create_tables=True)
+    ...     await session.add_items([{"role": "user", "content": "hello"}])
+    ...     items = await session.get_items()
+    ...     await session.close()
+    ...     return items
+    >>> asyncio.run(example())
+    [{'role': 'user', 'content': 'hello'}]
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        engine: Any = None,
+        url: Any = None,
+        create_tables: bool = False,
+        sessions_table: str = "agent_sessions",
+        messages_table: str = "agent_messages",
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        if (engine is None) == (url is None):
+            raise UserError("SQLAlchemySession needs your engine= or a url= to make one from, and not both")
+        if sessions_table == messages_table:
+            raise UserError(f"sessions and messages cannot share the table {messages_table!r}: give them two names")
+        self.session_id = session_id
+        self.session_settings = session_settings or SessionSettings()
+        self.engine = _engine(url) if engine is None else engine
+        self._owned = engine is None
+        self._names = (sessions_table, messages_table)
+        self._sql = _statements(_dialect(self.engine), *self._names)
+        self._create_tables = create_tables
+
+    @classmethod
+    def from_url(
+        cls, session_id: str, *, url: Any, engine_kwargs: dict[str, Any] | None = None, **options: Any
+    ) -> SQLAlchemySession:
+        """A session with an engine of its own; `options` are those of the session, `engine_kwargs` the engine's.
+
+        >>> SQLAlchemySession.from_url("ada", url="sqlite:///chats.db").engine.url.drivername
+        'sqlite+aiosqlite'
+        """
+        session = cls(session_id, engine=_engine(url, **(engine_kwargs or {})), **options)
+        session._owned = True
+        return session
+
+    async def get_items(self, limit: int | None = None) -> list[Item]:
+        wanted = self.session_settings.window(limit)
+        query = self._sql.all if wanted is None else self._sql.newest.limit(wanted)
+
+        async def read(connection: Any) -> Any:
+            return (await connection.execute(query, {"session": self.session_id})).all()
+
+        rows = await self._do(read)
+        return [self._item(row) for row in (rows if wanted is None else reversed(rows))]
+
+    async def add_items(self, items: list[Item]) -> None:
+        rows = [{"session_id": self.session_id, "message_data": text} for text in encoded(items)]
+        if not rows:
+            return
+
+        async def append(connection: Any) -> None:
+            await connection.execute(self._sql.enter, {"session_id": self.session_id})
+            await connection.execute(self._sql.append, rows)
+
+        await self._do(append)
+
+    async def pop_item(self) -> Item | None:
+        mine = {"session": self.session_id}
+
+        async def take(connection: Any) -> Any:
+            await connection.execute(self._sql.touch, mine)
+            return (await connection.execute(self._sql.pop, mine)).one_or_none()
+
+        row = await self._do(take)
+        # Decoded afterwards: a row that is not JSON can be popped away, though not read.
+        return None if row is None else self._item(row)
+
+    async def clear_session(self) -> None:
+        async def clear(connection: Any) -> None:
+            for statement in (self._sql.touch, self._sql.clear, self._sql.leave):
+                await connection.execute(statement, {"session": self.session_id})
+
+        await self._do(clear)
+
+    async def close(self) -> None:
+        """Close the engine if it was made here; your own stays open."""
+        if self._owned:
+            await self.engine.dispose()
+
+    async def _do(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """The work in a transaction, which is committed where nothing is raised."""
+        from sqlalchemy.exc import DBAPIError
+
+        if self._create_tables and self._names not in _created.setdefault(self.engine.sync_engine, set()):
+            await self._create()
+        try:
+            return await _transaction(self.engine, work)
+        except DBAPIError as error:
+            if not self._create_tables and await self._missing():
+                raise UserError(
+                    f"the database has no table {self._names[0]!r} or {self._names[1]!r}: pass create_tables=True, "
+                    "or make them in a migration"
+                ) from error
+            raise
+
+    async def _create(self) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        for left in reversed(range(_CREATING_TRIES)):
+            try:
+                await _transaction(self.engine, lambda connection: connection.run_sync(self._sql.metadata.create_all))
+                break
+            except DBAPIError:
+                # Each of several processes finds the tables missing, and all but one are told that they exist.
+                if not left or await self._missing() is None:
+                    raise
+        _created[self.engine.sync_engine].add(self._names)
+
+    async def _missing(self) -> bool | None:
+        """Whether one of the tables is not there; None where the database cannot be asked."""
+        from sqlalchemy import inspect
+        from sqlalchemy.exc import DBAPIError
+
+        def look(connection: Any) -> bool:
+            known: Any = inspect(connection)
+            return not all(known.has_table(name) for name in self._names)
+
+        try:
+            return await _transaction(self.engine, lambda connection: connection.run_sync(look))
+        except DBAPIError:
+            return None
+
+    def _item(self, row: Any) -> Item:
+        return decoded(row.message_data, f"row {row.id} of {self._names[1]}")
+
+
+def _engine(url: Any, **options: Any) -> Any:
+    try:
+        from sqlalchemy import make_url
+        from sqlalchemy.ext.asyncio import create_async_engine
+
+        address = make_url(url)
+        address = address.set(drivername=_DRIVERS.get(address.drivername, address.drivername))
+        if address.get_backend_name() == "sqlite":
+            options = {**options, "connect_args": {"timeout": BUSY_SECONDS, **options.get("connect_args", {})}}
+        return create_async_engine(address, **options)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"this session needs the package {error.name!r}: pip install 'keyturn[sqlalchemy]', "
+            "and for PostgreSQL 'keyturn[sqlalchemy,postgres]'"
+        ) from error
+
+
+def _dialect(engine: Any) -> str:
+    if not hasattr(engine, "sync_engine"):
+        raise UserError("engine= must be an AsyncEngine: make it with sqlalchemy.ext.asyncio.create_async_engine")
+    return engine.dialect.name
+
+
+async def _transaction(engine: Any, work: Callable[[Any], Awaitable[T]]) -> T:
+    from sqlalchemy.pool import StaticPool
+
+    async def within() -> T:
+        async with engine.begin() as connection:
+            return await work(connection)
+
+    if not isinstance(engine.pool, StaticPool):
+        return await within()
+    # One connection for everybody, and a database in memory is gone with it: transactions wait for each other, and
+    # one that is cancelled is brought to its end, because SQLAlchemy would drop the connection.
+    async with _turns.setdefault(engine.sync_engine, asyncio.Lock()):
+        task = asyncio.create_task(within())
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            raise
+
+
+@dataclass(frozen=True)
+class _Statements:
+    """What is said to one database about one pair of tables. `enter` and `touch` take the session's row, and wait."""
+
+    metadata: Any
+    enter: Any
+    touch: Any
+    append: Any
+    all: Any
+    newest: Any
+    pop: Any
+    clear: Any
+    leave: Any
+
+
+@cache
+def _statements(dialect: str, sessions_table: str, messages_table: str) -> _Statements:
+    from sqlalchemy import bindparam, delete, func, insert, select, update
+
+    upsert, now = _words(dialect)
+    metadata, sessions, messages = _tables(sessions_table, messages_table)
+    mine = messages.c.session_id == bindparam("session")
+    my_row = sessions.c.session_id == bindparam("session")
+    rows = select(messages.c.id, messages.c.message_data).where(mine)
+    newest = rows.order_by(messages.c.id.desc())
+    last = select(func.max(messages.c.id)).where(mine).scalar_subquery()
+    return _Statements(
+        metadata=metadata,
+        enter=upsert(sessions).on_conflict_do_update(index_elements=["session_id"], set_={"updated_at": now}),
+        touch=update(sessions).where(my_row).values(updated_at=now),
+        append=insert(messages).values(created_at=now),
+        all=rows.order_by(messages.c.id),
+        newest=newest,
+        pop=delete(messages).where(messages.c.id == last).returning(messages.c.id, messages.c.message_data),
+        clear=delete(messages).where(mine),
+        leave=delete(sessions).where(my_row),
+    )
+
+
+def _words(dialect: str) -> tuple[Any, Any]:
+    """What only this database has a word for: an insert that may find its row there, and what time it is now."""
+    from sqlalchemy import func
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    if dialect == "sqlite":
+        return sqlite.insert, func.current_timestamp()
+    if dialect == "postgresql":
+        # CURRENT_TIMESTAMP is when the transaction began, before it waited for its turn: the Agents SDK reads by
+        # time, and would see what was added last in front of what it waited for.
+        return postgresql.insert, func.clock_timestamp()
+    raise UserError(f"SQLAlchemySession keeps its promises on SQLite and PostgreSQL, not on {dialect}")
+
+
+def _tables(sessions_table: str, messages_table: str) -> tuple[Any, Any, Any]:
+    import sqlalchemy as sa
+
+    def moment(name: str) -> sa.Column[Any]:
+        return sa.Column(name, sa.TIMESTAMP, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False)
+
+    metadata = sa.MetaData()
+    sessions = sa.Table(
+        sessions_table,
+        metadata,
+        sa.Column("session_id", sa.String, primary_key=True),
+        moment("created_at"),
+        moment("updated_at"),
+    )
+    messages = sa.Table(
+        messages_table,
+        metadata,
+        # SQLite numbers rows by itself only where the type is INTEGER, and never twice only with AUTOINCREMENT.
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+        sa.Column("session_id", sa.String, sa.ForeignKey(sessions.c.session_id, ondelete="CASCADE"), nullable=False),
+        sa.Column("message_data", sa.Text, nullable=False),
+        moment("created_at"),
+        sa.Index(f"ix_{messages_table}_session_id", "session_id", "id"),
+        sqlite_autoincrement=True,
+    )
+    return metadata, sessions, messages
