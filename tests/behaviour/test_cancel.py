@@ -271,10 +271,14 @@ async def test_a_timeout_around_the_run_is_a_cancel(world: World) -> None:
     state: RunState[Any] = RunState(None, "go", agent)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(Runner.run(agent, state), 0.05)
-    with pytest.raises(TimeoutError):
+    fresh = slow_agent(Slow(world))
+
+    async def timed() -> None:
         async with asyncio.timeout(0.05):
-            fresh = Slow(world)
-            await Runner.run(slow_agent(fresh), "go")
+            await Runner.run(fresh, "go")
+
+    with pytest.raises(TimeoutError):
+        await timed()
     assert [item.kind for item in (await plain(agent, state)).interruptions] == ["in_doubt"]
     assert world.done == ["began", "began"]
 
@@ -341,6 +345,22 @@ async def test_stopping_after_the_turn_lets_its_tools_end(world: World) -> None:
     result = await streamed(agent, stream.to_state(), session=session)
     assert (result.final_output, world.done) == ("done", ["began", "ended"])
     assert shape(await session.get_items()) == ["user", "call c1", "output c1", "assistant"]
+
+
+async def test_stopping_after_the_turn_inside_a_nested_agent(world: World) -> None:
+    slow = Slow(world)
+    inner = Agent("inner", model=model([call("slow", "i1")], "inside"), tools=[slow.tool])
+    outer = Agent("outer", model=model([call("inner", "o1", input="x")], "done"), tools=[inner.as_tool("inner", "a")])
+    stream = Runner.run_streamed(outer, "go")
+    await asyncio.wait_for(slow.began.wait(), 5)
+    stream.cancel(mode="after_turn")
+    slow.let_go.set()
+    async for _event in stream.stream_events():
+        pass
+    assert (stream.final_output, world.done) == (None, ["began", "ended"])
+    result = await plain(outer, await state_of(stream.run_loop_task.result(), outer, True))
+    assert (result.final_output, outputs(result.to_input_list())) == ("done", {"o1": "inside"})
+    assert world.done == ["began", "ended"]
 
 
 async def test_stopping_after_the_turn_at_a_pause_is_the_pause(world: World) -> None:

@@ -230,6 +230,18 @@ async def test_a_nested_agent_without_one_sends_everything(world: World, run: Ru
 
 
 @both
+@carried
+async def test_ids_of_reasoning_can_be_left_out(world: World, run: Run, saved: bool) -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    agent = asking(world, [thought, call("ask", "c1")], "done")
+    config = RunConfig(reasoning_item_id_policy="omit")
+    result = await run(agent, "go", run_config=config)
+    result = await run(agent, await approved(result, agent, saved), run_config=config)
+    assert asked(agent)[1].input[1] == {"type": "reasoning", "summary": []}
+    assert result.to_input_list()[1] == thought
+
+
+@both
 async def test_without_any_id_everything_is_sent_and_none_is_named(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     await run(agent, await approved(await run(agent, "go"), agent))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from keyturn import (
     Agent,
-    InvalidArguments,
     MemorySession,
     RunConfig,
     RunContextWrapper,
@@ -368,202 +365,7 @@ async def test_a_slow_sibling_holds_nobody_up(world: World) -> None:
     assert order == ["inner asked", "inner asked", "inner asked", "slow"]
 
 
-# What goes in and what comes out.
-
-
-@both
-@carried
-async def test_an_extractor_makes_the_result(world: World, run: Run, saved: bool) -> None:
-    got: list[Any] = []
-
-    async def extract(result: Any) -> str:
-        got.append((result.final_output, result.input, result.last_agent.name, result.interruptions))
-        got.append([item.type for item in result.new_items])
-        got.append(shape(result.to_input_list()))
-        return "extracted"
-
-    inner = asking(world, "inner", [call("ask", "i1")], "inside")
-    tool = inner.as_tool("inner", "asks", custom_output_extractor=extract)
-    agent = outer(call("inner", "o1", input="hey"), tools=[tool])
-    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
-    assert outputs(result.to_input_list()) == {"o1": "extracted"}
-    items = ["tool_call_item", "tool_call_output_item", "message_output_item"]
-    assert got == [("inside", "hey", "inner", []), items, ["user", "call i1", "output i1", "assistant"]]
-
-
-@both
-async def test_a_broken_extractor_is_an_error_of_the_tool(world: World, run: Run) -> None:
-    def extract(result: Any) -> str:
-        raise KeyError("no")
-
-    inner = asking(world, "inner", [call("free", "i1")], "inside")
-    result = await run(
-        outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", custom_output_extractor=extract)]), "go"
-    )
-    assert outputs(result.to_input_list())["o1"].startswith("An error occurred")
-    assert world.done == ["free(0)"]
-
-
-class Ticket(BaseModel):
-    """A ticket to look into."""
-
-    title: str
-    urgent: bool = False
-
-
-@dataclass
-class Spot:
-    x: int
-    y: int
-
-
-@both
-@carried
-async def test_structured_input(world: World, run: Run, saved: bool) -> None:
-    kept: list[Any] = []
-
-    def instructions(context: Any, agent: Any) -> str:
-        kept.append(context.tool_input)
-        return "look into it"
-
-    inner = asking(world, "inner", [call("ask", "i1")], "inside")
-    inner.instructions = instructions
-    tool = inner.as_tool("inner", "asks", parameters=Ticket, include_input_schema=True, needs_approval=True)
-    agent = outer(call("inner", "o1", title="smoke"), tools=[tool])
-    result = await run(agent, "go")
-    [item] = result.interruptions
-    assert item.params == {"title": "smoke", "urgent": False}
-    result = await run(agent, await approved(result, agent, saved))
-    result = await run(agent, await approved(result, agent, saved))
-    assert result.final_output == "done"
-    told = last_user_text(asked(inner)[0])
-    assert '"title": "smoke"' in told
-    assert '"urgent"' in told
-    assert kept == [{"title": "smoke", "urgent": False}] * 2
-
-
-@both
-async def test_a_builder_makes_the_input(run: Run) -> None:
-    async def build(options: Any) -> list[dict[str, Any]]:
-        return [{"role": "user", "content": f"at {options['params']['x']},{options['params']['y']}"}]
-
-    inner = Agent("inner", model=model("inside"))
-    tool = inner.as_tool("inner", "asks", parameters=Spot, input_builder=build)
-    await run(outer(call("inner", "o1", x=1, y=2), tools=[tool]), "go")
-    assert last_user_text(asked(inner)[0]) == "at 1,2"
-
-
-@both
-async def test_input_that_does_not_fit_is_told_to_the_model(run: Run) -> None:
-    inner = Agent("inner", model=model("never"))
-    tools = [inner.as_tool("typed", "t", parameters=Spot, needs_approval=True), inner.as_tool("plain", "p")]
-    agent = outer(call("typed", "o1", x="many", y=2), call("plain", "o2", question="?"), tools=tools)
-    result = await run(agent, "go")
-    assert result.interruptions == []
-    assert all("invalid" in told for told in outputs(result.to_input_list()).values())
-    with pytest.raises(InvalidArguments):
-        tools[1].prepare({"arguments": "{}"})
-
-
-@both
-async def test_a_typed_answer_of_a_nested_agent(run: Run) -> None:
-    inner = Agent("inner", model=model('{"x":1,"y":2}'), output_type=Spot)
-    result = await run(outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")]), "go")
-    assert outputs(result.to_input_list()) == {"o1": "Spot(x=1, y=2)"}
-
-
-@both
-async def test_a_handoff_inside_a_nested_agent(world: World, run: Run) -> None:
-    helper = asking(world, "helper", [call("ask", "h1")], "from the helper")
-    inner = Agent("inner", model=model([call("transfer_to_helper", "t")]), handoffs=[helper])
-    agent = outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")])
-    result = await run(agent, "go")
-    assert (result.interruptions[0].agent, result.last_agent) == (helper, agent)
-    result = await run(agent, await approved(result, agent, saved=True))
-    assert outputs(result.to_input_list()) == {"o1": "from the helper"}
-    assert (result.last_agent, world.done) == (agent, ["ask(0)"])
-
-
-@both
-async def test_an_agent_may_call_itself(world: World, run: Run) -> None:
-    def answer(request: ModelRequest) -> Any:
-        depth = int(last_user_text(request))
-        if depth and not tool_outputs(request):
-            return [call("again", "c", input=str(depth - 1))]
-        return [call("ask", "a", x=depth)] if "a" not in tool_outputs(request) else f"from {depth}"
-
-    agent = Agent("a", model=ScriptedModel(answer), tools=[world.tool("ask", needs_approval=True)])
-    agent.tools.append(agent.as_tool("again", "myself"))
-    result = await run(agent, "3")
-    while result.interruptions:
-        result = await run(agent, await approved(result, agent, saved=True))
-    assert world.done == ["ask(0)", "ask(1)", "ask(2)", "ask(3)"]
-    assert result.final_output == "from 3"
-
-
-# Listening to a nested agent.
-
-
-@both
-@carried
-async def test_on_stream_hears_the_nested_run(world: World, run: Run, saved: bool) -> None:
-    heard: list[Any] = []
-
-    async def listen(told: Any) -> None:
-        assert set(told) == {"event", "agent", "tool_call"}
-        assert told["tool_call"].call_id == "o1"
-        event = told["event"]
-        name = getattr(event, "name", event.type)
-        if name != "raw_response_event":
-            heard.append((told["agent"].name, name))
-
-    inner = asking(world, "inner", [call("ask", "i1")], "inside")
-    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", on_stream=listen)])
-    result = await run(agent, "go")
-    assert heard == [("inner", "agent_updated_stream_event"), ("inner", "tool_called")]
-    heard.clear()
-    result = await run(agent, await approved(result, agent, saved))
-    assert [each for each in heard if "agent_updated" not in each[1]] == [
-        ("inner", "tool_output"),
-        ("inner", "message_output_created"),
-    ]
-    assert result.final_output == "done"
-
-
-@both
-async def test_on_stream_hears_deltas_before_the_tool_has_its_result(run: Run) -> None:
-    heard: list[str] = []
-
-    def listen(told: Any) -> None:
-        if told["event"].type == "raw_response_event":
-            heard.append(told["event"].data.type)
-
-    inner = Agent("inner", model=model("to be or not"))
-    tool = inner.as_tool("inner", "asks", on_stream=listen)
-
-    def answer(request: ModelRequest) -> Any:
-        if not tool_outputs(request):
-            return [call("inner", "o1", input="x")]
-        return f"{heard.count('response.output_text.delta')} deltas before"
-
-    result = await run(Agent("outer", model=ScriptedModel(answer), tools=[tool]), "go")
-    assert result.final_output == "4 deltas before"
-
-
-@both
-async def test_a_listener_that_raises_harms_nobody(world: World, run: Run) -> None:
-    heard: list[str] = []
-
-    def listen(told: Any) -> None:
-        heard.append(told["event"].type)
-        raise RuntimeError("the UI is gone")
-
-    inner = asking(world, "inner", [call("free", "i1")], "inside")
-    result = await run(
-        outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", on_stream=listen)]), "go"
-    )
-    assert (result.final_output, world.done) == ("done", ["free(0)"])
-    assert len(heard) > 3
+# What is shared and what is not.
 
 
 @both
@@ -591,6 +393,26 @@ async def test_the_context_is_shared_by_all_levels(run: Run) -> None:
     notes: list[str] = []
     await run(Agent("outer", model=steps, tools=[add, inner.as_tool("inner", "a")]), "go", context=notes)
     assert sorted(notes) == ["inner", "outer"]
+
+
+@both
+@carried
+async def test_a_tool_knows_of_decisions_in_its_own_agent_only(world: World, run: Run, saved: bool) -> None:
+    known: list[Any] = []
+
+    @function_tool
+    def look(context: RunContextWrapper[Any]) -> str:
+        known.append((context.is_tool_approved("ask", "same"), context.is_tool_approved("ask", "inside")))
+        return "seen"
+
+    ask = world.tool("ask", needs_approval=True)
+    inner = Agent("inner", model=model([call("ask", "inside")], [call("look", "i2")], "inside"), tools=[ask, look])
+    steps = model([call("ask", "same"), call("inner", "o2", input="")], [call("look", "o3")], "done")
+    agent = Agent("outer", model=steps, tools=[ask, look, inner.as_tool("inner", "asks")])
+    result = await run(agent, "go")
+    result = await run(agent, await approved(result, agent, saved))
+    assert result.final_output == "done"
+    assert known == [(None, True), (True, True)]
 
 
 @both

@@ -16,6 +16,7 @@ from keyturn import (
     MemorySession,
     OutputGuardrailTripwireTriggered,
     RunConfig,
+    RunErrorHandlerResult,
     Runner,
     SessionSettings,
     SQLiteSession,
@@ -280,6 +281,42 @@ async def test_a_stopped_input_is_stored_without_what_the_model_made_of_it(
         await run(agent, "go", session=session)
     assert await held(session) == ["user"]
     assert world.done == []
+
+
+@both
+@carried
+async def test_an_answer_that_no_guardrail_judged_is_not_stored(
+    world: World, run: Run, saved: bool, session: Any
+) -> None:
+    broken = [True]
+
+    @output_guardrail
+    def guard(context: Any, agent: Any, output: Any) -> GuardrailFunctionOutput:
+        if broken:
+            broken.clear()
+            raise RuntimeError("classifier down")
+        return GuardrailFunctionOutput(None, False)
+
+    agent = asking(world, [call("ask", "c1")], "who knows", output_guardrails=[guard])
+    state = await approved(await run(agent, "go", session=session), agent, saved)
+    with pytest.raises(RuntimeError, match="classifier down") as raised:
+        await run(agent, state, session=session)
+    assert await held(session) == ["user", "call c1", "output c1"]
+    result = await run(agent, await state_of(raised.value.run_data, agent, saved), session=session)
+    assert (result.final_output, world.done) == ("who knows", ["ask(0)"])
+    assert await held(session) == ["user", "call c1", "output c1", "assistant"]
+
+
+@both
+@pytest.mark.parametrize("kept", [True, False])
+async def test_an_error_handlers_answer_is_stored_if_it_says_so(
+    world: World, run: Run, session: Any, kept: bool
+) -> None:
+    agent = asking(world, [call("free", "c1")])
+    handlers = {"max_turns": lambda data: RunErrorHandlerResult("gave up", include_in_history=kept)}
+    result = await run(agent, "go", session=session, max_turns=1, error_handlers=handlers)
+    assert result.final_output == "gave up"
+    assert await held(session) == ["user", "call c1", "output c1", *(["assistant"] if kept else [])]
 
 
 # A newer message while a run of the session waits: promise 23.

@@ -204,9 +204,13 @@ async def test_an_error_is_raised_after_the_events_and_kept(world: World) -> Non
     agent = asking(world, [call("free", "c1")], OSError("down"))
     stream = Runner.run_streamed(agent, "go")
     heard: list[Any] = []
-    with pytest.raises(OSError, match="down"):
+
+    async def read() -> None:
         async for event in stream.stream_events():
             heard.append(event)
+
+    with pytest.raises(OSError, match="down"):
+        await read()
     assert told(heard) == ["agent a", "tool_called", "tool_output"]
     assert isinstance(stream.run_loop_exception, OSError)
     assert (stream.is_complete, stream.final_output) == (True, None)
@@ -235,6 +239,23 @@ async def test_after_a_failure_the_agent_is_announced_once(world: World) -> None
             pass
     _stream, events = await listen(agent, stream.to_state())
     assert told(events) == ["agent a", "message_output_created"]
+
+
+async def test_an_error_handlers_answer_is_told(world: World) -> None:
+    agent = asking(world, [call("free", "c1")])
+    handlers = {"max_turns": lambda data: "gave up"}
+    stream, events = await listen(agent, "go", max_turns=1, error_handlers=handlers)
+    assert told(events) == ["agent a", "tool_called", "tool_output", "message_output_created"]
+    assert stream.final_output == "gave up"
+
+
+async def test_added_input_is_no_item_of_the_stream(world: World) -> None:
+    agent = asking(world, [call("ask", "c1")], "done")
+    stream, _events = await listen(agent, "go")
+    state = await approved(stream.run_loop_task.result(), agent)
+    state.add_input("and hurry")
+    _stream, events = await listen(agent, state)
+    assert told(events) == ["agent a", "tool_output", "message_output_created"]
 
 
 async def test_resuming_a_finished_run_streams_its_agent_and_ends(world: World) -> None:

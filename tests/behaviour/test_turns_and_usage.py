@@ -16,6 +16,7 @@ from keyturn import (
     StopAtTools,
     ToolsToFinalOutputResult,
     Usage,
+    UserError,
 )
 from keyturn.models.scripted import ModelStep
 from tests.behaviour.ways import (
@@ -224,6 +225,18 @@ async def test_a_handler_at_resume_sees_the_tool_that_ran(world: World, run: Run
     handlers = {"max_turns": lambda data: f"{len(data.run_data.new_items)} items"}
     result = await run(agent, await approved(result, agent), error_handlers=handlers)
     assert (result.final_output, world.done) == ("2 items", ["ask(0)"])
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, True, "3"])
+async def test_a_limit_that_is_none_is_refused(world: World, limit: Any) -> None:
+    agent = asking(world, "hi")
+    with pytest.raises(UserError, match="max_turns"):
+        await plain(agent, "go", max_turns=limit)
+
+
+async def test_no_turn_at_all_is_a_limit_too(world: World) -> None:
+    with pytest.raises(MaxTurnsExceeded):
+        await plain(asking(world, "hi"), "go", max_turns=0)
 
 
 async def test_an_unknown_kind_of_handler_is_refused(world: World) -> None:

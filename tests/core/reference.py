@@ -51,6 +51,7 @@ class Reference:
         self.frames: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
         self.decided: dict[str, Any] = {}
+        self.spent: list[Any] = []
         self.grants: dict[str, Any] = {}
         self.usage = [0] * 6
 
@@ -227,7 +228,7 @@ class Reference:
         elif call["state"] == "proposed" and c.verdict.action == "deny":
             call["state"] = "denied"
         elif call["state"] == "proposed" and c.verdict.action == "allow" and not call["voided"]:
-            call["state"] = "allowed"
+            call |= {"state": "allowed", "terms": c.verdict.terms}
         elif call["state"] == "proposed":
             self.ask(call, c.verdict.terms)
 
@@ -292,7 +293,7 @@ class Reference:
         self.enter(call)
 
     def void(self, call: Any, proposal: Any) -> None:
-        self.decided.pop(call["id"], None)
+        self.spent.append(self.decided.pop(call["id"], None))
         self.propose(call, proposal)
         call |= {"state": "proposed", "voided": True, "again": True}
 
@@ -330,8 +331,10 @@ class Reference:
     def repeats(self, made: Any) -> bool:
         before, call = self.decided.get(made.call), self.calls.get(made.call)
         waits = call is not None and call["state"] in ("asked", "in_doubt")
-        very = before is not None and (before.at, before.by) == (made.at, made.by)
-        return before is not None and alike(before, made) and (very or not waits)
+        return before is not None and alike(before, made) and (not waits or self.very(before, made))
+
+    def very(self, one: Any, other: Any) -> bool:
+        return alike(one, other) and (one.call, one.at, one.by) == (other.call, other.at, other.by)
 
     def check(self, made: Any) -> None:
         need(made.call not in self.decided or self.decided[made.call].verdict != "expire")
@@ -340,6 +343,7 @@ class Reference:
         need(made.verdict in (("ran", "did_not_run", "retry") if doubt else ("approve", "edit", "reject", "answer")))
         need(made.digest == self.shown(call))
         need(not (call["again"] and made.at < call["since"]))
+        need(not any(spent and self.very(spent, made) for spent in self.spent))
         need(
             (made.verdict == "edit") == (made.args is not None)
             and (made.args is None or (made.args and is_json(made.args)))

@@ -15,8 +15,8 @@ from keyturn.models.routing import MultiProvider, split_name
 
 
 class Fake(Model):
-    def __init__(self, model: str, **options: Any) -> None:
-        self.model, self.options, self.closed = model, options, False
+    def __init__(self, model: str | None, **options: Any) -> None:
+        self.model, self.options, self.closed = model or defaults.OPENAI.model_name(), options, False
 
     async def get_response(self, *args: Any, **kwargs: Any) -> Any: ...
 

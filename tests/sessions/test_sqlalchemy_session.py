@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -47,7 +47,7 @@ class InADatabase(SessionSuite):
     async def close_engine(self, url: str) -> AsyncIterator[None]:
         number = next(_tables)
         self.names = {"sessions_table": f"sessions_{number}", "messages_table": f"messages_{number}"}
-        self.engine = create_async_engine(url)
+        self.engine = hurried(create_async_engine(url))
         yield
         await self.engine.dispose()
 
@@ -96,7 +96,7 @@ def names() -> dict[str, str]:
 
 @pytest.fixture
 async def engine(url: str) -> AsyncIterator[AsyncEngine]:
-    made = SQLAlchemySession("any", url=url).engine
+    made = hurried(SQLAlchemySession("any", url=url).engine)
     yield made
     await made.dispose()
 
@@ -107,6 +107,13 @@ def open_session(engine: AsyncEngine, names: dict[str, str]) -> Open:
         return SQLAlchemySession(session_id, **{"engine": engine, "create_tables": True, **names, **options})
 
     return opened
+
+
+def hurried(engine: AsyncEngine) -> AsyncEngine:
+    """An engine that does not wait for the disk, which is most of what a test on a file would do."""
+    if engine.dialect.name == "sqlite":
+        event.listen(engine.sync_engine, "connect", lambda line, _: line.execute("PRAGMA synchronous = OFF"))
+    return engine
 
 
 async def execute(engine: AsyncEngine, statement: str, **values: Any) -> Any:
@@ -121,15 +128,15 @@ async def execute(engine: AsyncEngine, statement: str, **values: Any) -> Any:
 async def test_many_writers_lose_nothing_and_keep_their_own_order(open_session: Open) -> None:
     async def write(writer: int) -> None:
         session = open_session()
-        for batch in range(8):
+        for batch in range(4):
             await session.add_items([{"by": writer, "batch": batch, "part": part} for part in range(3)])
 
-    await asyncio.gather(*(write(writer) for writer in range(6)))
+    await asyncio.gather(*(write(writer) for writer in range(4)))
     items = await open_session().get_items()
     batches = [items[start : start + 3] for start in range(0, len(items), 3)]
     assert all(batch == [{**batch[0], "part": part} for part in range(3)] for batch in batches)
-    for writer in range(6):
-        assert [batch[0]["batch"] for batch in batches if batch[0]["by"] == writer] == list(range(8))
+    for writer in range(4):
+        assert [batch[0]["batch"] for batch in batches if batch[0]["by"] == writer] == list(range(4))
 
 
 async def test_what_was_read_is_the_beginning_of_what_is_read_later(open_session: Open) -> None:
@@ -137,7 +144,7 @@ async def test_what_was_read_is_the_beginning_of_what_is_read_later(open_session
     session, writing = open_session(), True
 
     async def write() -> None:
-        for number in range(10):
+        for number in range(5):
             await open_session().add_items([said(str(number)), said("again")])
 
     async def read() -> list[list[dict[str, Any]]]:
@@ -150,21 +157,21 @@ async def test_what_was_read_is_the_beginning_of_what_is_read_later(open_session
     await asyncio.gather(*(write() for _ in range(4)))
     writing = False
     whole = await session.get_items()
-    assert len(whole) == 80
+    assert len(whole) == 40
     assert all(seen == whole[: len(seen)] for seen in await reading)
 
 
 async def test_each_item_is_popped_once(open_session: Open) -> None:
-    await open_session().add_items([said(str(number)) for number in range(20)])
-    popped = await asyncio.gather(*(open_session().pop_item() for _ in range(24)))
+    await open_session().add_items([said(str(number)) for number in range(8)])
+    popped = await asyncio.gather(*(open_session().pop_item() for _ in range(10)))
     texts = [item["content"] for item in popped if item is not None]
-    assert sorted(texts, key=int) == [str(number) for number in range(20)]
+    assert sorted(texts, key=int) == [str(number) for number in range(8)]
 
 
 async def test_clearing_and_writing_at_once(open_session: Open) -> None:
     await open_session().add_items([said("old")])
-    writes = [open_session().add_items([said("1"), said("2")]) for _ in range(8)]
-    clears = [open_session().clear_session() for _ in range(8)]
+    writes = [open_session().add_items([said("1"), said("2")]) for _ in range(4)]
+    clears = [open_session().clear_session() for _ in range(4)]
     await asyncio.gather(*(done for pair in zip(writes, clears, strict=True) for done in pair))
     items = await open_session().get_items()
     assert items == [said("1"), said("2")] * (len(items) // 2)
@@ -175,20 +182,18 @@ async def test_a_batch_that_fails_half_way_is_rolled_back(
 ) -> None:
     session, table = open_session(), names["messages_table"]
     await session.add_items([said("1")])
-    # Ids go up by one: the row after the next is taken already, so that the batch breaks at its second item.
-    await execute(engine, f"INSERT INTO {table} (id, session_id, message_data) VALUES (3, 'ada', '{{}}')")
-    if engine.dialect.name == "sqlite":
-        await execute(engine, f"UPDATE sqlite_sequence SET seq = 1 WHERE name = '{table}'")
+    await execute(engine, f"CREATE UNIQUE INDEX once_{table} ON {table} (message_data)")
     with pytest.raises(IntegrityError):
-        await session.add_items([said("2"), said("boom"), said("4")])
-    await execute(engine, f"DELETE FROM {table} WHERE message_data = '{{}}'")
+        await session.add_items([said("2"), said("1"), said("3")])
     assert await session.get_items() == [said("1")]
+    await session.add_items([said("2")])
+    assert await session.get_items() == [said("1"), said("2")]
 
 
 async def test_a_cancelled_append_is_whole_or_absent(open_session: Open) -> None:
     session = open_session()
     await session.add_items([said("0")])
-    for turns in range(30):
+    for turns in range(0, 30, 4):
         before = len(await session.get_items())
         adding = asyncio.create_task(session.add_items([said("1"), said("2")]))
         for _ in range(turns):

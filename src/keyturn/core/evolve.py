@@ -126,6 +126,8 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     if event.tools:
         run.tools.update(event.tools)
     call.shown, call.recheck = call.proposal.tool, False
+    if call.decision is not None:
+        call.spent = [*call.spent, call.decision]
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
     run.decided.pop(call.id, None)

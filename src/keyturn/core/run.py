@@ -38,6 +38,7 @@ class Call(msgspec.Struct):
     item: Item | None = None
     value: Any = None
     shown: str = ""
+    spent: list[ev.Decision] = []
 
     @property
     def text(self) -> str:

@@ -15,6 +15,7 @@ from ..agents.output import output_schema_for
 from ..agents.settings import CallModelData, ModelInputData
 from ..core import commands as cm
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError
+from ..core.items import Item
 from ..core.run import Frame
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
 from .drive import Drive
@@ -77,6 +78,8 @@ async def _request(drive: Drive, frame: Frame, scope: Scope, toolset: Toolset) -
     conversation = drive.live.conversation(frame.id)
     if scope.managed:
         conversation = conversation[frame.sent :]
+    if config.reasoning_item_id_policy == "omit":
+        conversation = [_without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
     if config.call_model_input_filter is not None:
         data = CallModelData(ModelInputData(conversation, instructions), agent, scope.context.context)
         answer: Any = config.call_model_input_filter(data)
@@ -94,6 +97,10 @@ async def _request(drive: Drive, frame: Frame, scope: Scope, toolset: Toolset) -
         scope.conversation_id,
         await agent.get_prompt(scope.context) if agent.prompt is not None else None,
     )
+
+
+def _without_id(item: Item) -> Item:
+    return {name: value for name, value in item.items() if name != "id"}
 
 
 def _settings(agent: Agent[Any], override: ModelSettings | None, frame: Frame) -> ModelSettings:

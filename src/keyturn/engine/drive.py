@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..agents.agent import Agent
@@ -23,6 +24,7 @@ from ..core.run import Call, Frame, Run, request_id
 from ..journal.base import Claim, LostRace
 from ..tools.base import Prepared, Tool
 from .feed import Feed, Tap
+from .known import decision_on
 from .live import Live
 from .scope import Scope, Toolset
 from .signals import AgentAtWork, Delta
@@ -66,6 +68,7 @@ class Drive:
             outer = await self.enter(call.frame)
             tool: Any = await self.tool_of(call)
             scope = self._scopes[frame_id] = outer.inner(tool)
+            scope.context.known = partial(decision_on, self.live, frame_id)
             if tool.structured is not None:
                 scope.context.tool_input = call.params
             if tool.on_stream is not None:

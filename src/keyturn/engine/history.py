@@ -122,12 +122,12 @@ def _mark(item: Item) -> tuple[Any, ...]:
     return (kind, item.get("role"), item.get("call_id"), item.get("name"), item.get("arguments"), text)
 
 
-async def save_session(drive: Drive, frame_id: str) -> None:
-    """Write what a frame added since the last time, once."""
+async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) -> None:
+    """Write what a frame added since the last time, once; of a run that was stopped, no answer that nobody judged."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     if scope.session is None or frame.prefix is None or frame.written == len(frame.tape):
         return
-    start, tape = frame.written, _tellable(frame, scope)
+    start, tape = frame.written, _tellable(frame, scope, stopped)
     if frame_id in drive.uncertain:
         stored = [plain_item(item) for item in await scope.session.get_items()]
         start = _found(stored, frame, None)[0]
@@ -139,15 +139,16 @@ async def save_session(drive: Drive, frame_id: str) -> None:
     drive.uncertain.discard(frame_id)
 
 
-def _tellable(frame: Frame, scope: Scope) -> list[Item]:
-    """The tape without what a guardrail withheld: the answer, or whatever followed an input that was stopped."""
+def _tellable(frame: Frame, scope: Scope, stopped: bool) -> list[Item]:
+    """The tape without what is withheld: an answer, its tool's result, or whatever followed an input."""
     tape, report = frame.tape, frame.tripped
+    answer = len(tape) - (len(frame.items) - frame.sent) - frame.replied
     if report is None:
-        return tape
+        return tape[:answer] if stopped and frame.phase == "judge" and not frame.results else tape
     if report.stage == "input":
         return tape[: sum(isinstance(item, dict) for item in frame.items[: frame.history])]
     if not frame.results:
-        return tape[: len(tape) - (len(frame.items) - frame.sent) - frame.replied]
+        return tape[:answer]
     hidden = {id(call.item): superseded_output(call.raw, _withheld(scope)) for call in frame.results}
     return [hidden.get(id(item), item) for item in tape]
 

@@ -10,11 +10,13 @@ from .live import Live
 _APPROVED = ("approve", "edit", "retry")
 
 
-def decision_on(live: Live, tool_name: str, label: str) -> tuple[bool | None, str | None]:
-    """Whether the newest call of that tool and label was approved or rejected, and the words of a rejection."""
-    decision = next(
-        (found for call in reversed(_labelled(live, tool_name, label)) if (found := live.run.decided.get(call))), None
-    )
+def decision_on(live: Live, within: str, tool_name: str, label: str) -> tuple[bool | None, str | None]:
+    """Whether the newest call of that tool and label was approved or rejected, and the words of a rejection.
+
+    `within` is the frame that asks: it knows of its own calls and those below, never of its caller's.
+    """
+    calls = (call for call in reversed(_labelled(live, tool_name, label)) if call.startswith(f"{within}/"))
+    decision = next((found for call in calls if (found := live.run.decided.get(call))), None)
     if decision is None:
         return None, None
     return decision.verdict in _APPROVED, decision.message

@@ -48,7 +48,7 @@ class Play:
         self.drive = Drive(live, scope)
         self.drive.result = self.result
         self.said = state.undelivered
-        live.context.known = partial(decision_on, live)
+        live.context.known = partial(decision_on, live, ev.ROOT)
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
         self._at_work = False
@@ -116,9 +116,9 @@ class Play:
         self.state.settled(result.interruptions)
         return result
 
-    async def _tell_sessions(self) -> None:
+    async def _tell_sessions(self, *, stopped: bool = False) -> None:
         for frame in list(self.run.frames.values()):
-            await save_session(self.drive, frame.id)
+            await save_session(self.drive, frame.id, stopped=stopped)
 
     async def _stopped(self, error: BaseException) -> None:
         """Record that the run stopped, tell the sessions what it did, and give the error what the run came to.
@@ -129,7 +129,7 @@ class Play:
             await self.drive.commit(cm.Fail(type(error).__name__))
         if self._at_work:
             with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
-                await self._tell_sessions()
+                await self._tell_sessions(stopped=True)
         try:
             self._tools = await tools_of(self.drive)
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came

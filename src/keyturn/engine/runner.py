@@ -143,11 +143,17 @@ def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
         input = input.to_state()
     config = RunConfig.of(given["run_config"])
     check_error_handlers(given["error_handlers"])
+    _check_limit(given["max_turns"])
     if given["policy"] is not None:
         config = replace(config, policy=given["policy"])
     if isinstance(input, RunState):
         return _resumed(starting_agent, cast("RunState[Any]", input), config, given)
     return _fresh(starting_agent, input, config, given)
+
+
+def _check_limit(limit: Any) -> None:
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise UserError(f"max_turns must be a whole number, 0 or more, or None for no limit, not {limit!r}")
 
 
 def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, Any]) -> Play:

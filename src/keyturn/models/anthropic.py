@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -161,10 +161,19 @@ class AnthropicModel(Model):
         loop = asyncio.get_running_loop()
         client = self._made.get(loop)
         if client is None:
-            from anthropic import AsyncAnthropic
+            from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-            client = self._made[loop] = AsyncAnthropic(**self._account)
+            lines = DefaultAsyncHttpxClient(verify=_trusted())
+            client = self._made[loop] = AsyncAnthropic(**self._account, http_client=lines)
         return client
+
+
+@cache
+def _trusted() -> Any:
+    """The certificates, read once for all loops: it takes longer than many a run."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 def _read(read: Callable[[], _T]) -> _T:

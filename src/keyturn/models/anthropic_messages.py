@@ -23,6 +23,7 @@ from .turns import (
     file_data,
     output_parts,
     own,
+    own_parts,
     parts_of,
     split,
     tool_input,
@@ -106,7 +107,7 @@ def _said_blocks(item: Item) -> list[Block]:
     """What the model said or thought, as blocks; what another provider's model thought is not told."""
     kind, kept = item.get("type", "message"), own(item, PROVIDER)
     if kind == "message":
-        return [block for part in parts_of(item.get("content")) for block in _said_part(part)]
+        return [block for each in own_parts(item, PROVIDER) for block in _said_part(*each)]
     if kept is None:
         return []
     if kind != "reasoning":
@@ -117,9 +118,9 @@ def _said_blocks(item: Item) -> list[Block]:
     return [{"type": "thinking", "thinking": "".join(part.get("text") or "" for part in summary), **kept}]
 
 
-def _said_part(part: Item) -> list[Block]:
+def _said_part(part: Item, kept: Item) -> list[Block]:
     text = str(part.get("refusal") if part.get("type") == "refusal" else part.get("text") or "")
-    return [{**_text(text), **(own(part, PROVIDER) or {})}] if text.strip() else []
+    return [{**_text(text), **kept}] if text.strip() else []
 
 
 def _tool_use(call: Call, label: str) -> Block:

@@ -88,29 +88,32 @@ class Reply:
         return {**item, "status": "incomplete"} if self.stop in _CUT and item["type"] == "message" else item
 
     def _items(self) -> Iterator[Item]:
-        parts: list[Item] = []
+        texts: list[Block] = []
         calls = self.known_calls
         for block in self.blocks:
             if block["type"] == "text":
-                parts += [text_part(block)] if block["text"] else []
+                texts += [block] if block["text"] else []
                 continue
-            if parts:
-                yield _message(parts)
-                parts = []
+            yield from _message(texts)
+            texts = []
             if block["type"] == "tool_use":
                 calls += 1
                 if self.refusal is None:
                     yield call_item(block, calls)
             else:
                 yield reasoning_item(block) if block["type"] in THINKING else server_item(block)
-        if self.refusal is not None:
-            parts.append({"type": "refusal", "refusal": self.refusal})
-        if parts:
-            yield _message(parts)
+        yield from _message(texts, self.refusal)
 
 
-def _message(parts: list[Item]) -> Item:
-    return {"type": "message", "role": "assistant", "status": "completed", "content": parts}
+def _message(texts: list[Block], refusal: str | None = None) -> Iterator[Item]:
+    parts = [text_part(block) for block in texts]
+    kept = [cited(block) for block in texts]
+    if refusal is not None:
+        parts.append({"type": "refusal", "refusal": refusal})
+        kept.append({})
+    if parts:
+        item: Item = {"type": "message", "role": "assistant", "status": "completed", "content": parts}
+        yield with_own(item, PROVIDER, {"parts": kept} if any(kept) else {})
 
 
 def check_block(block: Block) -> None:
@@ -123,16 +126,19 @@ def check_block(block: Block) -> None:
 
 
 def text_part(block: Block) -> Item:
-    """A text with its citations: as annotations for who reads them, and as they came for Claude."""
-    cited = cast("list[Block]", block.get("citations") or [])
-    notes = [_annotation(each, block["text"]) for each in cited if each.get("url")]
-    part: Item = {"type": "output_text", "text": block["text"], "annotations": notes}
-    return with_own(part, PROVIDER, {"citations": cited} if cited else {})
+    """A text with the pages that it cites."""
+    notes = [_annotation(each, block["text"]) for each in cited(block).get("citations", []) if each.get("url")]
+    return {"type": "output_text", "text": block["text"], "annotations": notes}
 
 
-def _annotation(cited: Block, text: str) -> Item:
-    title = cited.get("title") or ""
-    return {"type": "url_citation", "url": cited["url"], "title": title, "start_index": 0, "end_index": len(text)}
+def cited(block: Block) -> Item:
+    """A text's citations as they came: Claude must have them back."""
+    return {"citations": block["citations"]} if block.get("citations") else {}
+
+
+def _annotation(source: Block, text: str) -> Item:
+    title = source.get("title") or ""
+    return {"type": "url_citation", "url": source["url"], "title": title, "start_index": 0, "end_index": len(text)}
 
 
 def call_item(block: Block, number: int) -> Item:

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item
-from .anthropic_messages import THINKING, Block
-from .anthropic_reply import Reply, call_item, check_block, counted, reasoning_item, server_item, text_part
+from .anthropic_messages import PROVIDER, THINKING, Block
+from .anthropic_reply import Reply, call_item, check_block, cited, counted, reasoning_item, server_item, text_part
 from .reading import plain_json
 from .reply_events import StreamEvent
 from .telling import Teller
@@ -35,7 +35,7 @@ class Telling:
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
         self.whole = False
-        self._teller = Teller()
+        self._teller = Teller(PROVIDER)
         self._block: Block | None = None
         self._index: int | None = None
         self._grown: dict[str, list[str]] = {}
@@ -119,7 +119,7 @@ class Telling:
         check_block(block)
         self.reply.blocks.append(block)
         if kind == "text":
-            return self._teller.end_part(**text_part(block))
+            return self._teller.end_part(cited(block), **text_part(block))
         if kind == "tool_use":
             self._understand(block)
             return self._teller.close(self._call(block))

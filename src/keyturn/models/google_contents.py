@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
-from .turns import NO_RESULT, Call, Turn, data_url, file_data, output_parts, own, parts_of, split, tool_input
+from .turns import NO_RESULT, Call, Turn, data_url, file_data, output_parts, own, own_parts, parts_of, split, tool_input
 
 PROVIDER = "google"
 
@@ -81,7 +81,7 @@ def _model_parts(turn: Turn) -> list[Part]:
 def _said_parts(item: Item) -> list[Part]:
     kind, kept = item.get("type", "message"), own(item, PROVIDER)
     if kind == "message":
-        return [part for each in parts_of(item.get("content")) for part in _said_part(each)]
+        return [part for each in own_parts(item, PROVIDER) for part in _said_part(*each)]
     if kept is None:
         return []
     if kind != "reasoning":
@@ -90,10 +90,9 @@ def _said_parts(item: Item) -> list[Part]:
     return [{"text": "".join(part.get("text") or "" for part in summary), "thought": True, **kept}]
 
 
-def _said_part(part: Item) -> list[Part]:
+def _said_part(part: Item, kept: Item) -> list[Part]:
     text = str(part.get("refusal") if part.get("type") == "refusal" else part.get("text") or "")
-    kept = own(part, PROVIDER)
-    return [{"text": text, **(kept or {})}] if text or kept else []
+    return [{"text": text, **kept}] if text or kept else []
 
 
 def _function_call(call: Call) -> Part:

@@ -41,7 +41,7 @@ class Reply:
         self.id: str | None = None
         self.request_id: str | None = None
         self.usage = Usage(requests=1)
-        self._teller = Teller()
+        self._teller = Teller(PROVIDER)
         self._calls = known_calls
         self._finish: str | None = None
         self._why: str | None = None
@@ -146,8 +146,7 @@ class Reply:
     def _text(self, text: str, kept: Item) -> Told:
         if not kept:
             return self._teller.text(text) if text else []
-        whole = with_own({}, PROVIDER, kept)
-        return [*self._teller.end_part(), *self._teller.text(text), *self._teller.end_part(**whole)]
+        return [*self._teller.end_part(), *self._teller.text(text), *self._teller.end_part(kept)]
 
     def _other(self, part: Any, kept: Item) -> Told:
         """A part of any other kind, such as code that Gemini ran or an image it drew: as it came."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ..core.items import input_items
 from .base import Model, ModelRequest, ModelResponse
@@ -47,6 +47,13 @@ class OpenAIChatCompletionsModel(Model):
         self._account = OpenAIAccount(
             openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
         )
+
+    @classmethod
+    def of(cls, model: str | None, account: OpenAIAccount) -> Self:
+        """A model that asks by an account which others share."""
+        made = cls(model)
+        made._account = account
+        return made
 
     @property
     def model(self) -> str:

@@ -19,6 +19,8 @@ LOGPROBS = "message.output_text.logprobs"
 # Given in items and not taken back; `provider_data` is what other members keep of their own provider's replies.
 _NOT_TAKEN = frozenset({"created_by", "provider_data", "parsed_arguments"})
 _NOT_TAKEN_OF = {"custom_tool_call_output": frozenset({"status"})}
+_NOTHING: frozenset[str] = frozenset()
+_ID = frozenset({"id"})
 # What another SDK calls an item that has no id; its sessions may hold it.
 _NO_ID = "__fake_id__"
 
@@ -64,13 +66,13 @@ def sent_items(items: list[Item]) -> list[Item]:
 
 def _sent(item: Item) -> Item | None:
     kind = item.get("type")
-    kept_back = _NOT_TAKEN_OF.get(kind, frozenset()) if isinstance(kind, str) else frozenset()
+    kept_back = _NOT_TAKEN_OF.get(str(kind), _NOTHING)
     if _NOT_TAKEN.isdisjoint(item) and kept_back.isdisjoint(item) and item.get("id") != _NO_ID:
         return item
     # Only who thought it can read it: the API wants reasoning with an id of its own.
     if kind == "reasoning" and ("provider_data" in item or item.get("id") == _NO_ID):
         return None
-    kept_back |= _NOT_TAKEN | ({"id"} if item.get("id") == _NO_ID else set())
+    kept_back = kept_back | _NOT_TAKEN | (_ID if item.get("id") == _NO_ID else _NOTHING)
     sent = {name: value for name, value in item.items() if name not in kept_back}
     output = item.get("output")
     if isinstance(output, list):  # of a shell that the provider ran, each entry says who made it, too

@@ -108,18 +108,18 @@ or pass MultiProvider({'local': provider})
             raise UserError("MultiProvider: openai_client has a key and an address of its own; give one or the other")
         self._openai = {_MEMBER_OPTIONS.get(name, name): value for name, value in given.items()}
         self._unknown_is_name = unknown_prefix_mode == "model_id"
-        self._made: dict[tuple[str, str, int], Model] = {}
+        self._made: dict[tuple[str, str | None, int], Model] = {}
 
     def get_model(self, model_name: str | None) -> Model:
         """The model of that name; None is OpenAI's default model."""
-        prefix, name = split_name(model_name) if model_name else (None, OPENAI.model_name())
+        prefix, name = split_name(model_name) if model_name else (None, None)
         if prefix in self._mapping:
             return self._mapping[prefix].get_model(name or None)
         if prefix is not None and prefix not in MEMBERS:
             if not self._unknown_is_name:
                 raise self._unknown(prefix, model_name or "")
             prefix, name = None, model_name or ""
-        if not name:
+        if name == "":
             raise UserError(f"the model {model_name!r} names a provider and no model")
         return self._member(self._api() if prefix is None else prefix, name)
 
@@ -133,7 +133,8 @@ or pass MultiProvider({'local': provider})
         responses = OPENAI.api == "responses" if self._use_responses is None else self._use_responses
         return "openai" if responses else "openai-chat"
 
-    def _member(self, prefix: str, name: str) -> Model:
+    def _member(self, prefix: str, name: str | None) -> Model:
+        """A member's model; without a name it is the default model, which a stored prompt may replace."""
         key = (prefix, name, OPENAI.changes)
         model = self._made.get(key)
         if model is None:

@@ -11,6 +11,7 @@ from typing import Any
 from ..core.items import Item
 from .base import ModelResponse
 from .reply_events import StreamEvent, response_fields
+from .turns import with_own
 
 # For each kind of part of a message: the field that grows, and what its events are called.
 _PARTS = {"output_text": ("text", "output_text"), "refusal": ("refusal", "refusal")}
@@ -27,7 +28,9 @@ class Teller:
     'to be'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str = "") -> None:
+        self._provider = provider
+        self._kept: list[Item] = []
         self.started = False
         self.items: list[Item] = []
         self._number = count()
@@ -84,8 +87,11 @@ class Teller:
         self._told = []
         return [*events, self.event("output_item.added", item=item, output_index=self._index)]
 
-    def end_part(self, **known: Any) -> list[StreamEvent]:
-        """The part that is open is whole; `known` is what the provider only said at its end."""
+    def end_part(self, kept: Item | None = None, **known: Any) -> list[StreamEvent]:
+        """The part that is open is whole.
+
+        `known` is what was only said at its end, `kept` what the provider itself needs to have back of it.
+        """
         part, item = self._part, self._open
         if part is None or item is None:
             return []
@@ -93,6 +99,7 @@ class Teller:
         whole = {**part, field: "".join(self._told), **known}
         here = {**self._place(), "content_index": len(item["content"])}
         self._open, self._part, self._told = {**item, "content": [*item["content"], whole]}, None, []
+        self._kept.append(kept or {})
         done = self.event(f"{name}.done", **{field: whole[field]}, **here)
         return [done, self.event("content_part.done", part=whole, **here)]
 
@@ -102,6 +109,8 @@ class Teller:
         if self._open is None:
             return events
         whole = item if item is not None else {**self._open, **known}
+        if any(self._kept):
+            whole = with_own(whole, self._provider, {"parts": self._kept})
         if "status" in whole:
             whole["status"] = "completed"
         text = "".join(self._told)
@@ -115,7 +124,7 @@ class Teller:
             events.append(self.event("function_call_arguments.done", arguments=said, **self._place()))
         events.append(self.event("output_item.done", item=whole, output_index=self._index))
         self.items.append(whole)
-        self._open, self._told = None, []
+        self._open, self._told, self._kept = None, [], []
         return events
 
     def finish(self, response: ModelResponse) -> list[StreamEvent]:

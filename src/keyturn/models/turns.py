@@ -73,6 +73,18 @@ def own(item: Mapping[str, Any], provider: str) -> Any:
     return cast("Mapping[str, Any]", data).get(provider) if isinstance(data, Mapping) else None
 
 
+def own_parts(item: Mapping[str, Any], provider: str) -> list[tuple[Item, Item]]:
+    """A message's parts, each with what its provider itself needs to have back of it.
+
+    That is kept on the message and not on its parts, where other providers would not expect it.
+    """
+    parts = parts_of(item.get("content"))
+    kept: Any = (own(item, provider) or {}).get("parts") or []
+    if len(kept) != len(parts):  # somebody else has changed the message since
+        kept = [{}] * len(parts)
+    return list(zip(parts, kept, strict=True))
+
+
 def with_own(item: Item, provider: str, data: Mapping[str, Any]) -> Item:
     """The item with what the provider needs to have back, where that is anything."""
     return {**item, PROVIDER_DATA: {provider: dict(data)}} if data else item

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import cache
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -18,6 +17,7 @@ from ..core.errors import UserError
 from ..core.items import Item
 from .base import SessionABC, SessionSettings
 from .encoding import decoded, encoded
+from .sqlalchemy_statements import statements
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class SQLAlchemySession(SessionABC):
         self.engine = _engine(url) if engine is None else engine
         self._owned = engine is None
         self._names = (sessions_table, messages_table)
-        self._sql = _statements(_dialect(self.engine), *self._names)
+        self._sql = statements(_dialect(self.engine), *self._names)
         self._create_tables = create_tables
 
     @classmethod
@@ -110,7 +110,7 @@ class SQLAlchemySession(SessionABC):
         mine = {"session": self.session_id}
 
         async def take(connection: Any) -> Any:
-            await connection.execute(self._sql.touch, mine)
+            await connection.execute(self._sql.take, mine)
             return (await connection.execute(self._sql.pop, mine)).one_or_none()
 
         row = await self._do(take)
@@ -119,7 +119,7 @@ class SQLAlchemySession(SessionABC):
 
     async def clear_session(self) -> None:
         async def clear(connection: Any) -> None:
-            for statement in (self._sql.touch, self._sql.clear, self._sql.leave):
+            for statement in (self._sql.take, self._sql.clear, self._sql.leave):
                 await connection.execute(statement, {"session": self.session_id})
 
         await self._do(clear)
@@ -200,101 +200,28 @@ def _dialect(engine: Any) -> str:
 
 
 async def _transaction(engine: Any, work: Callable[[Any], Awaitable[T]]) -> T:
-    from sqlalchemy.pool import StaticPool
-
     async def within() -> T:
         async with engine.begin() as connection:
             return await work(connection)
 
-    if not isinstance(engine.pool, StaticPool):
+    if engine.dialect.name != "sqlite":
         return await within()
-    # One connection for everybody, and a database in memory is gone with it: transactions wait for each other, and
-    # one that is cancelled is brought to its end, because SQLAlchemy would drop the connection.
-    async with _turns.setdefault(engine.sync_engine, asyncio.Lock()):
+    # SQLAlchemy drops a connection whose transaction is cancelled: a database in memory is gone with it, and a file
+    # stays locked until somebody collects it. So what has begun is brought to its end.
+    async with _turn(engine):
         task = asyncio.create_task(within())
         try:
             return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait([task])
-            raise
+        finally:
+            while not task.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([task])
 
 
-@dataclass(frozen=True)
-class _Statements:
-    """What is said to one database about one pair of tables. `enter` and `touch` take the session's row, and wait."""
+def _turn(engine: Any) -> Any:
+    """Where an engine has one connection for everybody (SQLite in memory), transactions wait for each other."""
+    from sqlalchemy.pool import StaticPool
 
-    metadata: Any
-    enter: Any
-    touch: Any
-    append: Any
-    all: Any
-    newest: Any
-    pop: Any
-    clear: Any
-    leave: Any
-
-
-@cache
-def _statements(dialect: str, sessions_table: str, messages_table: str) -> _Statements:
-    from sqlalchemy import bindparam, delete, func, insert, select, update
-
-    upsert, now = _words(dialect)
-    metadata, sessions, messages = _tables(sessions_table, messages_table)
-    mine = messages.c.session_id == bindparam("session")
-    my_row = sessions.c.session_id == bindparam("session")
-    rows = select(messages.c.id, messages.c.message_data).where(mine)
-    newest = rows.order_by(messages.c.id.desc())
-    last = select(func.max(messages.c.id)).where(mine).scalar_subquery()
-    return _Statements(
-        metadata=metadata,
-        enter=upsert(sessions).on_conflict_do_update(index_elements=["session_id"], set_={"updated_at": now}),
-        touch=update(sessions).where(my_row).values(updated_at=now),
-        append=insert(messages).values(created_at=now),
-        all=rows.order_by(messages.c.id),
-        newest=newest,
-        pop=delete(messages).where(messages.c.id == last).returning(messages.c.id, messages.c.message_data),
-        clear=delete(messages).where(mine),
-        leave=delete(sessions).where(my_row),
-    )
-
-
-def _words(dialect: str) -> tuple[Any, Any]:
-    """What only this database has a word for: an insert that may find its row there, and what time it is now."""
-    from sqlalchemy import func
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    if dialect == "sqlite":
-        return sqlite.insert, func.current_timestamp()
-    if dialect == "postgresql":
-        # CURRENT_TIMESTAMP is when the transaction began, before it waited for its turn: the Agents SDK reads by
-        # time, and would see what was added last in front of what it waited for.
-        return postgresql.insert, func.clock_timestamp()
-    raise UserError(f"SQLAlchemySession keeps its promises on SQLite and PostgreSQL, not on {dialect}")
-
-
-def _tables(sessions_table: str, messages_table: str) -> tuple[Any, Any, Any]:
-    import sqlalchemy as sa
-
-    def moment(name: str) -> sa.Column[Any]:
-        return sa.Column(name, sa.TIMESTAMP, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False)
-
-    metadata = sa.MetaData()
-    sessions = sa.Table(
-        sessions_table,
-        metadata,
-        sa.Column("session_id", sa.String, primary_key=True),
-        moment("created_at"),
-        moment("updated_at"),
-    )
-    messages = sa.Table(
-        messages_table,
-        metadata,
-        # SQLite numbers rows by itself only where the type is INTEGER, and never twice only with AUTOINCREMENT.
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
-        sa.Column("session_id", sa.String, sa.ForeignKey(sessions.c.session_id, ondelete="CASCADE"), nullable=False),
-        sa.Column("message_data", sa.Text, nullable=False),
-        moment("created_at"),
-        sa.Index(f"ix_{messages_table}_session_id", "session_id", "id"),
-        sqlite_autoincrement=True,
-    )
-    return metadata, sessions, messages
+    if not isinstance(engine.pool, StaticPool):
+        return nullcontext()
+    return _turns.setdefault(engine.sync_engine, asyncio.Lock())

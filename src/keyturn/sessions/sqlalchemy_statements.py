@@ -1,0 +1,98 @@
+"""The tables of `SQLAlchemySession`, and all that is said to a database about them.
+
+Nothing is executed here. What only one database has a word for is in `_words`; another database begins there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What is said to one database about one pair of tables. `enter` and `take` take the session's row, and wait."""
+
+    metadata: Any
+    enter: Any
+    take: Any
+    append: Any
+    all: Any
+    newest: Any
+    pop: Any
+    clear: Any
+    leave: Any
+
+
+@cache
+def statements(dialect: str, sessions_table: str, messages_table: str) -> Statements:
+    """The statements for one database and one pair of tables; made once.
+
+    >>> "ON CONFLICT" in str(statements("sqlite", "agent_sessions", "agent_messages").enter)
+    True
+    """
+    from sqlalchemy import bindparam, delete, func, insert, select
+
+    upsert, now = _words(dialect)
+    metadata, sessions, messages = _tables(sessions_table, messages_table)
+    mine = messages.c.session_id == bindparam("session")
+    my_row = sessions.c.session_id == bindparam("session")
+    rows = select(messages.c.id, messages.c.message_data).where(mine)
+    newest = rows.order_by(messages.c.id.desc())
+    last = select(func.max(messages.c.id)).where(mine).scalar_subquery()
+    return Statements(
+        metadata=metadata,
+        enter=upsert(sessions).on_conflict_do_update(index_elements=["session_id"], set_={"updated_at": now}),
+        take=select(sessions.c.session_id).where(my_row).with_for_update(),
+        append=insert(messages).values(created_at=now),
+        all=rows.order_by(messages.c.id),
+        newest=newest,
+        pop=delete(messages).where(messages.c.id == last).returning(messages.c.id, messages.c.message_data),
+        clear=delete(messages).where(mine),
+        leave=delete(sessions).where(my_row),
+    )
+
+
+def _words(dialect: str) -> tuple[Any, Any]:
+    """What only this database has a word for: an insert that may find its row there, and what time it is now."""
+    from sqlalchemy import func
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    if dialect == "sqlite":
+        return sqlite.insert, func.current_timestamp()
+    if dialect == "postgresql":
+        # CURRENT_TIMESTAMP is when the transaction began, before it waited for its turn: the Agents SDK reads by
+        # time, and would see what was added last in front of what it waited for.
+        return postgresql.insert, func.clock_timestamp()
+    raise UserError(f"SQLAlchemySession keeps its promises on SQLite and PostgreSQL, not on {dialect}")
+
+
+def _tables(sessions_table: str, messages_table: str) -> tuple[Any, Any, Any]:
+    import sqlalchemy as sa
+
+    def moment(name: str) -> sa.Column[Any]:
+        return sa.Column(name, sa.TIMESTAMP, server_default=sa.text("CURRENT_TIMESTAMP"), nullable=False)
+
+    metadata = sa.MetaData()
+    sessions = sa.Table(
+        sessions_table,
+        metadata,
+        sa.Column("session_id", sa.String, primary_key=True),
+        moment("created_at"),
+        moment("updated_at"),
+    )
+    messages = sa.Table(
+        messages_table,
+        metadata,
+        # SQLite numbers rows by itself only where the type is INTEGER, and never twice only with AUTOINCREMENT.
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+        sa.Column("session_id", sa.String, sa.ForeignKey(sessions.c.session_id, ondelete="CASCADE"), nullable=False),
+        sa.Column("message_data", sa.Text, nullable=False),
+        moment("created_at"),
+        sa.Index(f"ix_{messages_table}_session_id", "session_id", "id"),
+        sqlite_autoincrement=True,
+    )
+    return metadata, sessions, messages
