@@ -96,6 +96,9 @@ from .models.base import Usage as Usage
 from .models.defaults import set_default_openai_api as set_default_openai_api
 from .models.defaults import set_default_openai_client as set_default_openai_client
 from .models.defaults import set_default_openai_key as set_default_openai_key
+from .models.openai_chat import OpenAIChatCompletionsModel as OpenAIChatCompletionsModel
+from .models.openai_provider import OpenAIProvider as OpenAIProvider
+from .models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
 from .models.routing import MultiProvider as MultiProvider
 from .policies.grants import Grant as Grant
 from .policies.rules import Policy as Policy

@@ -227,10 +227,17 @@ class Reference:
             call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
         elif call["state"] == "proposed" and c.verdict.action == "deny":
             call["state"] = "denied"
-        elif call["state"] == "proposed" and c.verdict.action == "allow" and not call["voided"]:
+        elif (
+            call["state"] == "proposed" and c.verdict.action == "allow" and not self.never_again(call, c.verdict.terms)
+        ):
             call |= {"state": "allowed", "terms": c.verdict.terms}
         elif call["state"] == "proposed":
             self.ask(call, c.verdict.terms)
+
+    def never_again(self, call: Any, terms: Any) -> bool:
+        call["terms"] = terms
+        covering = [g for g in self.grants.values() if self.covers(g, call)]
+        return call["voided"] or bool(covering and covering[-1]["terms"].verdict == "reject")
 
     def ask(self, call: Any, terms: Any) -> None:
         call["terms"] = terms
@@ -404,8 +411,9 @@ class Reference:
                 self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), self.now, "clock")
         for call in list(self.calls.values()):
             if call["state"] in READY and self.stale(call):
-                terms = call["terms"]
+                terms, args = call["terms"], call["args"]
                 self.void(call, call["proposal"])
+                call["args"] = args
                 self.ask(call, terms)
 
     # What can be seen ------------------------------------------------------------------------------------------------

@@ -322,8 +322,8 @@ class Commands(RuleBasedStateMachine):
             pen = Pen(Log.read(lines[:count]))
             assert_goes_on(pen.run)
             if not over(pen.run):
-                pen(cm.Tick())
                 crash(pen)
+                pen(cm.Tick())
                 complete(pen, World(count))
                 Auditor().read(pen.log.steps)
 

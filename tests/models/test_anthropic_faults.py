@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anthropic
+import httpx2
 import pytest
 
 from keyturn import Agent, ModelBehaviorError, Runner, UserError
@@ -17,9 +19,6 @@ from keyturn.models.base import ModelResponse, ModelSettings
 from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.loopback.server import Fault, Reply
-
-anthropic = pytest.importorskip("anthropic", reason="the wire format is tried against the official SDK")
-httpx2 = pytest.importorskip("httpx2", reason="the SDK's own")
 
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 SOON = {"retry-after": "0"}
@@ -296,6 +295,41 @@ async def test_a_call_without_an_id_has_a_label_of_its_own(streamed: bool) -> No
     async with served([*calls]) as (_, model):
         reply = await ask(model, streamed, given=before, tools=[tool])
     assert [item["call_id"] for item in reply.output] == ["claude_call_2", "claude_call_3"]
+
+
+async def test_a_server_that_tells_arguments_at_once_is_understood() -> None:
+    """Some compatible servers have no deltas for them."""
+    call = {"type": "tool_use", "id": "c", "name": "f", "input": {"n": 1}}
+    told = [
+        START,
+        {"type": "content_block_start", "index": 0, "content_block": call},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
+        STOP,
+    ]
+    async with served(lambda _request: Reply.stream(told, named=True)) as (_, model):
+        reply = await ask(model, True)
+    assert reply.output[0]["arguments"] == '{"n":1}'
+
+
+async def test_arguments_stay_as_the_model_wrote_them() -> None:
+    """What may be read two ways is refused where calls are read, not mended here."""
+    twice = '{"to": "ada", "to": "bob"}'
+    told = [
+        START,
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "c", "name": "f", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": twice}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
+        STOP,
+    ]
+    async with served(lambda _request: Reply.stream(told, named=True)) as (_, model):
+        reply = await ask(model, True)
+    assert reply.output[0]["arguments"] == twice
 
 
 @both

@@ -18,8 +18,6 @@ from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.messages_rules import signature
 from tests.models.errand import ASKED, DONE, PAY, THOUGHT, decided, errand, run, script
 
-pytest.importorskip("anthropic", reason="the wire format is tried against the official SDK")
-
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
 USER = {"role": "user", "content": [{"type": "text", "text": ASKED}]}

@@ -107,7 +107,6 @@ class Answer(BaseModel):
 
 
 def test_a_closed_output_type_is_held_by_the_api() -> None:
-    pytest.importorskip("anthropic")
     body = asked(schema=AgentOutputSchema(Answer), reasoning={"effort": "low"}).body
     form = body["output_config"]["format"]
     assert body["output_config"]["effort"] == "low"

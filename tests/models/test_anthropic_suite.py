@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import anthropic
+import httpx2
 import pytest
+from anthropic.types import message_create_params as params
 from pydantic import TypeAdapter
 
 from keyturn.models.anthropic import AnthropicModel
@@ -15,10 +18,6 @@ from keyturn.models.scripted_items import assistant_message, function_call, reas
 from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.models import ModelSuite
 from tests.models.errand import ASKED, decided, errand, run, script
-
-anthropic = pytest.importorskip("anthropic", reason="the wire format is tried against the official SDK")
-httpx2 = pytest.importorskip("httpx2", reason="the SDK's own")
-params = pytest.importorskip("anthropic.types.message_create_params")
 
 
 class Served(AnthropicModel):

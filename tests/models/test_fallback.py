@@ -171,7 +171,6 @@ def test_what_is_no_model_is_refused() -> None:
 
 
 def test_models_are_found_by_name() -> None:
-    pytest.importorskip("anthropic")
     assert isinstance(FallbackModel("anthropic:claude-test").models[0], AnthropicModel)
 
 

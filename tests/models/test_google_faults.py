@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
+from google import genai
+from google.genai import errors
 
 from keyturn import Agent, ModelBehaviorError, Runner, UserError
 from keyturn.models import faults
@@ -16,10 +19,6 @@ from keyturn.models.google import GoogleModel
 from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault, Reply
-
-genai = pytest.importorskip("google.genai", reason="the wire format is tried against the official SDK")
-httpx2 = pytest.importorskip("httpx2", reason="the SDK's own")
-errors = pytest.importorskip("google.genai.errors")
 
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 SOON = {"retry-after": "0"}

@@ -19,8 +19,6 @@ from keyturn.testing.loopback.gemini_rules import signature
 from keyturn.testing.loopback.google import GeminiServer
 from tests.models.errand import ASKED, DONE, PAY, decided, errand, run, script
 
-pytest.importorskip("google.genai", reason="the wire format is tried against the official SDK")
-
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
 USER = {"role": "user", "parts": [{"text": ASKED}]}

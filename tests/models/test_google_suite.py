@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx2
 import pytest
+from google.genai import errors, types
 
 from keyturn.models.base import ModelSettings
 from keyturn.models.google import GoogleModel
@@ -13,10 +15,6 @@ from keyturn.models.scripted_items import assistant_message, function_call, reas
 from keyturn.testing.loopback.gemini_rules import signature
 from keyturn.testing.loopback.google import GeminiServer, chunks
 from keyturn.testing.models import ModelSuite
-
-errors = pytest.importorskip("google.genai.errors", reason="the wire format is tried against the official SDK")
-types = pytest.importorskip("google.genai.types")
-httpx2 = pytest.importorskip("httpx2")
 
 
 class Served(GoogleModel):

@@ -24,7 +24,7 @@ def test_what_a_reader_stumbles_over_is_the_providers_misbehaviour(error: Except
 
 
 def test_our_own_errors_come_as_they_are() -> None:
-    with pytest.raises(ModelBehaviorError, match="^cut$"):
+    with pytest.raises(ModelBehaviorError, match=r"^cut$"):
         understood(lambda: fail(ModelBehaviorError("cut")), "Example")
     with pytest.raises(OSError, match="disk"):
         understood(lambda: fail(OSError("disk")), "Example")
@@ -39,7 +39,7 @@ def test_long_and_crooked_reasons_are_one_short_line() -> None:
 
 @pytest.mark.parametrize("text", ["NaN", "[Infinity]", "{", ""])
 def test_json_is_json(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         plain_json(text)
 
 

@@ -23,7 +23,7 @@ def shape(items: list[Any]) -> list[tuple[str, int]]:
     return [(turn.role, len(turn.items)) for turn in split(items, "x")[1]]
 
 
-@pytest.mark.parametrize("order", permutations([output("a"), output("b"), USER]))
+@pytest.mark.parametrize("order", [*permutations([output("a"), output("b"), USER])])
 def test_results_find_their_calls_in_any_order(order: Any) -> None:
     _, turns = split([USER, function_call("f", call_id="a"), function_call("f", call_id="b"), *order], "x")
     assert [(turn.role, len(turn.items)) for turn in turns] == [("user", 1), ("assistant", 2), ("user", 1)]

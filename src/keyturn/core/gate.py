@@ -42,7 +42,9 @@ def screened(run: Run, call: Call, verdict: Verdict) -> Events:
     if call.voided and action == "allow":
         action = "ask"
     reason = call.voided or reason
-    grant = _grant_for(run, call, verdict.terms) if action == "ask" and not call.voided else None
+    grant = None if action == "deny" or call.voided else _grant_for(run, call, verdict.terms)
+    if grant is not None and action == "allow":  # "never again" is about the tool; "always" is not used up for nothing
+        action, grant = ("ask", grant) if grant.verdict == "reject" else (action, None)
     if grant is not None and grant.verdict == "approve":
         yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}")
         yield ev.GrantUsed(grant.id, call.id)
@@ -165,6 +167,9 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise UserError("an edit names the arguments that shall run, and no other decision does")
     if decision.args is not None:
         parse(decision.args)
+    if call.terms is not None and call.state == "asked" and not (decision.note or decision.message):
+        if call.terms.reason == "required" or (call.terms.reason == "on_reject" and decision.verdict == "reject"):
+            raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
     if call.expires_at is not None and decision.at > call.expires_at and call.state == "asked":
         raise Expired("this request ran out of time before the decision; the call was not executed")
 
@@ -200,7 +205,10 @@ def tick(run: Run, _c: cm.Tick) -> Events:
             yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, by="clock"))
     for call in list(run.groups["run"].values()):
         if stale(run, call):
-            yield ev.CallVoided(call.id, call.proposal, "the approval was not executed in time and has gone stale")
+            again = call.proposal
+            if call.edited:  # what a person made of the call stays as they made it
+                again = msgspec.structs.replace(again, args=call.text, edited=True)
+            yield ev.CallVoided(call.id, again, "the approval was not executed in time and has gone stale")
             yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"))
 
 

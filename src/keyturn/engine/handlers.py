@@ -41,5 +41,5 @@ def _data(result: Any) -> RunErrorData:
 
 def _message(value: Any) -> Item:
     text = value if isinstance(value, str) else str(value)
-    part = {"type": "output_text", "text": text, "annotations": []}
+    part: Item = {"type": "output_text", "text": text, "annotations": []}
     return {"type": "message", "role": "assistant", "content": [part]}

@@ -96,8 +96,7 @@ class Play:
             self.state.moved(len(self.live.log))
 
     async def _moved(self) -> RunResult:
-        if self.live.journal is None:
-            check_terms(self.live.graph, self.scope.config.policy)
+        check_terms(self.live.graph, self.scope.config.policy)
         if self.run.status == "new":
             await self._start()
         else:

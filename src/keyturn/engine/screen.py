@@ -10,6 +10,7 @@ import inspect
 from typing import Any, cast
 
 from ..core import commands as cm
+from ..core.errors import UserError
 from ..core.events import Decision
 from ..core.policy import ALLOW, CallView, Verdict
 from ..core.run import Call, call_digest
@@ -20,6 +21,9 @@ from .propose import check_terms_of
 from .scope import Scope
 from .tool_guards import rejected_by_input
 
+# A policy that could not say: such a call asks, and is not let through by a decision alone.
+_UNTOLD = "policy failed"
+
 
 async def screen(drive: Drive, call_id: str) -> None:
     """Find the verdict on a call and record it."""
@@ -27,11 +31,12 @@ async def screen(drive: Drive, call_id: str) -> None:
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     if call.recheck:
         verdict = await _policy(drive, scope, call, tool) or ALLOW
+        if verdict.by == _UNTOLD:  # fail closed: an approval counts only once the policy has had its word
+            raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
         await drive.commit(cm.Screen(call_id, verdict))
         return
     verdict = await _verdict(drive, scope, call, tool)
-    if drive.live.journal is None:
-        check_terms_of("the policy", verdict.terms)
+    check_terms_of("the policy", verdict.terms)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
     if verdict.action == "ask" and early and tool.tool_input_guardrails:
         context = drive.tool_context(call, tool)
@@ -87,12 +92,12 @@ async def _policy(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict
         answer: Any = policy(view, scope.context)
         answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # fail closed, as above
-        return Verdict("ask", f"the policy raised {type(error).__name__}", by="policy")
+        return Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)
     if answer is None or isinstance(answer, Verdict):
         return answer
     if answer in ("allow", "ask", "deny"):
         return Verdict(answer, by="policy")
-    return Verdict("ask", "the policy did not answer with a verdict", by="policy")
+    return Verdict("ask", "the policy did not answer with a verdict", by=_UNTOLD)
 
 
 async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:

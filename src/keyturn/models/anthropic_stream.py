@@ -35,6 +35,7 @@ class Telling:
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
         self.whole = False
+        self._calls = reply.known_calls
         self._teller = Teller(PROVIDER)
         self._block: Block | None = None
         self._index: int | None = None
@@ -86,7 +87,9 @@ class Telling:
         if kind in THINKING:
             return events + self._teller.begin({**reasoning_item({**block, "thinking": ""}), "summary": []})
         if kind == "tool_use":
-            return events + self._teller.begin({**self._call({**block, "input": {}}), "arguments": ""})
+            self._calls += 1
+            begun = {**call_item({**block, "input": {}}, self._calls), "arguments": "", "status": "in_progress"}
+            return events + self._teller.begin(begun)
         return events
 
     def _block_delta(self, event: Event) -> Told:
@@ -114,15 +117,18 @@ class Telling:
         for name, pieces in self._grown.items():
             block[name] = str(block.get(name) or "") + "".join(pieces)
         kind = block["type"]
-        if kind != "tool_use" and "arguments" in block:
-            block["input"] = plain_json(block.pop("arguments") or "{}")
+        if not block.get("arguments"):
+            block.pop("arguments", None)  # without deltas, the input that it began with is all of it
+        elif kind == "tool_use":
+            block["input"] = _understood(block["arguments"])
+        else:
+            block["input"] = plain_json(block.pop("arguments"))
         check_block(block)
         self.reply.blocks.append(block)
         if kind == "text":
             return self._teller.end_part(cited(block), **text_part(block))
         if kind == "tool_use":
-            self._understand(block)
-            return self._teller.close(self._call(block))
+            return self._teller.close(call_item(block, self._calls))
         if kind in THINKING:
             return self._teller.close(reasoning_item(block))
         return [*self._teller.begin(server_item(block)), *self._teller.close(server_item(block))]
@@ -145,14 +151,14 @@ class Telling:
             raise ValueError(f"block {event['index']} goes on and is not open")
         return self._block
 
-    def _understand(self, block: Block) -> None:
-        """A call's `input` beside its text, as a message that came whole has it."""
-        try:
-            block["input"] = plain_json(block.get("arguments") or "{}")
-        except ValueError:
-            block["input"] = {}  # what the model wrote stays its arguments, and is refused where they are read
 
-    def _call(self, block: Block) -> Item:
-        calls = sum(each["type"] == "tool_use" for each in self.reply.blocks)
-        mine = calls if block in self.reply.blocks else calls + 1
-        return call_item(block, self.reply.known_calls + mine)
+def _understood(arguments: str) -> Item:
+    """A call's `input` beside its text, as a message that came whole has it.
+
+    What is no object stays the call's arguments as the model wrote it, and is refused where they are read.
+    """
+    try:
+        value = plain_json(arguments)
+    except ValueError:
+        return {}
+    return cast("Item", value) if isinstance(value, dict) else {}

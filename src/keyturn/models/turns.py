@@ -78,10 +78,10 @@ def own_parts(item: Mapping[str, Any], provider: str) -> list[tuple[Item, Item]]
 
     That is kept on the message and not on its parts, where other providers would not expect it.
     """
-    parts = parts_of(item.get("content"))
-    kept: Any = (own(item, provider) or {}).get("parts") or []
+    parts, mine = parts_of(item.get("content")), cast("Item", own(item, provider) or {})
+    kept: list[Item] = mine.get("parts") or []
     if len(kept) != len(parts):  # somebody else has changed the message since
-        kept = [{}] * len(parts)
+        return [(part, {}) for part in parts]
     return list(zip(parts, kept, strict=True))
 
 

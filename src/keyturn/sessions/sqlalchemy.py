@@ -90,7 +90,7 @@ class SQLAlchemySession(SessionABC):
         query = self._sql.all if wanted is None else self._sql.newest.limit(wanted)
 
         async def read(connection: Any) -> Any:
-            return (await connection.execute(query, {"session": self.session_id})).all()
+            return (await self._say(connection, query)).all()
 
         rows = await self._do(read)
         return [self._item(row) for row in (rows if wanted is None else reversed(rows))]
@@ -101,17 +101,14 @@ class SQLAlchemySession(SessionABC):
             return
 
         async def append(connection: Any) -> None:
-            await connection.execute(self._sql.enter, {"session_id": self.session_id})
+            await self._say(connection, *self._sql.enter)
             await connection.execute(self._sql.append, rows)
 
         await self._do(append)
 
     async def pop_item(self) -> Item | None:
-        mine = {"session": self.session_id}
-
         async def take(connection: Any) -> Any:
-            await connection.execute(self._sql.take, mine)
-            return (await connection.execute(self._sql.pop, mine)).one_or_none()
+            return (await self._say(connection, *self._sql.take, self._sql.pop)).one_or_none()
 
         row = await self._do(take)
         # Decoded afterwards: a row that is not JSON can be popped away, though not read.
@@ -119,8 +116,7 @@ class SQLAlchemySession(SessionABC):
 
     async def clear_session(self) -> None:
         async def clear(connection: Any) -> None:
-            for statement in (self._sql.take, self._sql.clear, self._sql.leave):
-                await connection.execute(statement, {"session": self.session_id})
+            await self._say(connection, *self._sql.take, self._sql.clear, self._sql.leave)
 
         await self._do(clear)
 
@@ -128,6 +124,11 @@ class SQLAlchemySession(SessionABC):
         """Close the engine if it was made here; your own stays open."""
         if self._owned:
             await self.engine.dispose()
+
+    async def _say(self, connection: Any, *statements: Any) -> Any:
+        """What the last of the statements answers."""
+        answers = [await connection.execute(statement, {"session": self.session_id}) for statement in statements]
+        return answers[-1]
 
     async def _do(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """The work in a transaction, which is committed where nothing is raised."""

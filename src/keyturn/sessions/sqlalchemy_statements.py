@@ -14,11 +14,14 @@ from ..core.errors import UserError
 
 @dataclass(frozen=True)
 class Statements:
-    """What is said to one database about one pair of tables. `enter` and `take` take the session's row, and wait."""
+    """What is said to one database about one pair of tables.
+
+    A write begins with all of `enter`, which makes the session's row, or of `take`: then it is the only one there.
+    """
 
     metadata: Any
-    enter: Any
-    take: Any
+    enter: tuple[Any, ...]
+    take: tuple[Any, ...]
     append: Any
     all: Any
     newest: Any
@@ -31,22 +34,23 @@ class Statements:
 def statements(dialect: str, sessions_table: str, messages_table: str) -> Statements:
     """The statements for one database and one pair of tables; made once.
 
-    >>> "ON CONFLICT" in str(statements("sqlite", "agent_sessions", "agent_messages").enter)
-    True
+    >>> print(statements("sqlite", "agent_sessions", "agent_messages").clear)
+    DELETE FROM agent_messages WHERE agent_messages.session_id = :session
     """
     from sqlalchemy import bindparam, delete, func, insert, select
 
-    upsert, now = _words(dialect)
+    upsert, now, alone = _words(dialect, messages_table)
     metadata, sessions, messages = _tables(sessions_table, messages_table)
     mine = messages.c.session_id == bindparam("session")
     my_row = sessions.c.session_id == bindparam("session")
     rows = select(messages.c.id, messages.c.message_data).where(mine)
     newest = rows.order_by(messages.c.id.desc())
+    enter = upsert(sessions).values(session_id=bindparam("session"))
     last = select(func.max(messages.c.id)).where(mine).scalar_subquery()
     return Statements(
         metadata=metadata,
-        enter=upsert(sessions).on_conflict_do_update(index_elements=["session_id"], set_={"updated_at": now}),
-        take=select(sessions.c.session_id).where(my_row).with_for_update(),
+        enter=(*alone, enter.on_conflict_do_update(index_elements=["session_id"], set_={"updated_at": now})),
+        take=(*alone, select(sessions.c.session_id).where(my_row).with_for_update()),
         append=insert(messages).values(created_at=now),
         all=rows.order_by(messages.c.id),
         newest=newest,
@@ -56,17 +60,20 @@ def statements(dialect: str, sessions_table: str, messages_table: str) -> Statem
     )
 
 
-def _words(dialect: str) -> tuple[Any, Any]:
-    """What only this database has a word for: an insert that may find its row there, and what time it is now."""
-    from sqlalchemy import func
+def _words(dialect: str, table: str) -> tuple[Any, Any, tuple[Any, ...]]:
+    """What only this database says: an insert that may find its row there, what time it is, and how to be alone."""
+    from sqlalchemy import String, bindparam, func, literal, select
     from sqlalchemy.dialects import postgresql, sqlite
 
-    if dialect == "sqlite":
-        return sqlite.insert, func.current_timestamp()
+    if dialect == "sqlite":  # where a write is alone in any case
+        return sqlite.insert, func.current_timestamp(), ()
     if dialect == "postgresql":
-        # CURRENT_TIMESTAMP is when the transaction began, before it waited for its turn: the Agents SDK reads by
-        # time, and would see what was added last in front of what it waited for.
-        return postgresql.insert, func.clock_timestamp()
+        # The session's row is no lock for those who make it and delete it: each waits for another version of it, and
+        # they end in a deadlock. It is taken as well, for the sake of the Agents SDK's own sessions.
+        name = func.hashtextextended(literal(f"{table} ") + bindparam("session", type_=String), 0)
+        # CURRENT_TIMESTAMP is when the transaction began, before it waited: the Agents SDK reads by time, and would
+        # see what was added last in front of what it waited for.
+        return postgresql.insert, func.clock_timestamp(), (select(func.pg_advisory_xact_lock(name)),)
     raise UserError(f"SQLAlchemySession keeps its promises on SQLite and PostgreSQL, not on {dialect}")
 
 

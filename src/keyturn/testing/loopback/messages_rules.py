@@ -80,7 +80,8 @@ def _signed(block: Block) -> bool:
 def _check_calls(told: list[Block]) -> None:
     used: set[str] = set()
     waiting: list[str] = []
-    for number, message in enumerate([*told, {"content": []}]):
+    end: Block = {"content": []}
+    for number, message in enumerate([*told, end]):
         results = {block["tool_use_id"] for block in message["content"] if block["type"] == "tool_result"}
         missing = [label for label in waiting if label not in results]
         if missing:

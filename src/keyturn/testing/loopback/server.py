@@ -118,13 +118,7 @@ class LoopbackServer(abc.ABC):
         assert line is not None
         self._lines.add(line)
         try:
-            while (request := await receive(reader)) is not None:
-                self.requests.append(request)
-                reply, fault = await self._answer(request)
-                if not await send(writer, reply, fault):
-                    if fault.stall:
-                        await reader.read()  # until the client hangs up
-                    return
+            await self._converse(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client hung up, or the test is over
         finally:
@@ -132,6 +126,16 @@ class LoopbackServer(abc.ABC):
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (request := await receive(reader)) is not None:
+            self.requests.append(request)
+            reply, fault = await self._answer(request)
+            if await send(writer, reply, fault):
+                continue
+            if fault.stall:
+                await reader.read()  # until the client hangs up
+            return
 
     async def _answer(self, request: Request) -> tuple[Reply, Fault]:
         try:
