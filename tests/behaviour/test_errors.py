@@ -9,6 +9,7 @@ import pytest
 
 from keyturn import (
     Agent,
+    AgentHooks,
     KeyturnError,
     ModelBehaviorError,
     RunConfig,
@@ -256,6 +257,10 @@ async def test_what_is_no_agent_and_no_input_is_refused(world: World) -> None:
     for given in (None, 7, {"role": "user"}):
         with pytest.raises(UserError, match="input"):
             await plain(asking(world, "hi"), given)
+    with pytest.raises(UserError, match="AgentHooks belong"):
+        await plain(asking(world, "hi"), "go", hooks=AgentHooks())
+    with pytest.raises(UserError, match="get_items"):
+        await plain(asking(world, "hi"), "go", session="s1")
     with pytest.raises(UserError, match="RunConfig has no setting"):
         await plain(asking(world, "hi"), "go", run_config={"polcy": 1})
 

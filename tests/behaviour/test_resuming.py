@@ -306,6 +306,30 @@ async def test_decisions_can_be_given_on_the_context(world: World, run: Run) -> 
 
 
 @both
+async def test_standing_decisions_can_be_given_on_the_context(world: World, run: Run) -> None:
+    agent = asking(world, [call("ask", "c1", x=1)], [call("ask", "c2", x=2)], "done")
+    result = await run(agent, "go")
+    result.context_wrapper.approve_tool(result.interruptions[0], always_approve=True)
+    assert result.context_wrapper.is_tool_approved("ask", "another") is True
+    result = await run(agent, result.to_state())
+    assert (result.final_output, world.done) == ("done", ["ask(1)", "ask(2)"])
+
+
+@both
+async def test_what_was_given_as_input_is_not_touched(world: World, run: Run) -> None:
+    given = [{"role": "user", "content": "go"}]
+    agent = asking(world, [call("ask", "c1")], "done", "again")
+    result = await run(agent, given)
+    result = await run(agent, await approved(result, agent))
+    assert given == [{"role": "user", "content": "go"}]
+    items = result.to_input_list()
+    items.append({"role": "user", "content": "more"})
+    assert len(result.to_input_list()) == 4
+    await run(agent, items)
+    assert len(items) == 5
+
+
+@both
 @carried
 async def test_a_tool_can_ask_what_was_decided_of_it(run: Run, saved: bool) -> None:
     known: list[Any] = []

@@ -476,6 +476,19 @@ async def test_a_session_and_a_provider_kept_conversation_exclude_each_other(wor
 
 @both
 @carried
+async def test_a_session_cannot_be_given_later(world: World, run: Run, saved: bool) -> None:
+    """What came before it would be missing; and it must not be a setting without effect."""
+    agent = asking(world, [call("ask", "c1")], "done")
+    for options in ({}, {"conversation_id": "conv"}):
+        agent.model = model([call("ask", "c1")], "done")
+        state = await approved(await run(agent, "go", **options), agent, saved)
+        with pytest.raises(UserError, match="without a session"):
+            await run(agent, state, session=Own())
+    assert world.done == []
+
+
+@both
+@carried
 async def test_a_handoff_within_a_session(world: World, run: Run, saved: bool, session: Any) -> None:
     second = Agent("second", model=model([call("ask", "c2")], "done"), tools=[world.tool("ask", needs_approval=True)])
     first = Agent("first", model=model([call("transfer_to_second", "h")]), handoffs=[second])

@@ -14,9 +14,10 @@ from keyturn import (
     RunState,
     UserError,
     Verdict,
+    function_tool,
 )
 from keyturn.core.events import CallDecided, CallFinished, CallScreened, CallVoided
-from keyturn.models.scripted import ScriptedModel
+from keyturn.models.scripted import ScriptedModel, function_call
 from tests.behaviour.conftest import (
     HOUR,
     Carry,
@@ -197,3 +198,23 @@ async def test_an_approval_alone_asks(run: Run, effects: Effects) -> None:
     agent.tools.append(look_tool(effects))
     assert labels(await run(agent, "go")) == ["c1"]
     assert effects == [("look", "sky")]
+
+
+async def test_a_required_reason_is_required(run: Any) -> None:
+    """28, terms: a decision without the reason that its terms ask for is refused, and nothing is lost."""
+    ran: list[int] = []
+
+    @function_tool(approval=Approval(reason="required"))
+    async def pay(amount: int) -> str:
+        ran.append(amount)
+        return "paid"
+
+    agent = Agent("a", model=ScriptedModel([[function_call("pay", {"amount": 3}, call_id="c1")], "done"]), tools=[pay])
+    state = (await run(agent, "go")).to_state()
+    state.approve(state.get_interruptions()[0])
+    with pytest.raises(UserError, match="needs a reason"):
+        await run(agent, state)
+    assert ran == []
+    state.approve(state.get_interruptions()[0], note="checked the invoice")
+    result = await run(agent, state)
+    assert (ran, result.final_output) == ([3], "done")

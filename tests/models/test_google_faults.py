@@ -262,6 +262,9 @@ async def test_what_the_client_does_not_take_is_the_callers_mistake(streamed: bo
     async with served("never") as (server, model):
         with pytest.raises(UserError, match="does not take this request"):
             await ask(model, streamed, extra_args={"no_such_setting": 1})
+        image = {"type": "input_image", "image_url": "data:image/png;base64,%%%"}
+        with pytest.raises(UserError, match="does not take this request"):
+            await ask(model, streamed, given=[{"role": "user", "content": [image]}])
         with pytest.raises(UserError, match="does not take this request"):
             await ask(model, streamed, extra_args={"model_armor_config": {"prompt_template_name": "only in Vertex"}})
     assert not server.requests

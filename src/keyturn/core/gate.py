@@ -167,11 +167,16 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise UserError("an edit names the arguments that shall run, and no other decision does")
     if decision.args is not None:
         parse(decision.args)
-    if call.terms is not None and call.state == "asked" and not (decision.note or decision.message):
-        if call.terms.reason == "required" or (call.terms.reason == "on_reject" and decision.verdict == "reject"):
-            raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
+    if call.state == "asked" and _lacks_reason(call.terms, decision):
+        raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
     if call.expires_at is not None and decision.at > call.expires_at and call.state == "asked":
         raise Expired("this request ran out of time before the decision; the call was not executed")
+
+
+def _lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
+    if terms is None or decision.note or decision.message:
+        return False
+    return terms.reason == "required" or (terms.reason == "on_reject" and decision.verdict == "reject")
 
 
 def _decided(run: Run, call: Call, decision: ev.Decision, recheck: bool) -> Events:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ..core import commands as cm
 from ..core.errors import Conflict, UserError
+from ..core.events import ROOT
 from ..core.items import Item, message_text, plain_item
 from ..core.run import Frame
 from ..sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
@@ -73,6 +74,8 @@ async def reopen(drive: Drive, frame: Frame, scope: Scope) -> None:
     """Find a frame's history again, after a load, and see that nobody wrote to the session since the pause."""
     live, known = drive.live, drive.live.prefixes.get(frame.id)
     if frame.prefix is None:
+        if scope.session is not None and frame.id == ROOT:
+            raise UserError("this run began without a session and keeps none; resume it without session=")
         return
     if scope.session is None:
         if known is not None:

@@ -142,8 +142,7 @@ def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
     config = RunConfig.of(given["run_config"])
-    check_error_handlers(given["error_handlers"])
-    _check_limit(given["max_turns"])
+    _check_given(given)
     if given["policy"] is not None:
         config = replace(config, policy=given["policy"])
     if isinstance(input, RunState):
@@ -151,7 +150,14 @@ def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
     return _fresh(starting_agent, input, config, given)
 
 
-def _check_limit(limit: Any) -> None:
+def _check_given(given: dict[str, Any]) -> None:
+    """Refuse at once what would only show when it is needed."""
+    check_error_handlers(given["error_handlers"])
+    hooks, session, limit = given["hooks"], given["session"], given["max_turns"]
+    if hooks is not None and not isinstance(hooks, RunHooks):
+        raise UserError(f"hooks must be RunHooks, not {type(hooks).__name__}; AgentHooks belong to Agent(hooks=...)")
+    if session is not None and not (callable(getattr(session, "get_items", None)) and hasattr(session, "add_items")):
+        raise UserError(f"session must have get_items and add_items, and a {type(session).__name__} has not")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
         raise UserError(f"max_turns must be a whole number, 0 or more, or None for no limit, not {limit!r}")
 

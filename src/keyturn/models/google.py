@@ -6,7 +6,7 @@ Here is who is asked, and how often. What is said is in `google_contents` and `g
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from importlib.util import find_spec
@@ -23,6 +23,8 @@ from .reply_events import StreamEvent
 
 _T = TypeVar("_T")
 
+# The types of the SDK that a request is made of, as its errors name them.
+_REQUEST = ("GenerateContentConfig", "_GenerateContentParameters")
 # What the SDK's own parsers raise for an answer that is none.
 _PARSERS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 
@@ -86,15 +88,14 @@ class GoogleModel(Model):
         return question(self.model, request), Reply(known_calls=calls)
 
     async def _whole(self, posed: Question) -> Any:
-        given = _typed(posed)
         try:
-            return await self._models().generate_content(**given)
+            return await self._models().generate_content(**posed.given())
         except _PARSERS as error:
             raise _what(error) from error
 
     async def _open(self, posed: Question, reply: Reply) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
         """A stream and the first events it tells, which may be none; of one that fails before, nothing is left."""
-        chunks = _parsed(await self._models().generate_content_stream(**_typed(posed)))
+        chunks = _parsed(self._models().generate_content_stream(**posed.given()))
         try:
             async for chunk in chunks:
                 if told := _read(partial(reply.feed, chunk)):
@@ -128,24 +129,9 @@ def _new_client(api_key: str | None, base_url: str | None) -> Any:
         raise UserError(f"Gemini needs a key: set GOOGLE_API_KEY, or pass api_key= or a client ({error})") from error
 
 
-def _typed(posed: Question) -> dict[str, Any]:
-    """The question in the SDK's types: what does not fit them is the caller's mistake, and not the model's."""
-    from google.genai.types import Content, GenerateContentConfig
-
+async def _parsed(asking: Awaitable[Any]) -> AsyncGenerator[Any, None]:
     try:
-        contents = [Content.model_validate(content) for content in posed.contents]
-        return {
-            "model": posed.model,
-            "contents": contents,
-            "config": GenerateContentConfig.model_validate(posed.config),
-        }
-    except ValueError as error:
-        raise UserError(f"Gemini's client does not take this request: {error}") from error
-
-
-async def _parsed(chunks: Any) -> AsyncGenerator[Any, None]:
-    try:
-        async with aclosing(chunks):
+        async with aclosing(await asking) as chunks:
             async for chunk in chunks:
                 yield chunk
     except _PARSERS as error:
@@ -153,8 +139,11 @@ async def _parsed(chunks: Any) -> AsyncGenerator[Any, None]:
 
 
 def _what(error: Exception) -> Exception:
-    """A plain ValueError is what the SDK says of a request that it cannot send; its parsers raise other things."""
-    if type(error) is ValueError:
+    """What the SDK stumbled over: a request that it cannot send is the caller's mistake, an answer is the model's.
+
+    It says the former with plain ValueErrors, and by the names of the types that a request is made of.
+    """
+    if type(error) is ValueError or getattr(error, "title", None) in _REQUEST:
         return UserError(f"Gemini's client does not take this request: {error}")
     return nonsense(error, "Google")
 

@@ -43,6 +43,10 @@ class Question:
     config: Config
     retry: Any = None
 
+    def given(self) -> dict[str, Any]:
+        """What the client's methods are called with."""
+        return {"model": self.model, "contents": self.contents, "config": self.config}
+
 
 def question(model: str, asked: ModelRequest) -> Question:
     """The contents and the configuration of one request."""

@@ -113,10 +113,14 @@ def usage_of(given: Any) -> Usage:
 
 def _number(counts: Any, *path: str) -> int:
     for name in path:
-        counts = field_of(counts, name)
+        counts = fields_of(counts).get(name)
     return counts if isinstance(counts, int) else 0
 
 
-def field_of(value: Any, name: str) -> Any:
-    """A field of JSON or of an object of the SDK, None where it has none."""
-    return cast("Item", value).get(name) if isinstance(value, dict) else getattr(value, name, None)
+def fields_of(value: Any) -> Item:
+    """The fields of JSON or of an object of the SDK, those that its type does not know included."""
+    if isinstance(value, dict):
+        return cast("Item", value)
+    known: Item = getattr(value, "__dict__", {})
+    extra: Item | None = getattr(value, "model_extra", None)
+    return {**known, **extra} if extra else known

@@ -19,7 +19,7 @@ from .openai_chat_reply import (
     THOUGHTS,
     chat_response,
     check_finish,
-    field_of,
+    fields_of,
     message_items,
     reasoning_item,
 )
@@ -65,32 +65,35 @@ class ChatStream:
     def take(self, chunk: Any, request_id: str | None = None) -> Iterator[StreamEvent]:
         """What one chunk says."""
         self._request_id = request_id
-        self._id = self._id or field_of(chunk, "id")
-        self._usage = field_of(chunk, "usage") or self._usage
-        yield from self._teller.start(self._id)
-        choices: Any = field_of(chunk, "choices") or []
+        fields = fields_of(chunk)
+        self._id = self._id or fields.get("id")
+        self._usage = fields.get("usage") or self._usage
+        if not self._teller.started:
+            yield from self._teller.start(self._id)
+        choices: Any = fields.get("choices") or []
         if not isinstance(choices, list):
             raise ModelBehaviorError("the model's stream has a chunk whose choices are no list")
         for choice in cast("list[Any]", choices)[:1]:
-            self._finish = field_of(choice, "finish_reason") or self._finish
-            yield from self._delta(choice, field_of(choice, "delta"))
+            said = fields_of(choice)
+            self._finish = said.get("finish_reason") or self._finish
+            yield from self._delta(said, fields_of(said.get("delta")))
 
-    def _delta(self, choice: Any, delta: Any) -> Iterator[StreamEvent]:
+    def _delta(self, choice: Item, delta: Item) -> Iterator[StreamEvent]:
         for name in (*THOUGHTS, SEALED):
-            piece = field_of(delta, name)
-            if piece:
+            if piece := delta.get(name):
                 yield from self._thought(name, piece)
-        text, refusal = field_of(delta, "content"), field_of(delta, "refusal")
+        text, refusal = delta.get("content"), delta.get("refusal")
         for word, told in ((text, self._teller.text), (refusal, self._teller.refusal)):
             if word:
                 yield from self._turn_to(_Said)
                 said = cast("_Said", self._parts[-1])
                 (said.text if word is text else said.refusal).append(str(word))
                 yield from told(str(word))
-        if text or refusal:
+        if (text or refusal) and choice.get("logprobs"):
             cast("_Said", self._parts[-1]).logprobs += _logprobs(choice)
-        for call, added in self._calls.take(_pieces(delta)):
-            yield from self._call(call, added)
+        if calls := _pieces(delta):
+            for call, added in self._calls.take(calls):
+                yield from self._call(call, added)
 
     def _turn_to(self, kind: type[_Said] | type[_Thought]) -> Iterator[StreamEvent]:
         """Make the newest part one of that kind."""
@@ -154,13 +157,13 @@ class ChatStream:
         return chat_response(items, self._usage, self._id, self._request_id)
 
 
-def _pieces(delta: Any) -> Any:
-    legacy = field_of(delta, "function_call")
-    return field_of(delta, "tool_calls") or ([{"index": 0, "function": plain_item(legacy)}] if legacy else [])
+def _pieces(delta: Item) -> Any:
+    legacy = delta.get("function_call")
+    return delta.get("tool_calls") or ([{"index": 0, "function": plain_item(legacy)}] if legacy else [])
 
 
-def _logprobs(choice: Any) -> list[Any]:
-    given = field_of(field_of(choice, "logprobs"), "content")
+def _logprobs(choice: Item) -> list[Any]:
+    given = fields_of(choice.get("logprobs")).get("content")
     return [plain_item(entry) for entry in cast("list[Any]", given)] if isinstance(given, list) else []
 
 

@@ -8,6 +8,7 @@ client's. No run and no model is known here.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -76,8 +77,9 @@ class OpenAIConversationsSession(SessionABC):
         return [_as_given(item) for item in await self._kept(self.session_settings.window(limit))]
 
     async def add_items(self, items: list[Item]) -> None:
-        encoded(items)  # what has no JSON form is refused before any of them is sent
-        sent = [taken for item in items if (taken := _as_taken(item)) is not None]
+        # What has no JSON form is refused before any of them is sent.
+        plain = [_sayable(item, text) for item, text in zip(items, encoded(items), strict=True)]
+        sent = [taken for item in plain if (taken := _as_taken(item)) is not None]
         if not sent:
             return
         async with self._writing:
@@ -168,6 +170,16 @@ def _body(raw: Any) -> Item:
 def _not_done(error: BaseException) -> bool:
     unsent = type(error.__cause__).__name__ in _UNSENT
     return is_passing(error) and (status_of(error) == 429 or unsent)
+
+
+def _sayable(item: Item, text: str) -> Item:
+    """The item, with a "?" for each half of a character: HTTP cannot carry those, and the rest is worth keeping.
+
+    A file name that was not UTF-8 leaves them in a tool's output.
+    """
+    if "\\ud" not in text:
+        return item
+    return json.loads(json.dumps(item, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _as_taken(item: Item) -> Item | None:

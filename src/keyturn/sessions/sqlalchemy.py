@@ -214,9 +214,14 @@ async def _transaction(engine: Any, work: Callable[[Any], Awaitable[T]]) -> T:
         try:
             return await asyncio.shield(task)
         finally:
-            while not task.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([task])
+            await _ended(task)
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Wait for a task to end, however often the one who waits is cancelled."""
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
 
 
 def _turn(engine: Any) -> Any:
