@@ -39,6 +39,11 @@ $(VENV)/.ready: $(VENV)/.runtime
 	$(call quietly,$(VENV),Installing the tools of the tests (once) ...,$(call INSTALL,$(VENV),-r requirements/dev.txt))
 	@touch $@
 
+# The tests start a throw-away PostgreSQL of their own; where Debian's packages can be had and it is missing, get it.
+$(VENV)/.system: | $(VENV)/.runtime
+	$(call quietly,$(VENV),Looking for PostgreSQL (once) ...,ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null || command -v initdb || { test "$$(id -u)" = 0 && command -v apt-get && { apt-get install -y -q postgresql || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q postgresql; }; }; } || echo "no PostgreSQL here")
+	@touch $@
+
 $(PEERS)/.ready: requirements/peers.txt
 	$(call quietly,$(PEERS),Installing the peers into $(PEERS) (once) ...,{ $(call MAKE_VENV,$(PEERS)); } && { $(call INSTALL,$(PEERS),-r requirements/peers.txt); })
 	@touch $@
@@ -50,7 +55,7 @@ setup: $(VENV)/.ready ## Make .venv with the package (editable) and all tools
 demo: $(VENV)/.runtime ## Watch an agent wait for you, die, and go on in a new process
 	@$(BIN)/keyturn demo $(ARGS)
 
-test: check ## Run the checks, then every test
+test: check $(VENV)/.system ## Run the checks, then every test
 	@$(BIN)/python -m pytest -n $(JOBS) -q --durations=10 $(ARGS)
 
 check: lint types imports shape ## Lint, format, strict types, import contracts, sizes, exports

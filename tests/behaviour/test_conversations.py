@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, ModelInputData, RunConfig, RunState, handoff
+from keyturn import Agent, ModelInputData, RunConfig, RunState, UserError, handoff
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ModelStep
 from tests.behaviour.ways import (
@@ -227,6 +227,27 @@ async def test_a_nested_agent_without_one_sends_everything(world: World, run: Ru
     assert told == [(None, ["user"]), (None, ["user", "call i1", "output i1"])]
     told = [(request.previous_response_id, shape(request.input)) for request in asked(outer)]
     assert told == [("before", ["user"]), ("r0", ["output o1"])]
+
+
+@both
+@carried
+async def test_another_conversation_cannot_be_named_later(world: World, run: Run, saved: bool) -> None:
+    for options in ({}, {"conversation_id": "conv"}):
+        agent = asking(world, [call("ask", "c1")], "done")
+        state = await approved(await run(agent, "go", **options), agent, saved)
+        with pytest.raises(UserError, match="conversation"):
+            await run(agent, state, conversation_id="another")
+        assert (await run(agent, state)).final_output == "done"
+
+
+@both
+@carried
+async def test_a_run_may_be_chained_from_its_last_reply_on(world: World, run: Run, saved: bool) -> None:
+    agent = asking(world, [call("ask", "c1")], "done")
+    state = await approved(await run(agent, "go"), agent, saved)
+    await run(agent, state, auto_previous_response_id=True)
+    assert [shape(request.input) for request in asked(agent)] == [["user"], ["output c1"]]
+    assert asked(agent)[1].previous_response_id == "r1"
 
 
 @both

@@ -359,6 +359,26 @@ async def test_an_answer_of_the_wrong_type_is_the_models_mistake(world: World, r
 
 
 @both
+@carried
+async def test_an_answer_that_was_not_taken_can_be_answered(world: World, run: Run, saved: bool) -> None:
+    """The same reply is judged again, unless somebody says what was wrong with it."""
+    for wrong in ('{"x":"many"}', [refusal("I will not")]):
+        agent = asking(world, [call("free", "c1")], wrong, '{"x":1,"y":2}', output_type=Point)
+        with pytest.raises((ModelBehaviorError, ModelRefusalError)) as raised:
+            await run(agent, "go")
+        state = await state_of(raised.value.run_data, agent, saved)
+        with pytest.raises((ModelBehaviorError, ModelRefusalError)):
+            await run(agent, state)
+        state.add_input("numbers, please")
+        result = await run(agent, state)
+        assert result.final_output == Point(1, 2)
+        items = ["user", "call c1", "output c1", "assistant", "user", "assistant"]
+        assert shape(result.to_input_list()) == items
+        assert shape(asked(agent)[-1].input) == items[:-1]
+    assert world.done == ["free(0)", "free(0)"]
+
+
+@both
 async def test_a_handler_can_answer_for_a_wrong_type_and_for_a_refusal(run: Run) -> None:
     handlers = {"invalid_final_output": lambda data: Point(0, 0), "model_refusal": lambda data: data.error.refusal}
     agent = Agent("a", model=model("not json"), output_type=Point)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
-from copy import deepcopy
 from typing import Any
 
 from keyturn.core import commands as cm
@@ -56,13 +56,13 @@ class Reference:
         self.usage = [0] * 6
 
     def do(self, command: cm.Command, now: int) -> bool:
-        before = deepcopy(vars(self))
+        before = pickle.dumps(vars(self))
         try:
             self.now = now
             need(self.status != "new" or isinstance(command, cm.Start))
             getattr(self, _WORDS.sub("_", type(command).__name__).lower())(command)
         except Refused:
-            vars(self).update(before)
+            vars(self).update(pickle.loads(before))
             return False
         return True
 

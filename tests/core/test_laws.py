@@ -385,7 +385,7 @@ class Schedules(RuleBasedStateMachine):
         Auditor().read(self.pen.log.steps)
 
 
-Commands.TestCase.settings = budget(100, 50)
+Commands.TestCase.settings = budget(60, 40)
 Schedules.TestCase.settings = budget(60, 20)
 
 

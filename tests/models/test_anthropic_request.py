@@ -132,7 +132,17 @@ def test_a_tool_of_a_kind_that_cannot_be_offered() -> None:
     class Other:
         name = "drill"
 
-    with pytest.raises(UserError, match="'drill' is of a kind"):
+    with pytest.raises(UserError, match="the tool 'drill' cannot be offered"):
         asked(tools=[Other()])
     with pytest.raises(UserError, match="names no tool"):
         asked(tool_choice={"type": "function"})
+
+
+def test_a_tool_that_the_provider_runs_says_itself_what_it_is() -> None:
+    class Search:
+        name = "web_search"
+
+        def provider_tool(self) -> Any:
+            return {"type": "web_search_20250305", "name": "web_search"}
+
+    assert asked(tools=[pay, Search()]).body["tools"][1] == {"type": "web_search_20250305", "name": "web_search"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -202,3 +204,16 @@ def test_it_works_without_a_loop_of_the_callers() -> None:
     model = FallbackModel(ScriptedModel([Status(503)]), ScriptedModel(["hello"]))
     assert Runner.run_sync(Agent("a", model=model), "hi").final_output == "hello"
     assert asyncio.run(ask(FallbackModel(ScriptedModel(["x"])), False)).output
+
+
+LAZY = """
+import sys
+from keyturn.models.fallback import FallbackModel
+FallbackModel("anthropic:claude-test", "google:gemini-test")
+print(*({"anthropic", "google.genai", "openai", "httpx2"} & {*sys.modules}))
+"""
+
+
+def test_no_sdk_is_loaded_before_it_is_asked_with() -> None:
+    done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=50, check=True)
+    assert done.stdout.split() == []

@@ -136,9 +136,19 @@ def test_what_cannot_be_sent_is_an_error() -> None:
     class Other:
         name = "drill"
 
-    with pytest.raises(UserError, match="'drill' is of a kind"):
+    with pytest.raises(UserError, match="the tool 'drill' cannot be offered"):
         asked(tools=[Other()])
     with pytest.raises(UserError, match="names no tool"):
         asked(tool_choice={"type": "function"})
     with pytest.raises(UserError, match="extra_query"):
         asked(extra_query={"a": "b"})
+
+
+def test_a_tool_that_the_provider_runs_says_itself_what_it_is() -> None:
+    class Search:
+        name = "web_search"
+
+        def provider_tool(self) -> Any:
+            return {"google_search": {}}
+
+    assert asked(tools=[pay, Search()])["tools"][1] == {"google_search": {}}

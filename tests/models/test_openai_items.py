@@ -13,6 +13,7 @@ from keyturn import Agent, Runner, RunState
 from keyturn.engine.recent import forget
 from keyturn.models.openai_request import sent_items
 from keyturn.models.script import ModelStep
+from keyturn.models.scripted_items import assistant_message
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
 from keyturn.testing.loopback.server import Reply, Request
 from tests.models.openai_items import KNOWN, SEALED, UNKNOWN
@@ -99,6 +100,24 @@ def test_what_other_providers_keep_on_items_stays_here() -> None:
         {key: value for key, value in item.items() if key not in ("provider_data", "id")} for item in (call, faked)
     ]
     assert sent_items([thought, call, {**thought, "id": "__fake_id__"}, faked]) == plain
+
+
+@plain_and_streamed
+async def test_calls_that_the_provider_answered_itself_wait_for_nobody(streamed: bool) -> None:
+    """A shell in the provider's container, a search of tools on its server: the results stand in the same reply."""
+    answered = [item for item in KNOWN if item["type"] not in ASKING]
+    async with served(ResponsesServer([told([*answered, assistant_message("done", item_id="msg_b")])])) as model:
+        agent = Agent("a", model=model)
+        result: Any = Runner.run_streamed(agent, "go") if streamed else await Runner.run(agent, "go")
+        if streamed:
+            async for _event in result.stream_events():
+                pass
+    assert result.interruptions == []
+    assert result.final_output == "done"
+
+
+# Of these there is an item in the table that asks somebody here.
+ASKING = ("local_shell_call", "local_shell_call_output", "mcp_approval_request", "mcp_approval_response")
 
 
 async def to_done(agent: Agent[Any], result: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, ClassVar
 
 import openai
@@ -13,16 +14,18 @@ from pydantic import BaseModel, TypeAdapter
 
 from keyturn import Agent, AgentOutputSchema, MultiProvider, Runner, UserError, handoff
 from keyturn.core.errors import ModelBehaviorError
-from keyturn.models.base import ModelSettings, TokenDetails, Usage
+from keyturn.models.base import ModelResponse, ModelSettings, TokenDetails, Usage
 from keyturn.models.defaults import OPENAI
 from keyturn.models.openai_responses import OpenAIResponsesModel
 from keyturn.models.script import ModelStep
 from keyturn.models.scripted_items import assistant_message, function_call
-from keyturn.testing.loopback.responses import ResponsesServer
+from keyturn.testing.loopback.responses import ResponsesServer, response_body
+from keyturn.testing.loopback.server import Fault, Reply, Request
 from keyturn.testing.models import ModelSuite
 from tests.models.openai_serving import (
     ask,
     bodies,
+    both_apis,
     client_of,
     events_of,
     hosted,
@@ -273,6 +276,46 @@ async def test_a_listener_that_leaves_early_lets_go_of_the_line() -> None:
         assert (await ask(model)).output[0].content[0].text == "again"
 
 
+async def test_items_that_only_the_events_told_are_kept() -> None:
+    """Some servers leave the last event's list empty."""
+
+    def reply(request: Request) -> Reply:
+        item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "pay", "arguments": "{}"}
+        whole = response_body(ModelResponse([], Usage(), "resp_1"), request.json)
+        done = {"type": "response.output_item.done", "output_index": 0, "sequence_number": 0, "item": item}
+        return Reply.stream([done, {"type": "response.completed", "sequence_number": 1, "response": whole}], named=True)
+
+    async with served(ResponsesServer([reply])) as model:
+        assert (await ask(model, streamed=True)).output[0]["call_id"] == "c1"
+
+
+@both_apis
+async def test_one_connection_serves_many_streams(api: Any) -> None:
+    server = api(["one two", "three", "four", "five"])
+    async with served(server) as model:
+        for streamed in (True, True, False, True):
+            await ask(model, streamed=streamed)
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("fault", [Fault("done", events=9), Fault("done", events=9, stall=True)])
+async def test_what_comes_after_the_last_event_spoils_nothing(fault: Fault) -> None:
+    async with served(ResponsesServer([fault])) as model:
+        assert (await ask(model, streamed=True)).output[0].content[0].text == "done"
+
+
+@both_apis
+async def test_a_run_that_is_cancelled_lets_go_of_the_line(api: Any) -> None:
+    server = api([Fault("one two three", events=4, stall=True), "again"])
+    async with served(server) as model:
+        result = Runner.run_streamed(Agent("a", model=model), "hi")
+        async for event in result.stream_events():
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+                result.cancel()
+        again = await Runner.run(Agent("a", model=model), "hi")
+    assert again.final_output == "again"
+
+
 # -------------------------------------------------------------------------------------------------------- accounts
 
 
@@ -329,8 +372,6 @@ def test_each_event_loop_has_a_client_of_its_own(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_many_questions_at_once() -> None:
-    import asyncio
-
     server = ResponsesServer(lambda request: request.json["input"][0]["content"])
     async with served(server) as model:
         replies = await asyncio.gather(*(ask(model, f"number {n}", streamed=n % 2 == 0) for n in range(10)))
@@ -340,8 +381,6 @@ async def test_many_questions_at_once() -> None:
 async def test_a_parser_that_dies_is_not_the_callers_problem() -> None:
     deep = b"[" * 5000 + b"]" * 5000
     body = b'{"id": "r", "output": [{"type": "odd", "x": ' + deep + b"}]}"
-    from keyturn.testing.loopback.server import Fault
-
     async with served(ResponsesServer([Fault(body=body)])) as model:
         with pytest.raises(ModelBehaviorError, match="not JSON"):
             await ask(model)

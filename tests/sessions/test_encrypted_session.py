@@ -214,7 +214,11 @@ async def test_what_was_tampered_with_is_refused_even_if_it_is_too_old() -> None
 # Keys and settings
 
 
-@pytest.mark.parametrize("key", [KEY, KEY.encode(), b"\x00\xff" * 16, "correct horse battery staple, ünicode"])
+@pytest.mark.parametrize(
+    "key",
+    [KEY, KEY.encode(), b"\x00\xff" * 16, "correct horse battery staple, ünicode"],
+    ids=["text", "bytes", "raw", "words"],
+)
 async def test_keys_of_every_form(key: str | bytes) -> None:
     store = MemorySession("ada")
     await EncryptedSession("ada", store, key).add_items([said("1")])
@@ -227,7 +231,7 @@ async def test_a_key_is_the_same_as_text_and_as_bytes() -> None:
     assert await EncryptedSession("ada", store, base64.urlsafe_b64decode(KEY)).get_items() == [said("1")]
 
 
-@pytest.mark.parametrize("key", ["", "password", b"short"])
+@pytest.mark.parametrize("key", ["", "password", b"short"], ids=["none", "text", "bytes"])
 def test_a_key_that_was_thought_up_is_refused_and_not_repeated(key: str | bytes) -> None:
     with pytest.raises(UserError, match="nobody can guess") as raised:
         EncryptedSession("ada", MemorySession("ada"), key)

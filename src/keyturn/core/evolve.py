@@ -68,8 +68,10 @@ def _input_added(run: Run, event: ev.InputAdded) -> None:
     frame = run.frames[event.frame]
     if frame.phase == "calls":
         frame.queued.extend(event.items)
-    else:
-        read_in(frame, event.items)
+        return
+    read_in(frame, event.items)
+    if frame.phase == "judge" and not frame.results:  # whoever answers an answer that was not taken asks for another
+        frame.phase = "model"
 
 
 def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:

@@ -186,6 +186,9 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
 def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Play:
     live = state.live
     _attach_agent(live, agent)
+    named = given["conversation_id"]
+    if named is not None and live.run.status != "new" and named != live.run.about.get("conversation_id"):
+        raise UserError("this run is not of that conversation, which has not seen what came before; leave the id out")
     if given["context"] is not None and given["context"] is not live.context:
         # Whatever wrapper it comes in, what the run has used goes on counting.
         live.context = RunContextWrapper(wrapped(given["context"]).context, usage=live.context.usage)

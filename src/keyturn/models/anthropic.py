@@ -38,7 +38,8 @@ class AnthropicModel(Model):
     `api_key` and `base_url`, or from the environment's `ANTHROPIC_API_KEY`. `max_tokens` holds where
     `ModelSettings.max_tokens` is None. Prompt caching: `ModelSettings(prompt_cache_retention="5m")`, or
     `extra_args={"cache_control": ...}`. Thinking: `ModelSettings(reasoning={"effort": "high"})`, or the API's own
-    `reasoning={"type": "enabled", "budget_tokens": 4096}`. `ModelSettings(retry=0)` asks once.
+    `reasoning={"type": "enabled", "budget_tokens": 4096}`. What may pass is asked again as often as the client says,
+    unless `ModelSettings.retry` does.
 
     >>> AnthropicModel("claude-sonnet-5", api_key="sk-ant-test").model
     'claude-sonnet-5'

@@ -11,15 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from .anthropic_messages import PROVIDER, THINKING, Block
 from .base import ModelResponse, TokenDetails, Usage
-from .reading import check_text
+from .reading import ResponseFailed, check_text
 from .turns import with_own
 
-_CUT = {"max_tokens": "at its limit of tokens (raise ModelSettings.max_tokens)",
-        "model_context_window_exceeded": "where the model's context window was full"}  # fmt: skip
+# Why a reply was cut, and what to do about it.
+_CUT = {
+    "max_tokens": "; raise ModelSettings.max_tokens, or lower the effort of reasoning",
+    "model_context_window_exceeded": "; the model's context window is full",
+}
 _TOOL_USE = frozenset({"type", "id", "name", "input", "arguments"})
 _NO_WORDS = "The model declined to answer."
 
@@ -71,21 +73,9 @@ class Reply:
 
     def response(self) -> ModelResponse:
         """The reply as items, or `ModelBehaviorError` where it may not be used."""
-        self._check_end()
-        items = [self._closed(item) for item in self._items()]
-        return ModelResponse(check_text(items), self.usage, self.id, self.request_id)
-
-    def _check_end(self) -> None:
-        cut = _CUT.get(self.stop or "")
-        if cut is None:
-            return
-        last = self.blocks[-1]["type"] if self.blocks else "nothing"
-        if last == "tool_use" or last in THINKING or last == "nothing":
-            where = {"tool_use": "inside a call", "nothing": "before it said anything"}.get(last, "while it thought")
-            raise ModelBehaviorError(f"the model's reply was cut {where}, {cut}; nothing of it was used")
-
-    def _closed(self, item: Item) -> Item:
-        return {**item, "status": "incomplete"} if self.stop in _CUT and item["type"] == "message" else item
+        if self.stop in _CUT:
+            raise ResponseFailed("incomplete", self.stop, _CUT[self.stop])
+        return ModelResponse(check_text(list(self._items())), self.usage, self.id, self.request_id)
 
     def _items(self) -> Iterator[Item]:
         texts: list[Block] = []

@@ -147,11 +147,14 @@ def _tools(body: Body, asked: ModelRequest) -> None:
 
 def tool_param(tool: Any) -> Body:
     """A tool or a handoff as the API is told of it."""
+    own = getattr(tool, "provider_tool", None)
+    if own is not None:
+        return dict(own())
     schema = getattr(tool, "params_json_schema", None)
     if schema is None:
         raise UserError(
-            f"tool {getattr(tool, 'name', tool)!r} is of a kind that AnthropicModel cannot offer: it takes function "
-            'tools and handoffs; the API\'s own tools go in ModelSettings(extra_args={"tools": [...]})'
+            f"the tool {getattr(tool, 'name', tool)!r} cannot be offered to a Claude model: it has neither a "
+            "params_json_schema nor a provider_tool()"
         )
     described = {"description": tool.description} if tool.description else {}
     return {"name": tool.name, **described, "input_schema": schema}

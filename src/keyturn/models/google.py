@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ..core.errors import UserError
 from ..core.items import input_items
 from .base import Model, ModelRequest, ModelResponse
-from .faults import again, retries
+from .faults import RETRIES, again, retries
 from .google_reply import Reply
 from .google_request import Question, question
 from .reading import nonsense, understood
@@ -35,7 +35,8 @@ class GoogleModel(Model):
     `client` is your own `google.genai.Client`, for the Gemini API or for Vertex AI; without one, a client is made from
     `api_key` and `base_url`, or from the environment's `GOOGLE_API_KEY` or `GEMINI_API_KEY`. Thinking:
     `ModelSettings(reasoning={"effort": "low"})`, or Gemini's own `reasoning={"thinking_budget": 1024}`; whatever else
-    its configuration takes goes in `extra_args`. `ModelSettings(retry=0)` asks once.
+    its configuration takes goes in `extra_args`. What may pass is asked again, twice unless `ModelSettings.retry` says
+    otherwise; with a client of your own, as often as that does by itself.
 
     >>> GoogleModel("gemini-3-flash", api_key="test").model
     'gemini-3-flash'
@@ -56,7 +57,7 @@ class GoogleModel(Model):
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """One reply, whole."""
         posed, reply = self._pose(asked, kept)
-        answer = await again(partial(self._whole, posed), retries(posed.retry))
+        answer = await again(partial(self._whole, posed), self._retries(posed))
         _read(partial(reply.feed, answer))
         _read(reply.finish)
         return _read(reply.response)
@@ -64,7 +65,7 @@ class GoogleModel(Model):
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as Responses events."""
         posed, reply = self._pose(asked, kept)
-        told, chunks = await again(partial(self._open, posed, reply), retries(posed.retry))
+        told, chunks = await again(partial(self._open, posed, reply), self._retries(posed))
         async with aclosing(chunks):
             for event in told:
                 yield event
@@ -104,6 +105,9 @@ class GoogleModel(Model):
             await chunks.aclose()
             raise
         return [], chunks
+
+    def _retries(self, posed: Question) -> int:
+        return retries(posed.retry, RETRIES if self._client is None else 0)
 
     def _models(self) -> Any:
         client = self._client or self._made

@@ -16,7 +16,7 @@ from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from .base import ModelResponse, TokenDetails, Usage
 from .google_contents import PROVIDER
-from .reading import check_text
+from .reading import NOTHING, ResponseFailed, check_text
 from .reply_events import StreamEvent
 from .telling import Teller
 from .turns import PROVIDER_DATA, with_own
@@ -26,6 +26,7 @@ Told = list[StreamEvent]
 # Why a reply ended: as it should; cut; withheld by a filter. Everything else is a failure.
 _WHOLE = ("STOP", "FINISH_REASON_UNSPECIFIED")
 _CUT = "MAX_TOKENS"
+_REMEDY = "; raise ModelSettings.max_tokens, or lower the effort of reasoning"
 _WITHHELD = frozenset(
     {
         "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR",
@@ -45,7 +46,6 @@ class Reply:
         self._calls = known_calls
         self._finish: str | None = None
         self._why: str | None = None
-        self._last = ""
 
     def feed(self, chunk: Any) -> Told:
         """What one answer of the client says, which may be a part of the reply or all of it."""
@@ -79,8 +79,6 @@ class Reply:
     def response(self) -> ModelResponse:
         """The reply as items."""
         items = [item for item in self._teller.items if not (self._refused and item["type"] == "function_call")]
-        if self._finish == _CUT:
-            items = [{**item, "status": "incomplete"} if item["type"] == "message" else item for item in items]
         return ModelResponse(check_text(items), self.usage, self.id, self.request_id)
 
     @property
@@ -94,28 +92,20 @@ class Reply:
             self._why = feedback.block_reason_message or f"Gemini blocked the prompt: {named}."
 
     def _check_end(self) -> None:
-        nothing = "nothing of it was used"
         if self._finish is None:
-            raise ModelBehaviorError(f"Gemini's reply ended before it was complete; {nothing}")
-        if self._finish == _CUT and self._last in ("", "call", "thought"):
-            where = {"call": "inside a call", "thought": "while it thought"}.get(self._last, "before it said anything")
-            raise ModelBehaviorError(
-                f"the model's reply was cut {where}, at its limit of tokens (raise ModelSettings.max_tokens); {nothing}"
-            )
-        if self._finish not in _WHOLE and self._finish != _CUT and not self._refused:
-            why = f": {self._why}" if self._why else ""
-            raise ModelBehaviorError(f"Gemini ended its reply with {self._finish}{why}; {nothing}")
+            raise ModelBehaviorError(f"Gemini's reply ended before it was complete; {NOTHING}")
+        if self._finish == _CUT:
+            raise ResponseFailed("incomplete", _CUT, _REMEDY)
+        if self._finish not in _WHOLE and not self._refused:
+            raise ResponseFailed("failed", self._finish, f": {self._why}" if self._why else "")
 
     def _part(self, part: Any) -> Told:
         signature = part.thought_signature
         kept = {"thought_signature": base64.b64encode(signature).decode()} if signature else {}
         if part.function_call is not None:
-            self._last = "call"
             return self._call(part.function_call, kept)
         if part.text is None:
-            self._last = "other"
             return self._other(part, kept)
-        self._last = ("thought" if part.thought else "text") if part.text or not self._last else self._last
         return self._thought(part.text, kept) if part.thought else self._text(part.text, kept)
 
     def _call(self, call: Any, kept: Item) -> Told:

@@ -104,8 +104,10 @@ def _thinking(reasoning: Any, old: bool) -> Config:
 
 def _tools(config: Config, asked: ModelRequest) -> None:
     settings = asked.model_settings
-    declared = [declaration(tool) for tool in (*asked.tools, *asked.handoffs)]
+    offered = [*asked.tools, *asked.handoffs]
+    declared = [declaration(tool) for tool in offered if not hasattr(tool, "provider_tool")]
     tools: list[Any] = [{"function_declarations": declared}] if declared else []
+    tools += [dict(tool.provider_tool()) for tool in offered if hasattr(tool, "provider_tool")]
     tools += (settings.extra_args or {}).get("tools") or []
     if tools:
         config["tools"] = tools
@@ -119,8 +121,8 @@ def declaration(tool: Any) -> Config:
     schema = getattr(tool, "params_json_schema", None)
     if schema is None:
         raise UserError(
-            f"tool {getattr(tool, 'name', tool)!r} is of a kind that GoogleModel cannot offer: it takes function tools "
-            'and handoffs; Gemini\'s own tools go in ModelSettings(extra_args={"tools": [...]})'
+            f"the tool {getattr(tool, 'name', tool)!r} cannot be offered to a Gemini model: it has neither a "
+            "params_json_schema nor a provider_tool()"
         )
     return {"name": tool.name, "description": tool.description or "", "parameters_json_schema": schema}
 

@@ -82,15 +82,13 @@ class ChatStream:
         for name in (*THOUGHTS, SEALED):
             if piece := delta.get(name):
                 yield from self._thought(name, piece)
-        text, refusal = delta.get("content"), delta.get("refusal")
-        for word, told in ((text, self._teller.text), (refusal, self._teller.refusal)):
-            if word:
+        for name, tell in (("content", self._teller.text), ("refusal", self._teller.refusal)):
+            if piece := delta.get(name):
                 yield from self._turn_to(_Said)
                 said = cast("_Said", self._parts[-1])
-                (said.text if word is text else said.refusal).append(str(word))
-                yield from told(str(word))
-        if (text or refusal) and choice.get("logprobs"):
-            cast("_Said", self._parts[-1]).logprobs += _logprobs(choice)
+                (said.text if name == "content" else said.refusal).append(str(piece))
+                said.logprobs += _logprobs(choice)
+                yield from tell(str(piece))
         if calls := _pieces(delta):
             for call, added in self._calls.take(calls):
                 yield from self._call(call, added)
@@ -163,6 +161,8 @@ def _pieces(delta: Item) -> Any:
 
 
 def _logprobs(choice: Item) -> list[Any]:
+    if not choice.get("logprobs"):
+        return []
     given = fields_of(choice.get("logprobs")).get("content")
     return [plain_item(entry) for entry in cast("list[Any]", given)] if isinstance(given, list) else []
 

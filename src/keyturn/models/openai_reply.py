@@ -14,6 +14,7 @@ from ..core.errors import ModelBehaviorError
 from ..core.items import Item, plain_item
 from .base import ModelResponse, TokenDetails, Usage
 from .openai_wire import Answer
+from .reading import ResponseFailed
 
 _NOTHING = "nothing of it was used"
 
@@ -25,18 +26,6 @@ _REMEDIES = {
     "max_output_tokens": "; raise ModelSettings.max_tokens, or lower the effort of reasoning",
     "content_filter": "; the provider's filter stopped it",
 }
-
-
-class ResponseFailed(ModelBehaviorError):
-    """A response that the provider began and did not finish. `status` and `code` are the provider's words for it.
-
-    >>> ResponseFailed("incomplete", "content_filter", "").code
-    'content_filter'
-    """
-
-    def __init__(self, status: str, code: str, message: str) -> None:
-        self.status, self.code = status, code
-        super().__init__(f"the model's reply is {status} ({code}){message}; {_NOTHING}")
 
 
 def checked_reply(answer: Answer) -> ModelResponse:

@@ -19,7 +19,7 @@ from .faults import retries
 from .openai_account import OpenAIAccount
 from .openai_reply import check_ending, check_output, checked_reply
 from .openai_request import responses_body
-from .openai_wire import Question, events, whole
+from .openai_wire import Question, events, read_out, whole
 
 _ENDINGS = ("response.failed", "response.incomplete")
 
@@ -68,15 +68,19 @@ class OpenAIResponsesModel(Model):
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as the client's own events, the last of which is `response.completed`."""
+        items: list[Any] = []
         async with aclosing(events(self._question(ModelRequest(*asked, **kept)))) as told:
             async for event, request_id in told:
                 kind = getattr(event, "type", None)
                 if not isinstance(kind, str):
                     raise ModelBehaviorError("the model's stream has an event without a type")
-                if kind == "response.completed" or kind in _ENDINGS:
-                    _check_last(event, kind)
+                if kind == "response.output_item.done":
+                    items.append(event.item)
+                elif kind == "response.completed" or kind in _ENDINGS:
+                    _check_last(event, kind, items)
                     event.response._request_id = request_id
                     yield event
+                    await read_out(told)
                     return
                 yield event
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
@@ -101,10 +105,12 @@ class OpenAIResponsesModel(Model):
         )
 
 
-def _check_last(event: Any, kind: str) -> None:
+def _check_last(event: Any, kind: str, items: list[Any]) -> None:
     response = getattr(event, "response", None)
     if response is None:
         raise ModelBehaviorError(f"the model's stream ended in a {kind} without a response")
     status = getattr(response, "status", None) or kind.partition(".")[2]
     check_ending(status, getattr(response, "error", None), getattr(response, "incomplete_details", None))
+    if items and getattr(response, "output", None) == []:
+        response.output = items  # some servers tell the items in their events and do not repeat them at the end
     check_output(getattr(response, "output", None))

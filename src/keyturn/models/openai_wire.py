@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -25,6 +26,9 @@ _LASTING = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 #: How a wait before the next try is waited; tests put their own here.
 pause = asyncio.sleep
+
+# For how many seconds the end of a stream is waited for when its reply is complete.
+_LINGER = 0.1
 
 # What extra arguments may say to the SDK and not to the server.
 _NOT_BODY = ("extra_headers", "extra_query", "timeout")
@@ -95,6 +99,17 @@ async def events(question: Question) -> AsyncGenerator[tuple[Any, str | None], N
             await stream.close()
     except ValueError as error:  # broken JSON or broken UTF-8, found by the SDK's parser
         raise ModelBehaviorError(f"the model's stream has an event that is not JSON: {_what(error)}") from None
+
+
+async def read_out(told: AsyncGenerator[Any, None]) -> None:
+    """Read what follows the last event of a reply, so that its connection can serve the next one.
+
+    The reply is complete: neither a fault nor a server that keeps the line open may spoil it any more.
+    """
+    with suppress(Exception):
+        async with asyncio.timeout(_LINGER):
+            async for _ in told:
+                pass
 
 
 async def _next(stream: Any) -> Any:

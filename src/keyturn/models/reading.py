@@ -16,6 +16,20 @@ _T = TypeVar("_T")
 
 _LONGEST = 200
 
+NOTHING = "nothing of it was used"
+
+
+class ResponseFailed(ModelBehaviorError):
+    """A response that the provider began and did not finish. `status` and `code` are the provider's words for it.
+
+    >>> ResponseFailed("incomplete", "content_filter", "").code
+    'content_filter'
+    """
+
+    def __init__(self, status: str, code: str, message: str) -> None:
+        self.status, self.code = status, code
+        super().__init__(f"the model's reply is {status} ({code}){message}; {NOTHING}")
+
 
 def understood(read: Callable[[], _T], provider: str) -> _T:
     """What `read` makes of what a provider sent, or `ModelBehaviorError` that says what was wrong.
@@ -35,7 +49,7 @@ def nonsense(error: Exception, provider: str) -> ModelBehaviorError:
     """A parser's or a reader's error as what it says of the provider."""
     what = " ".join(f"{type(error).__name__}: {error}".split())
     shown = what if len(what) <= _LONGEST else f"{what[:_LONGEST]}..."
-    return ModelBehaviorError(f"{provider} sent what is no reply ({shown}); nothing of it was used")
+    return ModelBehaviorError(f"{provider} sent what is no reply ({shown}); {NOTHING}")
 
 
 def plain_json(text: str) -> Any:

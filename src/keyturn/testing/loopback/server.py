@@ -41,12 +41,16 @@ Responder = Callable[[Request], Any]
 
 
 class LoopbackServer(abc.ABC):
-    """Subclass it for a wire format; see the top of the file. It is a context manager, sync and async."""
+    """Subclass it for a wire format; see the top of the file. It is a context manager, sync and async.
+
+    `requests` is what came, `answered` how many steps were used, `connections` how many lines were opened.
+    """
 
     base_path: ClassVar[str] = ""
 
     def __init__(self, script: Iterable[Any] | Responder = ()) -> None:
         self.requests: list[Request] = []
+        self.connections = 0
         self.answered = 0
         self._respond = script if callable(script) else None
         self._steps: deque[Any] = deque(() if callable(script) else script)
@@ -116,6 +120,7 @@ class LoopbackServer(abc.ABC):
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = asyncio.current_task()
         assert line is not None
+        self.connections += 1
         self._lines.add(line)
         try:
             await self._converse(reader, writer)
