@@ -306,7 +306,7 @@ async def test_what_comes_after_the_last_event_spoils_nothing(fault: Fault) -> N
 
 @both_apis
 async def test_a_run_that_is_cancelled_lets_go_of_the_line(api: Any) -> None:
-    server = api([Fault("one two three", events=4, stall=True), "again"])
+    server = api([Fault("one two three", events=5, stall=True), "again"])
     async with served(server) as model:
         result = Runner.run_streamed(Agent("a", model=model), "hi")
         async for event in result.stream_events():
