@@ -56,7 +56,9 @@ demo: $(VENV)/.runtime ## Watch an agent wait for you, die, and go on in a new p
 	@$(BIN)/keyturn demo $(ARGS)
 
 test: check $(VENV)/.system ## Run the checks, then every test
-	@$(BIN)/python -m pytest -n $(JOBS) -q --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) -q --durations=10 $(ARGS) || { \
+	  echo "Some failed. Tests that drive a real terminal feel a busy machine: those once more, alone:" >&2; \
+	  $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none $(ARGS); }
 
 check: lint types imports shape ## Lint, format, strict types, import contracts, sizes, exports
 
