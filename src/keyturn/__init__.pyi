@@ -88,6 +88,7 @@ from .engine.state import RunState as RunState
 from .engine.stream import RunResultStreaming as RunResultStreaming
 from .journal.base import Journal as Journal
 from .journal.memory import MemoryJournal as MemoryJournal
+from .models.anthropic import AnthropicModel as AnthropicModel
 from .models.base import Model as Model
 from .models.base import ModelProvider as ModelProvider
 from .models.base import ModelResponse as ModelResponse
@@ -96,6 +97,8 @@ from .models.base import Usage as Usage
 from .models.defaults import set_default_openai_api as set_default_openai_api
 from .models.defaults import set_default_openai_client as set_default_openai_client
 from .models.defaults import set_default_openai_key as set_default_openai_key
+from .models.fallback import FallbackModel as FallbackModel
+from .models.google import GoogleModel as GoogleModel
 from .models.openai_chat import OpenAIChatCompletionsModel as OpenAIChatCompletionsModel
 from .models.openai_provider import OpenAIProvider as OpenAIProvider
 from .models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel

@@ -286,9 +286,13 @@ class Odd(BaseException):
 
 
 @both
-@pytest.mark.parametrize("threaded", [False, True], ids=["async", "sync"])
 @pytest.mark.parametrize(
-    "problem", [SystemExit(3), Odd("x"), GeneratorExit(), StopIteration("x"), asyncio.CancelledError()]
+    ("threaded", "problem"),
+    [
+        *((False, problem) for problem in (SystemExit(3), Odd("x"), GeneratorExit(), asyncio.CancelledError())),
+        *((True, problem) for problem in (SystemExit(3), Odd("x"), GeneratorExit(), asyncio.CancelledError())),
+        (True, StopIteration("x")),  # a coroutine turns it into a RuntimeError by itself
+    ],
 )
 async def test_no_exception_of_a_tool_takes_the_run_down(
     world: World, run: Run, threaded: bool, problem: BaseException
@@ -300,8 +304,6 @@ async def test_no_exception_of_a_tool_takes_the_run_down(
     async def async_boom() -> str:
         return boom()
 
-    if not threaded and isinstance(problem, StopIteration):
-        pytest.skip("a coroutine turns it into a RuntimeError by itself")
     tool = function_tool(boom if threaded else async_boom, name_override="boom")
     other = world.tool("free")
     agent = Agent("a", model=model([call("boom", "c1"), call("free", "c2")], "done"), tools=[tool, other])

@@ -79,7 +79,7 @@ class Reference:
     def begin(self, name: str, c: Any) -> None:
         self.frames[name] = {
             "agent": c.agent, "items": list(c.items), "limit": c.max_turns, "guard": c.guarded, "tripped": False,
-            "turn": 0, "then": "model", "calls": [], "queued": [],
+            "turn": 0, "then": "model", "calls": [], "queued": [], "called": False,
         }  # fmt: skip
 
     def resume(self, c: cm.Resume) -> None:
@@ -119,7 +119,10 @@ class Reference:
     def add_input(self, c: cm.AddInput) -> None:
         self.alive()
         need(c.frame in self.frames)
-        self.frames[c.frame]["queued" if self.open(c.frame) else "items"] += c.items
+        frame = self.frames[c.frame]
+        frame["queued" if self.open(c.frame) else "items"] += c.items
+        if not self.open(c.frame) and not frame["called"]:
+            frame["then"] = "model"  # an answer that nobody took yet is answered, not judged
 
     def record_reply(self, c: cm.RecordReply) -> None:
         self.alive()
@@ -134,6 +137,7 @@ class Reference:
         frame["turn"] += 1
         frame["items"] += c.output
         frame["then"] = "judge" if c.judged or not c.proposals else "model"
+        frame["called"] = bool(c.proposals)
         self.usage = [sum(pair) for pair in zip(self.usage, [*c.usage, *[0] * 6], strict=False)]
         for place, proposal in enumerate(c.proposals):
             name = f"{c.frame}/{frame['turn']}.{place}"
@@ -209,8 +213,14 @@ class Reference:
             self.settle(call, proposal.refused, "failed")
         elif proposal.gate == "ask" or (proposal.gate == "allow" and call["voided"]):
             self.ask(call, proposal.terms)
-        elif proposal.gate == "allow":
+        elif proposal.gate == "allow" and not self.rejected(call):
             call["state"] = "allowed"
+
+    def rejected(self, call: Any) -> bool:
+        """Whether a standing rejection is about a call's tool: then nothing is allowed unseen."""
+        about = [grant["terms"] for grant in self.grants.values() if not grant["revoked"]]
+        what = (call["agent"], call["proposal"].tool)
+        return any((terms.agent, terms.tool) == what and terms.verdict == "reject" for terms in about)
 
     def settle(self, call: Any, item: Any, state: str) -> None:
         call |= {"state": state, "item": item}
@@ -356,6 +366,9 @@ class Reference:
             and (made.args is None or (made.args and is_json(made.args)))
         )
         need(doubt or not self.late(call, made.at))
+        reason = call["terms"].reason if call["terms"] and not doubt else "optional"
+        wanted = reason == "required" or (reason == "on_reject" and made.verdict == "reject")
+        need(not wanted or made.note or made.message)
 
     def late(self, call: Any, at: int) -> bool:
         limit = call["terms"].expires if call["terms"] else None

@@ -125,6 +125,21 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
 }
 
 
+@pytest.mark.parametrize("half", ["\ud83d", "a\udc00b"])
+def test_half_a_character_does_not_cost_the_run(half: str) -> None:
+    pen = asked()
+    pen(cm.AddInput("r", [user(half)]), cm.SaveContext({half: [half]}))
+    lines, shown = pen.log.lines(), half.encode("utf-8", "replace").decode()
+    assert decode(lines[-1]).events == [ev.InputAdded("r", [user(shown)]), ev.ContextSaved({shown: [shown]})]
+    assert encode(decode(lines[-1])) == lines[-1]
+    assert Log.of(asked_again(pen).text(len(pen.log))).lines() == lines
+
+
+def asked_again(pen: Pen) -> Log:
+    """The same steps in a log that has written none of them yet."""
+    return Log(list(pen.log.steps))
+
+
 def test_an_event_says_no_more_than_it_must() -> None:
     assert encode(ev.Step(7, [ev.CallStarted("r/1.0")])) == b'{"at":7,"events":[{"e":"CallStarted","call":"r/1.0"}]}'
 

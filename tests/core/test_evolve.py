@@ -146,6 +146,23 @@ def test_a_message_between_turns_is_read_next() -> None:
     assert pen.root().items[-1] == user("more")
 
 
+def test_a_message_after_an_answer_that_nobody_took_is_answered_first() -> None:
+    pen = Pen()
+    pen(start())
+    pen(reply())
+    pen(cm.AddInput("r", [user("wait, no")]))
+    assert (pen.does(), pen.root().items[-2:]) == (["model r"], [says("ok"), user("wait, no")])
+
+
+def test_a_message_does_not_stop_the_judgement_of_results() -> None:
+    pen = Pen()
+    pen(start())
+    pen(reply(tool("c0"), judged=True))
+    run_all(pen, 0)
+    pen(cm.AddInput("r", [user("and")]))
+    assert (pen.does(), pen.root().items[-1]) == (["judge r"], user("and"))
+
+
 def test_a_message_for_a_nested_agent_is_its_own() -> None:
     pen = nested(tool("c0"))
     pen(cm.AddInput(CALL, [user("psst")]))

@@ -435,6 +435,41 @@ def test_a_decision_is_used_once_and_does_not_come_back_when_the_call_asks_again
     assert pen.begin()
 
 
+def test_a_stale_edit_asks_again_with_what_a_person_made_of_it() -> None:
+    pen = asked(tool("c0", "ask", terms=Approval(execute_by="30m")))
+    pen.decide("edit", args='{"n":2}')
+    pen(cm.Tick(), at=HOUR)
+    assert (pen.state(), pen.call().params, pen.call().edited, pen.call().decision) == ("asked", {"n": 2}, True, None)
+
+
+def test_a_decision_of_the_same_moment_does_not_come_back_either() -> None:
+    pen = asked()
+    made = pen.decision("approve", by="ada")
+    pen(cm.Deliver([made]))
+    pen(cm.VoidCall(CALL, pen.call().proposal, "to be sure"))
+    pen.refuses(Conflict, cm.Deliver([made]))
+    pen.decide("approve", by="bob")
+    assert pen.state() == "approved"
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict", "lacks"),
+    [
+        ("required", "approve", True),
+        ("required", "reject", True),
+        ("on_reject", "approve", False),
+        ("on_reject", "reject", True),
+        ("optional", "reject", False),
+    ],
+)
+def test_a_reason_is_given_where_the_terms_want_one(reason: Any, verdict: str, lacks: bool) -> None:
+    pen = asked(tool("c0", "ask", terms=Approval(reason=reason)))
+    if lacks:
+        pen.refuses(UserError, cm.Deliver([pen.decision(verdict)]))
+    pen.decide(verdict, **({"note": "because"} if lacks else {}))
+    assert pen.state() in ("approved", "rejected")
+
+
 def test_what_has_no_terms_never_goes_stale() -> None:
     pen = three()
     pen.decide("approve")

@@ -9,7 +9,7 @@ from keyturn.core import events as ev
 from keyturn.core.errors import Conflict, NotPending, UserError
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.run import call_digest
-from tests.core.samples import ALLOW, ASK, DENY, PEOPLE, Pen, asked, grant, tool
+from tests.core.samples import ALLOW, ASK, DENY, PEOPLE, Pen, asked, grant, reply, tool
 
 HOUR = 3_600_000
 CALL = "r/1.0"
@@ -78,6 +78,26 @@ def test_a_standing_rejection_is_about_the_tool_and_stops_what_would_need_nobody
     pen(cm.Screen(CALL, ALLOW), cm.Screen("r/1.1", DENY))
     assert [call.state for call in pen.run.calls.values()] == ["rejected", "denied"]
     assert pen.run.grant_uses == {"g": 1}
+
+
+def test_nothing_is_allowed_unseen_while_a_standing_rejection_is_about_its_tool() -> None:
+    pen = asked(tool("c0"), tool("c1"))
+    pen(cm.Deliver([], [grant(verdict="reject", where={"n": 2})]))
+    assert [call.state for call in pen.run.calls.values()] == ["allowed", "allowed"]
+    for call_id in ("r/1.0", "r/1.1"):
+        pen.begin(call_id)
+        pen.end(call_id)
+    pen(reply(tool("c0"), tool("c1", arguments='{"n":2}'), tool("c2", tool="t2")))
+    assert pen.does() == ["screen r/2.0", "screen r/2.1", "run r/2.2"]
+    pen(cm.Screen("r/2.0", ALLOW), cm.Screen("r/2.1", ALLOW))
+    assert [call.state for call in pen.run.calls.values()] == ["allowed", "rejected", "allowed"]
+
+
+def test_a_standing_approval_leaves_what_needs_nobody_alone() -> None:
+    pen = asked(tool("c0", ""), tool("c1"))
+    pen(cm.Deliver([], [grant(uses=1)]), cm.Screen(CALL, ALLOW))
+    assert [call.state for call in pen.run.calls.values()] == ["allowed", "allowed"]
+    assert pen.run.grant_uses == {"g": 0}
 
 
 def test_the_newest_grant_counts() -> None:

@@ -73,7 +73,8 @@ TERMS = st.sampled_from(
         None,
         Approval(expires="50ms"),
         Approval(execute_by="50ms"),
-        Approval(quorum=2),
+        Approval(quorum=2, reason="on_reject"),
+        Approval(execute_by="50ms", reason="required"),
         Approval(quorum=2, deny_quorum=2, expires="90ms", execute_by="90ms"),
     ]
 )
@@ -228,7 +229,8 @@ class Commands(RuleBasedStateMachine):
         args = draw(ARGS) if (verdict == "edit") == draw(SURE) else None
         output = draw(st.sampled_from(["x", 1, True, None])) if verdict in ("answer", "ran") else None
         at = max(0, self.pen.now - draw(st.sampled_from([0, 0, 0, 0, 60])))
-        made = ev.Decision(name, verdict, shown, at, draw(PEOPLE), args=args, output=output)
+        note = draw(st.sampled_from([None, "so"]))
+        made = ev.Decision(name, verdict, shown, at, draw(PEOPLE), note, args=args, output=output)
         self.said.append(made)
         return made
 

@@ -159,7 +159,7 @@ class World:
 
     def decide(self, run: Run, call_id: str) -> list[cm.Command]:
         call = run.calls[call_id]
-        made = ev.Decision(call_id, "ran", call_digest(run, call), run.now, by="ada")
+        made = ev.Decision(call_id, "ran", call_digest(run, call), run.now, by="ada", note="so")
         if call.state == "in_doubt":
             return [cm.Deliver([replace(made, output=self.output(call))])]
         name, dice = call.proposal.name, self.dice("person", call.proposal.name, call.text)

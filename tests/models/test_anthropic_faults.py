@@ -384,6 +384,8 @@ async def test_a_client_of_the_callers_own() -> None:
         assert not client.is_closed()
         with pytest.raises(UserError, match="one or the other"):
             AnthropicModel("m", client, api_key="k")
+        with pytest.raises(UserError, match="must be an AsyncAnthropic, not Anthropic"):
+            AnthropicModel("m", anthropic.Anthropic(api_key="k"))
         await client.close()
     assert server.requests[0].headers["authorization"] == "Bearer mine"
 
@@ -392,3 +394,28 @@ async def test_a_timeout_is_an_error_of_the_client() -> None:
     async with served(Fault("slow", events=0, stall=True)) as (_, model):
         with pytest.raises(anthropic.APITimeoutError):
             await asyncio.wait_for(ask(model, False, timeout=0.05, retry=0), 5)
+
+
+def _kin(name: str, lines: Any) -> Any:
+    if name == "foundry":
+        return anthropic.AsyncAnthropicFoundry(api_key="k", resource="r", http_client=lines)
+    return anthropic.AsyncAnthropicVertex(access_token="k", project_id="p", region="us", http_client=lines)
+
+
+@both
+@pytest.mark.parametrize(("name", "place"), [("foundry", "/anthropic/v1/messages"), ("vertex", "/models/claude-test:")])
+async def test_clients_of_other_clouds(name: str, place: str, streamed: bool) -> None:
+    whole = {"id": "m", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "Done."}]}
+    whole |= {"stop_reason": "end_turn", "stop_sequence": None, "stop_details": None}
+    whole |= {"usage": {"input_tokens": 1, "output_tokens": 1, "output_tokens_details": None}}
+    asked: list[Any] = []
+
+    def answer(request: Any) -> Any:
+        asked.append(request)
+        told = Reply.stream(events(whole), named=True) if streamed else Reply.json(whole)
+        body = b"".join(told.parts) if told.parts is not None else told.body
+        return httpx2.Response(200, headers=dict(told.headers), content=body)
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as lines:
+        assert text(await ask(AnthropicModel("claude-test", _kin(name, lines)), streamed)) == "Done."
+    assert place in str(asked[0].url)

@@ -16,6 +16,7 @@ from keyturn.models.scripted import ScriptedModel
 from keyturn.models.scripted_items import assistant_message, function_call, reasoning
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.messages_rules import signature
+from keyturn.testing.loopback.server import Fault
 from tests.models.errand import ASKED, DONE, PAY, THOUGHT, decided, errand, run, script
 
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
@@ -166,3 +167,15 @@ async def test_each_loop_has_lines_of_its_own() -> None:
         agent = Agent("a", model=model, model_settings=ModelSettings(retry=0))
         said = [await asyncio.to_thread(Runner.run_sync, agent, "hi") for _ in range(3)]
     assert [result.final_output for result in said] == ["one", "two", "three"]
+
+
+async def test_a_run_that_is_cancelled_lets_go_of_the_line() -> None:
+    async with MessagesServer([Fault("one two three", events=5, stall=True), "again"]) as server:
+        model = model_of(server)
+        result = Runner.run_streamed(Agent("a", model=model), "hi")
+        async for event in result.stream_events():
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+                result.cancel()
+        again = await Runner.run(Agent("a", model=model), "hi")
+        await model.close()
+    assert again.final_output == "again"

@@ -123,10 +123,13 @@ def signed(text: str) -> str:
     return rest.partition('"')[0] or "-"
 
 
+CALL: Any = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+Q: Any = {"role": "user", "content": [{"type": "text", "text": "q"}]}
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no result": (
         {"messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]},
-                      {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]}]},
+                      {"role": "assistant", "content": [CALL]}]},
         "without `tool_result` blocks immediately after: c",
     ),
     "a strange result": (
@@ -145,6 +148,45 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no user first": ({"messages": [{"role": "assistant", "content": []}]}, "first message"),
     "an empty text": ({"messages": [{"role": "user", "content": [{"type": "text", "text": " "}]}]}, "non-whitespace"),
+    "the same id twice": (
+        {"messages": [Q, {"role": "assistant", "content": [CALL] * 2},
+                      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]},
+        "ids must be unique",
+    ),
+    "a strange id": (
+        {"messages": [Q, {"role": "assistant", "content": [{**CALL, "id": "a.b"}]}]},
+        "should match pattern",
+    ),
+    "a result behind a text": (
+        {"messages": [Q, {"role": "assistant", "content": [CALL]},
+                      {"role": "user", "content": [Q["content"][0], {"type": "tool_result", "tool_use_id": "c"}]}]},
+        "must come first",
+    ),
+    "thinking at the end": (
+        {"messages": [Q, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "sealed+/x"}]}]},
+        "cannot be `thinking`",
+    ),
+    "a changed seal": (
+        {"messages": [Q, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}]}]},
+        "Invalid `data`",
+    ),
+    "calls without tools": (
+        {"tools": [], "messages": [Q, {"role": "assistant", "content": [CALL]},
+                                   {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]},
+        "must define tools",
+    ),
+    "tools twice": ({"tools": [{"name": "f", "input_schema": {"type": "object"}}] * 2, "messages": [Q]}, "unique"),
+    "a choice of nothing": ({"tools": [], "tool_choice": {"type": "any"}, "messages": [Q]}, "while providing tools"),
+    "a choice of another tool": ({"tool_choice": {"type": "tool", "name": "g"}, "messages": [Q]}, "not found"),
+    "thinking by force": (
+        {"tool_choice": {"type": "any"}, "thinking": {"type": "adaptive"}, "messages": [Q]}, "forces tool use"
+    ),
+    "thinking beyond the limit": (
+        {"thinking": {"type": "enabled", "budget_tokens": 2048}, "messages": [Q]}, "greater than"
+    ),
+    "an open schema": (
+        {"output_config": {"format": {"schema": {"anyOf": [{"type": "object"}]}}}, "messages": [Q]}, "set to false"
+    ),
     "no limit": ({"max_tokens": None, "messages": []}, "max_tokens: Field required"),
 }  # fmt: skip
 

@@ -89,6 +89,22 @@ SIGNED = {**CALL, "thoughtSignature": signature(CALL, "n")}
 ANSWER = {"functionResponse": {"name": "f", "response": {"output": "x"}}}
 Q = {"role": "user", "parts": [{"text": "q"}]}
 
+CONFIGS: list[tuple[dict[str, Any], str]] = [
+    ({"tools": [{"functionDeclarations": [{"name": "f"}, {"name": "f"}]}]}, "Duplicate function declaration"),
+    ({"generationConfig": {"responseJsonSchema": {}}}, "needs response_mime_type"),
+    ({"toolConfig": {"functionCallingConfig": {"mode": "AUTO", "allowedFunctionNames": ["f"]}}}, "mode is ANY"),
+    ({"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}}}, "subset"),
+]
+
+
+@pytest.mark.parametrize(("config", "why"), CONFIGS)
+async def test_configurations_that_it_refuses(config: dict[str, Any], why: str) -> None:
+    async with GeminiServer(["never"]) as server:
+        reply = await post(server, {"contents": [Q], **config})
+    assert reply.status_code == 400
+    assert why in reply.json()["error"]["message"]
+
+
 REFUSED: dict[str, tuple[list[Any], str]] = {
     "nothing": ([], "contents is not specified"),
     "no part": ([{"role": "user", "parts": []}], "must not be empty"),

@@ -12,13 +12,14 @@ from openai.types.responses.response_create_params import ResponseCreateParams
 from openai.types.shared import Reasoning
 from pydantic import BaseModel, TypeAdapter
 
-from keyturn import Agent, AgentOutputSchema, MultiProvider, Runner, UserError, handoff
+from keyturn import Agent, AgentOutputSchema, MultiProvider, RunConfig, Runner, UserError, handoff
 from keyturn.core.errors import ModelBehaviorError
 from keyturn.models.base import ModelResponse, ModelSettings, TokenDetails, Usage
 from keyturn.models.defaults import OPENAI
 from keyturn.models.openai_responses import OpenAIResponsesModel
 from keyturn.models.script import ModelStep
 from keyturn.models.scripted_items import assistant_message, function_call
+from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
 from keyturn.testing.loopback.server import Fault, Reply, Request
 from keyturn.testing.models import ModelSuite
@@ -228,6 +229,16 @@ async def test_without_a_name_it_is_the_default_model_unless_a_prompt_says_anoth
     assert "model" not in second
 
 
+async def test_an_agent_with_a_stored_prompt_needs_no_model() -> None:
+    async with ResponsesServer(["hello"]) as server:
+        provider = MultiProvider(openai_api_key="k", openai_base_url=server.base_url)
+        agent = Agent("a", prompt={"id": "pmpt_1", "version": "2"})
+        await Runner.run(agent, "hi", run_config=RunConfig(model_provider=provider))
+        await provider.aclose()
+    [body] = bodies(server)
+    assert body == {"input": [{"role": "user", "content": "hi"}], "prompt": {"id": "pmpt_1", "version": "2"}}
+
+
 @pytest.mark.parametrize("kept", [{"previous_response_id": "r1"}, {"conversation_id": "conv_1"}])
 async def test_a_conversation_that_the_provider_keeps(kept: dict[str, str]) -> None:
     server = ResponsesServer(["done"])
@@ -239,6 +250,28 @@ async def test_a_conversation_that_the_provider_keeps(kept: dict[str, str]) -> N
 
 
 USED = Usage(1, 11, TokenDetails(cached_tokens=3), 7, TokenDetails(reasoning_tokens=2), 18)
+
+
+@both_apis
+@plain_and_streamed
+async def test_the_sdk_converts_no_conversation(api: Any, streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does so item by item, for 2 ms each, on the event loop; see `docs/decisions`."""
+    from openai.resources.chat.completions import completions
+    from openai.resources.responses import responses
+
+    converted: list[Any] = []
+
+    async def convert(data: Any, _kind: Any) -> Any:
+        converted.append({name: value for name, value in data.items() if value and not isinstance(value, openai.Omit)})
+        return data
+
+    for module in (completions, responses):
+        monkeypatch.setattr(module, "async_maybe_transform", convert)
+    server = api(["done"])
+    async with served(server) as model:
+        await ask(model, [{"role": "user", "content": "hi"}] * 3, streamed=streamed)
+    assert converted == [{"model": "m", **({"stream": True} if streamed else {})}]
+    assert len(bodies(server)[0]["messages" if api is ChatServer else "input"]) == 3
 
 
 @plain_and_streamed
@@ -298,9 +331,10 @@ async def test_one_connection_serves_many_streams(api: Any) -> None:
     assert server.connections == 1
 
 
+@both_apis
 @pytest.mark.parametrize("fault", [Fault("done", events=9), Fault("done", events=9, stall=True)])
-async def test_what_comes_after_the_last_event_spoils_nothing(fault: Fault) -> None:
-    async with served(ResponsesServer([fault])) as model:
+async def test_what_comes_after_the_last_event_spoils_nothing(api: Any, fault: Fault) -> None:
+    async with served(api([fault])) as model:
         assert (await ask(model, streamed=True)).output[0].content[0].text == "done"
 
 

@@ -46,6 +46,7 @@ class ConversationsServer(ResponsesServer):
 
     def __init__(self, replies: Iterable[Any] = ()) -> None:
         super().__init__(self._respond_to)
+        self.paged = True
         self.replies: deque[Any] = deque(replies)
         self.kept: dict[str, list[Item]] = {}
         self.faults: deque[Fault | None] = deque()
@@ -103,7 +104,7 @@ class ConversationsServer(ResponsesServer):
     def list(self, request: Request, name: str, _items: str) -> Reply:
         query = parse_qs(request.query)
         items = self.kept[name] if query.get("order") == ["asc"] else self.kept[name][::-1]
-        after = query.get("after", [""])[0]
+        after = query.get("after", [""])[0] if self.paged else ""
         start = next((n + 1 for n, item in enumerate(items) if item["id"] == after), 0)
         limit = int(query.get("limit", ["20"])[0])
         if not 1 <= limit <= 100:

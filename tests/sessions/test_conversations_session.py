@@ -335,7 +335,7 @@ async def test_an_item_of_a_kind_that_nobody_knows_is_read(
     assert (await session.pop_item() or {})["waves"] == [1, {"deep": None}]
 
 
-@pytest.mark.parametrize("answer", [b"<html>", b"[]", b"\xff"])
+@pytest.mark.parametrize("answer", [b"<html>", b"[]", b"\xff", b"{}", b'{"data": [1]}'])
 async def test_nonsense_is_an_error_of_ours(server: ConversationsServer, answer: bytes) -> None:
     client = client_of(server, max_retries=0)
     session = OpenAIConversationsSession("conv_9", openai_client=client)
@@ -344,6 +344,16 @@ async def test_nonsense_is_an_error_of_ours(server: ConversationsServer, answer:
     with pytest.raises(ModelBehaviorError, match="Conversations API's answer"):
         await session.add_items([said("1")])
     await client.close()
+
+
+async def test_a_server_that_knows_no_pages_is_not_asked_for_ever(
+    client: AsyncOpenAI, server: ConversationsServer
+) -> None:
+    session = OpenAIConversationsSession(openai_client=client)
+    await session.add_items([said(str(number)) for number in range(150)])
+    server.paged = False
+    with pytest.raises(ModelBehaviorError, match="same page"):
+        await session.get_items()
 
 
 # Clients
@@ -494,6 +504,12 @@ def test_one_session_serves_one_loop_after_another(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         session = OpenAIConversationsSession()
         agent = Agent("a", model=model("one", "two"))
-        Runner.run_sync(agent, "hi", session=session)
-        Runner.run_sync(agent, "ho", session=session)
-        assert shape(asyncio.run(session.get_items())) == ["user", "assistant", "user", "assistant"]
+
+        async def say(text: str) -> list[Item]:
+            await Runner.run(agent, text, session=session)
+            items = await session.get_items()
+            await session.close()
+            return items
+
+        assert shape(asyncio.run(say("hi"))) == ["user", "assistant"]
+        assert shape(asyncio.run(say("ho"))) == ["user", "assistant", "user", "assistant"]

@@ -222,9 +222,8 @@ async def test_a_lone_surrogate_and_a_nul_do_not_lose_the_batch(open_session: Op
 # Tables
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)  # in memory each engine has its own
 async def test_many_make_the_tables_at_once(url: str, names: dict[str, str]) -> None:
-    if url == "sqlite://":
-        pytest.skip("a database in memory has one engine")
     sessions = [SQLAlchemySession("ada", url=url, create_tables=True, **names) for _ in range(6)]
     await asyncio.gather(*(session.add_items([said(str(number))]) for number, session in enumerate(sessions)))
     assert len(await sessions[0].get_items()) == 6

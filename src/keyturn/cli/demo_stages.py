@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from dataclasses import dataclass
@@ -155,7 +156,7 @@ class Stage:
     def _left(self) -> int:
         self.voice.say()
         self.voice.say("You left, so the run waits; nothing was approved by that. To go on, today or in a week:")
-        self.voice.screen.say(f"keyturn demo --resume {self.state_file}")
+        self.voice.screen.copied(f"keyturn demo --resume {shlex.quote(str(self.state_file))}")
         return LEFT
 
 

@@ -55,6 +55,10 @@ class Screen:
         for row in _folded(words, max(self.width - len(MARGIN), 20)):
             self.show(MARGIN + row if row else "")
 
+    def copied(self, command: str) -> None:
+        """A command to be copied: in one piece, whatever the width."""
+        self.show(MARGIN + command)
+
     def decided(self, words: str, *, runs: bool) -> None:
         """What was decided, in the colour of what follows from it."""
         self.say(self.paint("32" if runs else "33", words))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from . import commands as cm
 from . import events as ev
 from .errors import Conflict, ModelBehaviorError, NotPending, UserError
@@ -82,11 +84,21 @@ def _record_reply(run: Run, c: cm.RecordReply) -> Events:
         if not 0 <= proposal.item < len(c.output):
             raise ModelBehaviorError("the model's reply has no item for one of its calls")
         _check_proposal(proposal, c.output[proposal.item])
-    yield ev.ReplyRecorded(c.frame, c.output, c.proposals, c.usage, c.response_id, c.request_id, c.tools, c.judged)
+    made = _screen_the_rejected(run, frame, c.proposals) if run.grants else c.proposals
+    yield ev.ReplyRecorded(c.frame, c.output, made, c.usage, c.response_id, c.request_id, c.tools, c.judged)
     for call_id in list(frame.calls):
         call = run.calls.get(call_id)
         if call is not None and call.state == "proposed" and call.proposal.gate == "ask":
             yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))
+
+
+def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -> list[ev.Proposal]:
+    """Nothing is allowed unseen while somebody's standing rejection is about its tool."""
+    never = {(grant.agent, grant.tool) for grant in run.grants.values() if grant.verdict == "reject"}
+    return [
+        replace(made, gate="") if made.gate == "allow" and (frame.agent, made.tool) in never else made
+        for made in proposals
+    ]
 
 
 def _check_proposal(proposal: ev.Proposal, raw: Item) -> None:

@@ -6,13 +6,12 @@ Here is who is asked, how often, and how long a pause of the model's own is foll
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, suppress
-from functools import cache, partial
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
 from importlib.util import find_spec
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import input_items
@@ -21,6 +20,7 @@ from .anthropic_request import Question, question
 from .anthropic_stream import Telling
 from .base import Model, ModelRequest, ModelResponse
 from .faults import again, retries
+from .per_loop import ClientPerLoop, certificates
 from .reading import nonsense, plain_json, understood
 
 _T = TypeVar("_T")
@@ -56,21 +56,22 @@ class AnthropicModel(Model):
     ) -> None:
         if client is not None and (api_key is not None or base_url is not None):
             raise UserError("AnthropicModel: the client has a key and an address of its own; give one or the other")
+        if client is not None and not iscoroutinefunction(getattr(client, "post", None)):
+            what = f"an AsyncAnthropic, not {type(client).__name__}, which blocks every run"
+            raise UserError(f"AnthropicModel: the client must be {what}")
         if client is None and find_spec("anthropic") is None:
             raise UserError("AnthropicModel needs the package 'anthropic': pip install 'keyturn[anthropic]'")
         self.model = model
         self.max_tokens = max_tokens
         self._client = client
-        self._account: dict[str, Any] = {"api_key": api_key, "base_url": base_url}
-        # A line belongs to the event loop it was opened in, and `run_sync` opens a loop each time.
-        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+        self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """One reply, whole."""
         first, reply = self._pose(asked, kept)
         posed = first
         for _ in range(_PAUSES):
-            response = await again(partial(self._post, posed), self._retries(posed))
+            response = await again(partial(self._post, posed), await self._retries(posed))
             _read(lambda text=response.text: reply.absorb(plain_json(text)))
             reply.request_id = response.headers.get("request-id")
             if not reply.paused:
@@ -95,11 +96,8 @@ class AnthropicModel(Model):
             yield event
 
     async def close(self) -> None:
-        """Close the clients made here; your own stays open."""
-        made, self._made = list(self._made.values()), WeakKeyDictionary()
-        for client in made:
-            with suppress(RuntimeError):  # its loop is closed, and its lines with it
-                await client.close()
+        """Close the client that was made in this loop; your own stays open."""
+        await self._made.close()
 
     def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[Question, Reply]:
         request = ModelRequest(*asked, **kept)
@@ -109,7 +107,7 @@ class AnthropicModel(Model):
 
     async def _told(self, posed: Question, telling: Telling) -> AsyncGenerator[Any, None]:
         """One message of theirs as events of ours. Until the first of ours, a fault that may pass is tried again."""
-        told, stream, raw = await again(partial(self._open, posed, telling), self._retries(posed))
+        told, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed))
         try:
             for event in told:
                 yield event
@@ -145,7 +143,7 @@ class AnthropicModel(Model):
         try:
             # As plain JSON, both ways: what Claude must have back is kept to the byte, known to the SDK's types or not.
             kind: Any = object if stream else Response
-            return await self._here().post(
+            return await (await self._here()).post(
                 _PATH, body=body, options=options, cast_to=kind, stream=stream, stream_cls=AsyncStream[object]
             )
         except TypeError as error:
@@ -153,28 +151,22 @@ class AnthropicModel(Model):
                 raise
             raise UserError("Anthropic needs a key: set ANTHROPIC_API_KEY, or pass api_key= or a client") from error
 
-    def _retries(self, posed: Question) -> int:
-        return retries(posed.retry, self._here().max_retries)
+    async def _retries(self, posed: Question) -> int:
+        return retries(posed.retry, (await self._here()).max_retries)
 
-    def _here(self) -> Any:
-        if self._client is not None:
-            return self._client
-        loop = asyncio.get_running_loop()
-        client = self._made.get(loop)
-        if client is None:
-            from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
-
-            lines = DefaultAsyncHttpxClient(verify=_trusted())
-            client = self._made[loop] = AsyncAnthropic(**self._account, http_client=lines)
-        return client
+    async def _here(self) -> Any:
+        return self._client if self._client is not None else await self._made.client()
 
 
-@cache
-def _trusted() -> Any:
-    """The certificates, read once for all loops: it takes longer than many a run."""
-    from httpx2 import create_ssl_context
+def _new_client(api_key: str | None, base_url: str | None) -> Any:
+    from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-    return create_ssl_context()
+    lines = DefaultAsyncHttpxClient(verify=certificates())
+    return AsyncAnthropic(api_key=api_key, base_url=base_url, http_client=lines)
+
+
+def _closed(client: Any) -> Awaitable[None]:
+    return client.close()
 
 
 def _read(read: Callable[[], _T]) -> _T:

@@ -18,6 +18,7 @@ from .base import Model, ModelRequest, ModelResponse
 from .faults import RETRIES, again, retries
 from .google_reply import Reply
 from .google_request import Question, question
+from .per_loop import ClientPerLoop, certificates
 from .reading import nonsense, understood
 from .reply_events import StreamEvent
 
@@ -51,8 +52,7 @@ class GoogleModel(Model):
             raise UserError("GoogleModel needs the package 'google-genai': pip install 'keyturn[google]'")
         self.model = model
         self._client = client
-        self._made: Any = None
-        self._account = api_key, base_url
+        self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """One reply, whole."""
@@ -76,11 +76,8 @@ class GoogleModel(Model):
             yield event
 
     async def close(self) -> None:
-        """Close the client made here; your own stays open."""
-        made, self._made = self._made, None
-        if made is not None:
-            await made.aio.aclose()
-            made.close()
+        """Close the client that was made in this loop; your own stays open."""
+        await self._made.close()
 
     def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[Question, Reply]:
         request = ModelRequest(*asked, **kept)
@@ -90,13 +87,13 @@ class GoogleModel(Model):
 
     async def _whole(self, posed: Question) -> Any:
         try:
-            return await self._models().generate_content(**posed.given())
+            return await (await self._models()).generate_content(**posed.given())
         except _PARSERS as error:
             raise _what(error) from error
 
     async def _open(self, posed: Question, reply: Reply) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
         """A stream and the first events it tells, which may be none; of one that fails before, nothing is left."""
-        chunks = _parsed(self._models().generate_content_stream(**posed.given()))
+        chunks = _parsed((await self._models()).generate_content_stream(**posed.given()))
         try:
             async for chunk in chunks:
                 if told := _read(partial(reply.feed, chunk)):
@@ -109,10 +106,8 @@ class GoogleModel(Model):
     def _retries(self, posed: Question) -> int:
         return retries(posed.retry, RETRIES if self._client is None else 0)
 
-    def _models(self) -> Any:
-        client = self._client or self._made
-        if client is None:
-            client = self._made = _new_client(*self._account)
+    async def _models(self) -> Any:
+        client = self._client if self._client is not None else await self._made.client()
         return getattr(client, "aio", client).models
 
 
@@ -127,10 +122,18 @@ def _new_client(api_key: str | None, base_url: str | None) -> Any:
     from google.genai import Client
     from google.genai.types import HttpOptions
 
+    trusted = certificates()
+    options = HttpOptions(client_args={"verify": trusted}, async_client_args={"verify": trusted, "ssl": trusted})
+    options.base_url = base_url
     try:
-        return Client(api_key=api_key, http_options=HttpOptions(base_url=base_url) if base_url is not None else None)
+        return Client(api_key=api_key, http_options=options)
     except ValueError as error:
         raise UserError(f"Gemini needs a key: set GOOGLE_API_KEY, or pass api_key= or a client ({error})") from error
+
+
+async def _closed(client: Any) -> None:
+    await client.aio.aclose()
+    client.close()
 
 
 async def _parsed(asking: Awaitable[Any]) -> AsyncGenerator[Any, None]:

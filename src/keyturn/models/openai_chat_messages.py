@@ -13,7 +13,7 @@ from typing import Any, cast
 from ..core.errors import UserError
 from ..core.items import Item, refusal_text
 from .openai_chat_parts import chat_content
-from .turns import own, text_of
+from .turns import PROVIDER_DATA, own, text_of
 
 #: Under this name items keep what only servers of this API understand: thoughts, signatures, fields of their own.
 PROVIDER = "openai_chat"
@@ -35,6 +35,8 @@ def chat_messages(instructions: str | None, items: list[Item]) -> list[Item]:
     for place, item in enumerate(items):
         kind = item.get("type", "message")
         take, made.place = _TAKERS.get(kind), place
+        if take is None and PROVIDER_DATA in item:
+            continue  # what another provider ran itself: its model has told what came of it
         if take is None:
             raise UserError(f"Chat Completions cannot carry the item {place} of the input, a {kind!r}: {_REMEDY}")
         take(made, item)

@@ -21,6 +21,8 @@ _NOT_TAKEN = frozenset({"created_by", "provider_data", "parsed_arguments"})
 _NOT_TAKEN_OF = {"custom_tool_call_output": frozenset({"status"})}
 _NOTHING: frozenset[str] = frozenset()
 _ID = frozenset({"id"})
+# Of what another member keeps, these say the same to every model.
+_TOLD_TO_ALL = (None, "message", "function_call", "custom_tool_call")
 # What another SDK calls an item that has no id; its sessions may hold it.
 _NO_ID = "__fake_id__"
 
@@ -69,8 +71,9 @@ def _sent(item: Item) -> Item | None:
     kept_back = _NOT_TAKEN_OF.get(str(kind), _NOTHING)
     if _NOT_TAKEN.isdisjoint(item) and kept_back.isdisjoint(item) and item.get("id") != _NO_ID:
         return item
-    # Only who thought it can read it: the API wants reasoning with an id of its own.
-    if kind == "reasoning" and ("provider_data" in item or item.get("id") == _NO_ID):
+    # Only who thought it, or ran it, can read it: the API wants reasoning with an id of its own.
+    foreign = "provider_data" in item and kind not in _TOLD_TO_ALL
+    if foreign or (kind == "reasoning" and item.get("id") == _NO_ID):
         return None
     kept_back = kept_back | _NOT_TAKEN | (_ID if item.get("id") == _NO_ID else _NOTHING)
     sent = {name: value for name, value in item.items() if name not in kept_back}

@@ -16,6 +16,7 @@ from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item
 from ..models.faults import RETRIES, again, is_passing, status_of
 from ..models.openai_account import OpenAIAccount
+from ..models.openai_request import sent_items
 from .base import SessionABC, SessionSettings
 from .encoding import encoded
 
@@ -29,9 +30,6 @@ _NAMED = frozenset(
         "mcp_call", "mcp_approval_request", "program", "program_output",
     }
 )  # fmt: skip
-# What is in items and the API does not take: what it adds itself, and what other members and SDKs keep in them.
-_NOT_TAKEN = frozenset({"created_by", "provider_data", "parsed_arguments"})
-_NO_ID = "__fake_id__"
 # The API says of these that they are "completed"; nobody else does.
 _WITHOUT_STATUS = frozenset({"function_call_output", "custom_tool_call_output", "shell_call_output"})
 # What the API keeps and gives only to those who ask.
@@ -78,14 +76,13 @@ class OpenAIConversationsSession(SessionABC):
 
     async def add_items(self, items: list[Item]) -> None:
         # What has no JSON form is refused before any of them is sent.
-        plain = [_sayable(item, text) for item, text in zip(items, encoded(items), strict=True)]
-        sent = [taken for item in plain if (taken := _as_taken(item)) is not None]
+        sent = _as_taken([_sayable(item, text) for item, text in zip(items, encoded(items), strict=True)])
         if not sent:
             return
         async with self._writing:
             if not self.session_id:
                 begun = await self._write("conversations", "create")
-                self.session_id = begun["id"]
+                self.session_id = _named(begun)["id"]
             added: list[str] = []
             for start in range(0, len(sent), BATCH):
                 try:
@@ -93,7 +90,7 @@ class OpenAIConversationsSession(SessionABC):
                 except Exception as error:
                     await self._take_back(added, error)
                     raise
-                added += [item["id"] for item in kept["data"]]
+                added += [item["id"] for item in _listed(kept)]
 
     async def pop_item(self) -> Item | None:
         async with self._writing:
@@ -122,9 +119,12 @@ class OpenAIConversationsSession(SessionABC):
         while more:
             query["limit"] = PAGE if wanted is None else min(PAGE, wanted - len(found))
             page = await self._ask("items", "list", self.session_id, **query)
-            found += page["data"]
-            more = bool(page.get("has_more") and page["data"]) and (wanted is None or len(found) < wanted)
-            query["after"] = page.get("last_id")
+            items = _listed(page)
+            if items and items[-1]["id"] == query.get("after"):
+                raise ModelBehaviorError("the Conversations API gives the same page again and again")
+            found += items
+            more = bool(page.get("has_more") and items) and (wanted is None or len(found) < wanted)
+            query["after"] = items[-1]["id"] if items else None
         return found if wanted is None else found[:wanted][::-1]
 
     async def _take_back(self, added: list[str], error: Exception) -> None:
@@ -167,6 +167,19 @@ def _body(raw: Any) -> Item:
     return cast("Item", body)
 
 
+def _listed(body: Item) -> list[Item]:
+    data: Any = body.get("data")
+    if not isinstance(data, list):
+        raise ModelBehaviorError(f"the Conversations API's answer has no list of items but {type(data).__name__}")
+    return [_named(item) for item in cast("list[Any]", data)]
+
+
+def _named(thing: Any) -> Item:
+    if not isinstance(thing, dict) or not isinstance(cast("Item", thing).get("id"), str):
+        raise ModelBehaviorError("the Conversations API's answer has a thing without an id")
+    return cast("Item", thing)
+
+
 def _not_done(error: BaseException) -> bool:
     unsent = type(error.__cause__).__name__ in _UNSENT
     return is_passing(error) and (status_of(error) == 429 or unsent)
@@ -182,30 +195,31 @@ def _sayable(item: Item, text: str) -> Item:
     return json.loads(json.dumps(item, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _as_taken(item: Item) -> Item | None:
-    """An item as the API takes it; None where it does not."""
-    taken = {name: value for name, value in item.items() if name not in _NOT_TAKEN}
-    kind = item.get("type", "message")
-    if kind not in _NAMED or taken.get("id") == _NO_ID:
-        taken.pop("id", None)
-    if kind == "reasoning" and not taken.get("id") and not taken.get("encrypted_content"):
-        return None
-    return taken
+def _as_taken(items: list[Item]) -> list[Item]:
+    """The items as the API takes them: as a model is sent them, and without the ids that they had elsewhere."""
+    named = [item if item.get("type") in _NAMED else _without(item, "id") for item in sent_items(items)]
+    return [
+        item for item in named if item.get("type") != "reasoning" or item.get("id") or item.get("encrypted_content")
+    ]
+
+
+def _without(item: Item, field: str) -> Item:
+    return {name: value for name, value in item.items() if name != field}
 
 
 def _as_given(kept: Item) -> Item:
     """An item as it is given, without what the API made of it."""
-    item = {name: value for name, value in kept.items() if name != "created_by"}
+    item = _without(kept, "created_by")
     kind = item.get("type", "message")
     if kind in _NAMED:
         return item
-    item = {name: value for name, value in item.items() if name != "id" and value is not None}
+    item = {name: value for name, value in _without(item, "id").items() if value is not None}
     told = kind == "message" and item.get("role") != "assistant"
     if told or kind in _WITHOUT_STATUS:
         item.pop("status", None)
     if told:
         item.pop("type", None)
-        item["content"] = _short(item["content"])
+        item["content"] = _short(item.get("content"))
     return item
 
 
