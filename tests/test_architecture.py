@@ -40,6 +40,7 @@ KINDS = ("shell", "mcp", "apply_patch", "computer", "local_shell", "hosted", "we
 OWNERS: dict[str, tuple[str, ...]] = {
     "aiosqlite": ("sessions/", "journal/"),
     "anthropic": ("models/anthropic",),
+    "anyio": ("mcp/",),
     "apprise": ("channels/apprise",),
     "apsw": ("journal/sqlite", "sessions/sqlite"),
     "argon2": ("server/",),
@@ -48,7 +49,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "docstring_parser": ("tools/",),
     "fastapi": ("server/",),
     "google": ("models/google",),
-    "httpx2": ("client", "channels/", "models/"),
+    "httpx2": ("client", "channels/", "mcp/", "models/"),
     "hypothesis": ("testing/",),
     "jinja2": ("server/",),
     "mcp": ("mcp/", "adapters/mcp"),

@@ -33,7 +33,7 @@ from keyturn import (
     Verdict,
 )
 from keyturn.core.items import Item
-from keyturn.journal.base import Claim, LostRace
+from keyturn.journal.base import Changes, Claim, LostRace
 from keyturn.models.base import ModelRequest
 from keyturn.models.reply_events import reply_events
 from keyturn.testing import (
@@ -192,7 +192,14 @@ class ToyJournal:
         self.tenants: defaultdict[str, ToyJournal] = defaultdict(lambda: ToyJournal(clock))
         self.appended = asyncio.Event()
 
-    async def append(self, run: str, expected: int, lines: Sequence[bytes], claim: Claim | None = None) -> None:
+    async def append(
+        self,
+        run: str,
+        expected: int,
+        lines: Sequence[bytes],
+        claim: Claim | None = None,
+        changes: Changes | None = None,
+    ) -> None:
         if claim is not None:
             self._check(claim, run)
         if expected != len(self.lines[run]):

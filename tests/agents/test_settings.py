@@ -124,7 +124,7 @@ async def test_without_a_handler_nothing_is_answered() -> None:
 def test_handlers_are_for_errors_that_are_raised() -> None:
     check_error_handlers(None)
     check_error_handlers({"max_turns": print, "model_refusal": print, "invalid_final_output": print})
-    with pytest.raises(UserError, match="has no kind 'max_turn'; it is one of max_turns, model_refusal"):
+    with pytest.raises(UserError, match="has no kind 'max_turn'; it is one of max_turns, usage_limit"):
         check_error_handlers({"max_turn": print})
     with pytest.raises(UserError, match="must be callable, not str"):
         check_error_handlers({"max_turns": "sorry"})

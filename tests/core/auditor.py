@@ -15,6 +15,7 @@ from keyturn.core import events as ev
 from keyturn.core.digest import canonical, digest
 from keyturn.core.items import Item
 from keyturn.core.strict import parse
+from keyturn.core.usage import COUNTS, padded
 
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 NEVER = ("reject", "expire", "answer", "ran", "did_not_run")
@@ -22,8 +23,8 @@ NEVER = ("reject", "expire", "answer", "ran", "did_not_run")
 
 @dataclass
 class Audited:
-    """A call: who made it, what it would run with, and what allows it to. It is open, running, in doubt, dead (it will
-    not run) or settled (it has its result)."""
+    """A call: who made it, what it would run with, and what allows it to. It is open, running, in doubt, asking (its
+    tool needs an answer), dead (it will not run) or settled (it has its result)."""
 
     id: str
     frame: str
@@ -35,14 +36,18 @@ class Audited:
     must_decide: bool = False
     place: str = "open"
     item: Item | None = None
+    basis: dict[str, str] = field(default_factory=dict[str, str])
+    question: list[Any] = field(default_factory=list[Any])
+    asked: int = 0
 
     def digest(self, run: str) -> str:
-        return digest(run, self.id, self.agent, self.proposal.tool, canonical(parse(self.args or "{}")))
+        seen = [canonical(more) for more in (self.basis, self.question) if more]
+        return digest(run, self.id, self.agent, self.proposal.tool, canonical(parse(self.args or "{}")), *seen)
 
     def propose(self, proposal: ev.Proposal) -> None:
         self.proposal, self.licence, self.item = proposal, None, proposal.refused
         self.args = self.raw.get("arguments", "") if proposal.args is None else proposal.args
-        self.place = "open" if self.item is None else "settled"
+        self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
 
 
 @dataclass
@@ -69,7 +74,7 @@ class Auditor:
         self.given: set[str] = set()
         self.uses: dict[str, int] = {}
         self.used: set[object] = set()
-        self.usage = [0] * 6
+        self.usage = [0] * COUNTS
 
     def read(self, steps: Iterable[ev.Step]) -> Auditor:
         for step in steps:
@@ -136,7 +141,7 @@ class Auditor:
         assert not self.open(event.frame), "the model is never asked while calls of its frame are open"
         assert desk.guarded != "before", "the guardrails come first"
         desk.turn += 1
-        self.usage = [sum(pair) for pair in zip(self.usage, [*event.usage, *[0] * 6], strict=False)]
+        self.usage = [sum(pair) for pair in zip(self.usage, padded(event.usage), strict=True)]
         desk.items.extend(event.output)
         desk.calls = [f"{event.frame}/{desk.turn}.{place}" for place in range(len(event.proposals))]
         for name, proposal in zip(desk.calls, event.proposals, strict=True):
@@ -146,11 +151,17 @@ class Auditor:
             call.licence = call.args if proposal.gate == "allow" else None
         self.settled(desk, event.frame)
 
+    def reply_refused(self, event: ev.ReplyRefused) -> None:
+        self.usage = [sum(pair) for pair in zip(self.usage, padded(event.usage), strict=True)]
+
     # Calls ---------------------------------------------------------------------------------------------------------
 
     def call_screened(self, event: ev.CallScreened) -> None:
         call = self.calls[event.call]
         assert call.place == "open", "a verdict is on what has not run"
+        assert event.preview is None or event.action == "ask", "only who is asked is shown what would change"
+        if call.licence is None and event.preview is not None:
+            call.basis = event.preview.basis
         if event.action == "deny":
             call.licence, call.place = None, "dead"
         elif event.action == "allow" and call.licence is None:
@@ -162,13 +173,19 @@ class Auditor:
         call, stamp = self.calls[made.call], (made.call, made.verdict, made.digest, made.at, made.by)
         assert made.digest == call.digest(self.run), "a decision is for exactly the bytes that were shown"
         assert stamp not in self.used, "a decision is used once"
-        assert call.place in ("open", "doubt"), "what was decided is decided"
+        assert call.place in ("open", "doubt", "asking"), "what was decided is decided"
         assert call.licence is None, "what may run already is not decided"
         self.used.add(stamp)
         if made.args is not None:
             assert made.verdict == "edit" or made.args == call.args, "only an edit changes what runs"
             call.args = made.args
-        call.place, call.must_decide = "dead" if made.verdict in NEVER else "open", False
+        if call.place == "asking":
+            assert made.verdict in ("answer", "reject"), "a question is answered or refused"
+            assert made.by is None or not made.by.startswith("grant:"), "no standing decision answers a question"
+            call.place = "open"
+        else:
+            call.place = "dead" if made.verdict in NEVER else "open"
+        call.must_decide = False
         call.licence = call.args if call.place == "open" else None
 
     def call_voided(self, event: ev.CallVoided) -> None:
@@ -189,6 +206,13 @@ class Auditor:
             "the last run last"
         )
         call.place = "running"
+
+    def call_needs(self, event: ev.CallNeeds) -> None:
+        call = self.calls[event.call]
+        assert call.place == "running", "only what was started asks for more"
+        assert event.call not in self.desks, "what an agent answers asks nothing itself"
+        call.question, call.asked = [event.requests, event.state, call.asked + 1], call.asked + 1
+        call.place, call.licence = "asking", None
 
     def call_lost(self, event: ev.CallLost) -> None:
         call = self.calls[event.call]
@@ -225,6 +249,7 @@ class Auditor:
     def grant_used(self, event: ev.GrantUsed) -> None:
         assert event.grant in self.grants, "a grant that was revoked covers nothing"
         grant, call = self.grants[event.grant], self.calls[event.call]
+        assert call.place != "asking", "a grant answers no question"
         self.uses[grant.id] += 1
         assert grant.uses is None or self.uses[grant.id] <= grant.uses, "a grant is used as often as it says"
         assert grant.expires_at is None or self.now < grant.expires_at, "a grant ends at its time"

@@ -14,7 +14,9 @@ from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 
-READY = ("allowed", "approved", "edited")
+READY = ("allowed", "approved", "edited", "supplied")
+WAITS = ("asked", "in_doubt", "needs")
+MAY = {"asked": "approve edit reject answer", "in_doubt": "ran did_not_run retry", "needs": "answer reject"}
 DEAD = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
 DONE = ("finished", "failed")
 AFTER = {"approve": "approved", "edit": "edited", "reject": "rejected", "answer": "answered", "retry": "approved"}
@@ -37,6 +39,14 @@ def is_json(text: Any) -> bool:
         return False
 
 
+def is_value(value: Any) -> bool:
+    """Whether a digest can be made of it."""
+    try:
+        return bool(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except (TypeError, ValueError):
+        return False
+
+
 def alike(one: Any, other: Any) -> bool:
     """Whether two decisions say the same."""
     said = [(d.verdict, d.digest, d.message, d.args if d.verdict == "edit" else None) for d in (one, other)]
@@ -53,7 +63,7 @@ class Reference:
         self.decided: dict[str, Any] = {}
         self.spent: list[Any] = []
         self.grants: dict[str, Any] = {}
-        self.usage = [0] * 6
+        self.usage = [0] * 7
 
     def do(self, command: cm.Command, now: int) -> bool:
         before = pickle.dumps(vars(self))
@@ -116,6 +126,11 @@ class Reference:
         need(c.call not in self.frames)
         self.begin(c.call, c)
 
+    def refuse_reply(self, c: cm.RefuseReply) -> None:
+        self.alive()
+        need(all(count >= 0 for count in c.usage))
+        self.usage = [sum(pair) for pair in zip(self.usage, [*c.usage, *[0] * 7], strict=False)]
+
     def add_input(self, c: cm.AddInput) -> None:
         self.alive()
         need(c.frame in self.frames)
@@ -138,7 +153,7 @@ class Reference:
         frame["items"] += c.output
         frame["then"] = "judge" if c.judged or not c.proposals else "model"
         frame["called"] = bool(c.proposals)
-        self.usage = [sum(pair) for pair in zip(self.usage, [*c.usage, *[0] * 6], strict=False)]
+        self.usage = [sum(pair) for pair in zip(self.usage, [*c.usage, *[0] * 7], strict=False)]
         for place, proposal in enumerate(c.proposals):
             name = f"{c.frame}/{frame['turn']}.{place}"
             frame["calls"].append(name)
@@ -149,7 +164,7 @@ class Reference:
                 "raw": c.output[proposal.item],
                 "again": False,
             }
-            self.calls[name] = call | {"state": "proposed", "item": None, "voided": False}
+            self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in frame["calls"]]:
             self.enter(call)
@@ -205,6 +220,7 @@ class Reference:
     def propose(self, call: Any, proposal: Any) -> None:
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
+        call |= {"basis": None, "asks": None}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -231,9 +247,11 @@ class Reference:
 
     def screen(self, c: cm.Screen) -> None:
         call = self.calls.get(c.call)
-        if call is None or self.status in ("finished", "cancelled"):
+        recheck = call is not None and call["recheck"] and call["state"] in READY
+        if call is None or self.status in ("finished", "cancelled") or not (recheck or call["state"] == "proposed"):
             return
-        if call["recheck"] and call["state"] in READY:
+        need(c.preview is None or is_value(c.preview.basis))
+        if recheck:
             call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
         elif call["state"] == "proposed" and c.verdict.action == "deny":
             call["state"] = "denied"
@@ -242,14 +260,14 @@ class Reference:
         ):
             call |= {"state": "allowed", "terms": c.verdict.terms}
         elif call["state"] == "proposed":
-            self.ask(call, c.verdict.terms)
+            self.ask(call, c.verdict.terms, c.preview)
 
     def never_again(self, call: Any, terms: Any) -> bool:
         call["terms"] = terms
         covering = [g for g in self.grants.values() if self.covers(g, call)]
         return call["voided"] or bool(covering and covering[-1]["terms"].verdict == "reject")
 
-    def ask(self, call: Any, terms: Any) -> None:
+    def ask(self, call: Any, terms: Any, preview: Any = None) -> None:
         call["terms"] = terms
         covering = [g for g in self.grants.values() if not call["voided"] and self.covers(g, call)]
         if covering and covering[-1]["terms"].verdict == "approve":
@@ -258,6 +276,7 @@ class Reference:
             return
         self.waits += 1
         call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False}
+        call["basis"] = preview.basis if preview is not None else None
         if covering:
             self.decide_by(covering[-1], call, False)
 
@@ -290,6 +309,17 @@ class Reference:
             self.waits += 1
             call |= {"state": "allowed" if again else "in_doubt", "order": self.waits}
 
+    def need_input(self, c: cm.NeedInput) -> None:
+        call = self.call(c.call, "started")
+        need(c.call not in self.frames)
+        self.waits += 1
+        if self.status in ("finished", "cancelled"):
+            call |= {"state": "in_doubt", "order": self.waits}
+            return
+        need(is_value([c.requests, c.state]))
+        call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1}
+        call["asks"] = [c.requests, c.state, call["rounds"]]
+
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()
         call = self.call(c.call, "started")
@@ -317,12 +347,13 @@ class Reference:
     # Deciding --------------------------------------------------------------------------------------------------------
 
     def waiting(self) -> list[Any]:
-        waits = [call for call in self.calls.values() if call["state"] in ("asked", "in_doubt")]
+        waits = [call for call in self.calls.values() if call["state"] in WAITS]
         return sorted(waits, key=lambda call: call["order"])
 
     def shown(self, call: Any) -> str:
         args = canonical(json.loads(call["args"] or "{}"))
-        return digest(self.id, call["id"], call["agent"], call["proposal"].tool, args)
+        seen = [canonical(more) for more in (call["basis"], call["asks"]) if more]
+        return digest(self.id, call["id"], call["agent"], call["proposal"].tool, args, *seen)
 
     def needed(self, call: Any, verdict: str) -> int:
         terms = call["terms"]
@@ -347,7 +378,7 @@ class Reference:
 
     def repeats(self, made: Any) -> bool:
         before, call = self.decided.get(made.call), self.calls.get(made.call)
-        waits = call is not None and call["state"] in ("asked", "in_doubt")
+        waits = call is not None and call["state"] in WAITS
         return before is not None and alike(before, made) and (not waits or self.very(before, made))
 
     def very(self, one: Any, other: Any) -> bool:
@@ -355,9 +386,9 @@ class Reference:
 
     def check(self, made: Any) -> None:
         need(made.call not in self.decided or self.decided[made.call].verdict != "expire")
-        call = self.call(made.call, "asked", "in_doubt")
-        doubt = call["state"] == "in_doubt"
-        need(made.verdict in (("ran", "did_not_run", "retry") if doubt else ("approve", "edit", "reject", "answer")))
+        call = self.call(made.call, *WAITS)
+        asked = call["state"] == "asked"
+        need(made.verdict in MAY[call["state"]].split())
         need(made.digest == self.shown(call))
         need(not (call["again"] and made.at < call["since"]))
         need(not any(spent and self.very(spent, made) for spent in self.spent))
@@ -365,8 +396,8 @@ class Reference:
             (made.verdict == "edit") == (made.args is not None)
             and (made.args is None or (made.args and is_json(made.args)))
         )
-        need(doubt or not self.late(call, made.at))
-        reason = call["terms"].reason if call["terms"] and not doubt else "optional"
+        need(not asked or not self.late(call, made.at))
+        reason = call["terms"].reason if call["terms"] and asked else "optional"
         wanted = reason == "required" or (reason == "on_reject" and made.verdict == "reject")
         need(not wanted or made.note or made.message)
 
@@ -384,11 +415,12 @@ class Reference:
             ]  # fmt: skip
             if len(said) < self.needed(call, made.verdict):
                 return
-        self.decide(call, made, recheck and made.verdict in ("approve", "edit", "retry"))
+        self.decide(call, made, recheck and (call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")))
 
     def decide(self, call: Any, made: Any, recheck: bool) -> None:
+        self.spent.append(self.decided.get(call["id"]))
         self.decided[call["id"]] = made
-        state = AFTER.get(made.verdict, made.verdict)
+        state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
 
@@ -424,10 +456,11 @@ class Reference:
                 self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), self.now, "clock")
         for call in list(self.calls.values()):
             if call["state"] in READY and self.stale(call):
-                terms, args = call["terms"], call["args"]
+                terms, args, looked = call["terms"], call["args"], call["basis"] is not None
                 self.void(call, call["proposal"])
                 call["args"] = args
-                self.ask(call, terms)
+                if not looked:  # else it is looked at again first
+                    self.ask(call, terms)
 
     # What can be seen ------------------------------------------------------------------------------------------------
 

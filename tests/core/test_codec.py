@@ -17,7 +17,8 @@ from keyturn.core.codec import GENESIS, Log, decode, encode, link
 from keyturn.core.decide import step
 from keyturn.core.errors import StateRejected
 from keyturn.core.evolve import fold
-from keyturn.core.policy import Approval
+from keyturn.core.policy import Approval, Verdict
+from keyturn.core.preview import Command, Diff, Json, Preview, Text
 from keyturn.core.run import new_run
 from keyturn.core.upcasts import VERSION, readable, upcast
 from tests.core.samples import Pen, asked, everything, grant, nested, reply, result, says, tool, user
@@ -43,6 +44,15 @@ def full_log() -> Pen:
     pen(cm.Deliver([pen.decision("ran", "r/1.0/1.1", output=[1, None])], [grant(where={"n": {"le": 3}}, uses=2)]))
     pen(cm.AddInput("r", [user("wait")]), cm.Fail("Error"), cm.Resume(12), cm.Revoke("g"))
     pen(cm.CloseFrame("r/1.0", "Error", result("outer")))
+    pen(reply(tool("c0", ""), tool("c1")))
+    looked = Preview((Diff("a", "b", path="x"), Json([1.5])), basis={"x": "5e1f"})
+    pen(cm.Screen("r/2.0", Verdict("ask"), preview=looked), cm.StartCall("r/2.1", "t1"))
+    pen.decide("reject", "r/2.0")
+    pen.end("r/2.0")
+    pen(cm.NeedInput("r/2.1", {"question": "which?"}, [1], Preview((Text("which?"),))))
+    pen.decide("answer", "r/2.1", output={"this": 1})
+    pen.begin("r/2.1")
+    pen.end("r/2.1")
     pen(reply(), cm.WroteSession("r", 3))
     pen(cm.JudgeFrame("r", final=True, output={"answer": 42}))
     return pen
@@ -102,16 +112,28 @@ PROPOSAL: Any = st.builds(
     ev.Proposal, st.text(), st.text(), st.text(), st.integers(0, 9),
     tool=st.text(), args=TEXTS, refused=st.none() | ITEM, gate=st.text(), terms=TERMS, last=st.booleans(),
 )  # fmt: skip
+BLOCK: Any = st.one_of(
+    st.builds(Text, st.text(), st.text()),
+    st.builds(Command, st.text(), st.text(), st.text()),
+    st.builds(Diff, st.text(), st.text(), st.text(), st.text()),
+    st.builds(Json, JSON, st.text()),
+)
+PREVIEW: Any = st.none() | st.builds(
+    Preview, st.lists(BLOCK, max_size=3).map(tuple), st.text(), st.dictionaries(st.text(), st.text(), max_size=2)
+)
 REPORTS: Any = st.lists(st.builds(ev.Report, st.text(), st.text(), st.booleans(), JSON), max_size=2)
 FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.RunStarted, "input"): st.text() | st.lists(ITEM),
     (ev.RunStarted, "about"): ITEM,
+    (ev.RunResumed, "limits"): st.none() | ITEM,
     (ev.FrameOpened, "items"): st.lists(ITEM | st.integers(0, 99), max_size=3),
     (ev.InputAdded, "items"): st.lists(ITEM, max_size=2),
     (ev.ReplyRecorded, "output"): st.lists(ITEM, max_size=2),
     (ev.ReplyRecorded, "proposals"): st.lists(PROPOSAL, max_size=2),
     (ev.ReplyRecorded, "tools"): ITEM,
     (ev.CallScreened, "terms"): TERMS,
+    (ev.CallScreened, "preview"): PREVIEW,
+    (ev.CallNeeds, "preview"): PREVIEW,
     (ev.VoteCast, "decision"): DECISION,
     (ev.CallDecided, "decision"): DECISION,
     (ev.CallVoided, "proposal"): PROPOSAL,
@@ -204,7 +226,7 @@ def test_a_text_is_refused_alike(line: str) -> None:
 IMPOSSIBLE: list[list[ev.AnyEvent]] = [
     [ev.CallStarted("r/1.0")],
     [ev.InputAdded(SECRET, [])],
-    [ev.ReplyRecorded("r", [], [], [0] * 7)],
+    [ev.ReplyRecorded("r", [], [], [0] * 8)],
     [ev.ReplyRecorded("r", [], [tool("c0")[1]])],
     [ev.CallFinished("r/1.0", {})],
     [ev.GrantUsed(SECRET, "r/1.0")],
@@ -299,7 +321,7 @@ def test_refolding_forgets_what_was_not_appended() -> None:
     assert everything(pen.run) == before
 
 
-@given(st.lists(st.integers(0, 13), max_size=5))
+@given(st.lists(st.integers(0, 22), max_size=5))
 def test_a_text_is_the_lines_however_it_was_come_by(counts: list[int]) -> None:
     pen = full_log()
     lines = pen.log.lines()
@@ -329,7 +351,8 @@ def test_no_text_is_a_run_that_has_not_started() -> None:
 
 def test_a_link_stands_for_all_before_it() -> None:
     one = link(GENESIS, b"a")
-    assert one == hashlib.sha256(b"0" * 64 + b"\na").hexdigest()
+    digest = hashlib.sha256(b"a").hexdigest()
+    assert one == hashlib.sha256(b"0" * 64 + b"\n" + digest.encode()).hexdigest()
     assert len({one, link(one, b"a"), link(GENESIS, b"b"), link(link(GENESIS, b"b"), b"a")}) == 4
 
 

@@ -26,11 +26,13 @@ COMMANDS: list[cm.Command] = [
     cm.SaveContext({"a": 1}),
     cm.AddInput("r", [user("more")]),
     reply(tool("c9")),
+    cm.RefuseReply("r", [1, 5, 2], "m"),
     cm.Screen(CALL, ALLOW),
     cm.Deliver([ev.Decision(CALL, "approve", "x", 1)]),
     cm.Revoke("g"),
     cm.StartCall(CALL, "t1"),
     cm.VoidCall(CALL, PROPOSAL, "changed"),
+    cm.NeedInput(CALL, {"question": "which?"}),
     cm.FinishCall(CALL, result("c0")),
     cm.LoseCall(CALL, "lost"),
     cm.HandOff(CALL, result("c0"), "b"),
@@ -223,7 +225,7 @@ def test_every_call_has_a_label_of_its_own(labels: tuple[str, str]) -> None:
     assert pen.run.turns == 0
 
 
-@pytest.mark.parametrize("usage", [[-1], [1, -5], [0] * 7])
+@pytest.mark.parametrize("usage", [[-1], [1, -5], [0] * 8])
 def test_usage_only_grows(usage: list[int]) -> None:
     pen = Pen()
     pen(start())

@@ -99,7 +99,7 @@ def test_results_are_judged_where_the_agent_judges_them() -> None:
 
 def test_usage_and_turns_add_up_over_all_agents_and_turns_are_the_roots() -> None:
     pen = nested(tool("c0"))
-    assert (pen.run.usage, pen.run.turns, pen.run.frames[CALL].turn) == ([2, 10, 4, 0, 0, 0], 1, 1)
+    assert (pen.run.usage, pen.run.turns, pen.run.frames[CALL].turn) == ([2, 10, 4, 0, 0, 0, 0], 1, 1)
 
 
 def test_the_provider_is_told_only_what_it_has_not_seen() -> None:

@@ -21,6 +21,7 @@ from keyturn.core.codec import Log, decode, encode
 from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import KeyturnError
 from keyturn.core.policy import Approval, Verdict
+from keyturn.core.preview import Preview, Text
 from keyturn.core.run import Run, call_digest
 from tests.core.auditor import Auditor
 from tests.core.reference import Reference
@@ -86,8 +87,13 @@ SURE = st.sampled_from([True] * 7 + [False])
 RARELY = SURE.map(lambda sure: not sure)
 LATER = st.sampled_from([0, 0, 0, 1, 30, 100])
 REPORTS = st.sampled_from([[], [], [ev.Report("g", "x")], [ev.Report("g", "x"), ev.Report("h", "x", tripped=True)]])
-OF_DOUBT = ["ran", "did_not_run", "retry", "retry"]
-OF_ASKED = ["approve"] * 3 + ["edit"] * 2 + ["reject", "answer"]
+WORDS = {
+    "in_doubt": ["ran", "did_not_run", "retry", "retry"],
+    "asked": ["approve"] * 3 + ["edit"] * 2 + ["reject", "answer"],
+    "needs": ["answer"] * 3 + ["reject"],
+}
+LOOKS = st.sampled_from([None, {}, {"a": "1"}, {"a": "2"}, {"a": "\ud800"}])
+QUESTIONS = st.sampled_from([{"q": 1}, {"q": 1}, "which?", None, "\udc00"])
 
 
 @st.composite
@@ -216,14 +222,17 @@ class Commands(RuleBasedStateMachine):
         return replace(reply(*draw(proposals()), frame=name, judged=draw(RARELY)), usage=usage)
 
     def screen(self, draw: Draw, name: str) -> cm.Command:
-        return cm.Screen(
-            name, Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS)), draw(REPORTS)
-        )
+        verdict = Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS))
+        basis = draw(LOOKS)
+        preview = None if basis is None else Preview((Text("it"),), basis=basis)
+        return cm.Screen(name, verdict, draw(REPORTS), preview)
 
     def decision(self, draw: Draw, name: str) -> ev.Decision:
         call = self.run.calls.get(name)
-        doubt = call is not None and call.state == "in_doubt"
-        verdict = draw(st.sampled_from(OF_DOUBT if doubt == draw(SURE) else OF_ASKED))
+        state = (
+            call.state if call is not None and call.state in WORDS and draw(SURE) else draw(st.sampled_from([*WORDS]))
+        )
+        verdict = draw(st.sampled_from(WORDS[state]))
         known = call is not None and call.proposal.refused is None and draw(SURE)
         shown = call_digest(self.run, call) if call is not None and known else "0" * 64
         args = draw(ARGS) if (verdict == "edit") == draw(SURE) else None
@@ -263,6 +272,9 @@ class Commands(RuleBasedStateMachine):
     def finish_call(self, draw: Draw, name: str) -> cm.Command:
         text = draw(st.sampled_from(["one", "two"]))
         return cm.FinishCall(name, result(self.label(name), text), failed=draw(RARELY), reports=draw(REPORTS))
+
+    def need_input(self, draw: Draw, name: str) -> cm.Command:
+        return cm.NeedInput(name, draw(QUESTIONS), draw(st.sampled_from([None, 1])))
 
     def lose_call(self, draw: Draw, name: str) -> cm.Command:
         return cm.LoseCall(name, "lost", again=draw(SURE))
@@ -312,7 +324,10 @@ class Commands(RuleBasedStateMachine):
         return cm.Fail("Error")
 
     def resume(self, draw: Draw, _name: str) -> cm.Command:
-        return cm.Resume(draw(st.sampled_from([None, 2, 9, -1])))
+        return cm.Resume(draw(st.sampled_from([None, 2, 9, -1])), {"requests": 3} if draw(RARELY) else None)
+
+    def refuse(self, draw: Draw, name: str) -> cm.Command:
+        return cm.RefuseReply(name, draw(st.lists(st.sampled_from([0, 3, 7, -1]), max_size=4)), "m")
 
     def cancel(self, draw: Draw, _name: str) -> cm.Command:
         return cm.Cancel("ada") if draw(RARELY) else cm.Tick()
@@ -332,15 +347,15 @@ class Commands(RuleBasedStateMachine):
 
 FITTING: dict[str, list[Maker]] = {
     "guard": [Commands.guard_frame],
-    "model": [Commands.reply],
+    "model": [Commands.reply] * 3 + [Commands.refuse],
     "exhausted": [Commands.resume, Commands.close_run, Commands.close_frame],
     "tripped": [Commands.close_frame, Commands.cancel],
     "judge": [Commands.judge_frame],
     "screen": [Commands.screen],
     "run": [Commands.start_call] * 4 + [Commands.void_call, Commands.finish_call],
     "settle": [Commands.finish_call],
-    "started": [Commands.finish_call] * 2
-    + [Commands.open_frame, Commands.open_frame, Commands.hand_off, Commands.lose_call],
+    "started": [Commands.finish_call, Commands.need_input, Commands.open_frame] * 2
+    + [Commands.hand_off, Commands.lose_call],
     "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call],
 }
 MAKERS: list[Maker] = sorted(

@@ -48,6 +48,15 @@ def after(pen: Pen, act: Callable[[Pen], Any]) -> Pen:
     return pen
 
 
+def needing(*verdicts: str, recheck: bool = False) -> Pen:
+    """A run with a started call that needs an answer, and then words on it."""
+    pen = begun("ask")
+    pen(cm.NeedInput(CALL, {"question": "which?"}))
+    for verdict in verdicts:
+        pen(cm.Deliver([pen.decision(verdict)], recheck=recheck))
+    return pen
+
+
 def propose(gate: str) -> Pen:
     return asked(tool("c0", gate), tool("c1", "ask"))
 
@@ -63,6 +72,8 @@ REACH: dict[str, Callable[[], Pen]] = {
     "expired": lambda: after(waits(), lambda pen: ACTS["expire"](pen)),
     "denied": lambda: after(propose(""), lambda pen: pen(cm.Screen(CALL, DENY))),
     "started": lambda: begun("ask"),
+    "needs": needing,
+    "supplied": lambda: needing("answer"),
     "in_doubt": doubted,
     "ran": lambda: doubted("ran"),
     "did_not_run": lambda: doubted("did_not_run"),
@@ -79,6 +90,7 @@ ACTS: dict[str, Callable[[Pen], Any]] = {
     "start": lambda pen: pen.begin(),
     "lose": lambda pen: pen(cm.LoseCall(CALL, "the power failed")),
     "again": lambda pen: pen(cm.LoseCall(CALL, "the power failed")),
+    "need": lambda pen: pen(cm.NeedInput(CALL, {"question": "and?"})),
     "finish": lambda pen: pen.end(),
     "fail": lambda pen: pen.end(failed=True),
     "void": lambda pen: pen(cm.VoidCall(CALL, replace(pen.call().proposal, gate=""), "it changed")),
@@ -94,6 +106,7 @@ SPECIAL: dict[tuple[str, str], Callable[[], Pen]] = {
     ("started", "again"): lambda: begun("retry"),
     ("approved", "deny"): lambda: decided("approve", recheck=True),
     ("edited", "deny"): lambda: decided("edit", recheck=True, args='{"n":2}'),
+    ("supplied", "deny"): lambda: needing("reject", recheck=True),
     ("proposed", "refuse"): waits,
 }
 

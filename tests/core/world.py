@@ -18,6 +18,7 @@ from keyturn.core.digest import canonical, digest
 from keyturn.core.effects import pending
 from keyturn.core.items import Item
 from keyturn.core.policy import Approval, Verdict
+from keyturn.core.preview import Preview, Text
 from keyturn.core.run import Call, Frame, Run, call_digest
 from tests.core.samples import Pen, result, says, user
 
@@ -32,6 +33,9 @@ TOOLS: dict[str, dict[str, Any]] = {
     "always": {"gate": "ask"},
     "pair": {"gate": "ask", "terms": PAIR},
     "screen": {"gate": ""},
+    "looking": {"gate": ""},
+    "question": {"gate": "allow"},
+    "asking question": {"gate": "ask", "recover": "retry"},
     "bad": {},
     "agent": {"gate": "allow", "recover": "retry"},
     "asking agent": {"gate": "ask", "recover": "retry"},
@@ -119,10 +123,17 @@ class World:
         call = run.calls[call_id]
         if call.recheck:
             return [cm.Screen(call_id, Verdict(self.dice("policy", call.text).choice(("allow", "ask", "deny"))))]
+        if call.proposal.name == "looking":
+            seen = "another" if call.shown else "one"
+            return [cm.Screen(call_id, Verdict("ask"), preview=Preview((Text(seen),), basis={"it": seen}))]
         action = self.dice("screen", call.text).choice(("allow", "ask", "deny"))
         return [cm.Screen(call_id, Verdict(action, reason=f"{action} it"))]
 
     def run(self, run: Run, call_id: str) -> list[cm.Command]:
+        call = run.calls[call_id]
+        if call.preview is not None and not call.shown and self.dice("meanwhile", call.text).random() < 0.5:
+            again = replace(call.proposal, args=call.text, edited=call.edited)
+            return [cm.VoidCall(call_id, again, "what was looked at has changed")]
         return [cm.StartCall(call_id, run.calls[call_id].proposal.tool)]
 
     def finish(self, run: Run, call_id: str) -> list[cm.Command]:
@@ -135,7 +146,16 @@ class World:
             items = run.frames[call.frame].items
             view = dice.choice([None, [[0, len(items)], user("seen")], [[0, 1], user("filtered")]])
             return [cm.HandOff(call_id, result(label, "over"), f"{call.agent}+", view)]
-        return [cm.FinishCall(call_id, result(label, self.output(call)), failed=dice.random() < 0.1)]
+        told = self.told(call)
+        if "question" in call.proposal.name and len(told) < dice.randint(0, 3):
+            return [cm.NeedInput(call_id, {"question": dice.randrange(100)}, told)]
+        return [cm.FinishCall(call_id, result(label, self.output(call) + " ".join(told)), failed=dice.random() < 0.1)]
+
+    def told(self, call: Call) -> list[str]:
+        """What a tool that asks was answered so far."""
+        if "question" not in call.proposal.name or call.need is None or call.supplied is None:
+            return []
+        return [*(call.need.state or []), str(call.supplied.output)]
 
     def output(self, call: Call) -> str:
         """What a tool gives for what it is given; also what a person finds out that it gave."""
@@ -161,7 +181,10 @@ class World:
         call = run.calls[call_id]
         made = ev.Decision(call_id, "ran", call_digest(run, call), run.now, by="ada", note="so")
         if call.state == "in_doubt":
-            return [cm.Deliver([replace(made, output=self.output(call))])]
+            again = "question" in call.proposal.name  # it says the same again, and what it says depends on answers
+            return [cm.Deliver([replace(made, verdict="retry") if again else replace(made, output=self.output(call))])]
+        if call.need is not None and call.state == "needs":
+            return self.answer(call, made)
         name, dice = call.proposal.name, self.dice("person", call.proposal.name, call.text)
         if name == "always":
             terms = ev.GrantTerms(f"g {call_id}", call.agent, call.proposal.tool, uses=dice.choice((None, 1, 2)))
@@ -174,6 +197,13 @@ class World:
             words["output"] = f"a person's {dice.randrange(100)}"
         by = next(person for person in ("ada", "bob", "cyd", "dan", "eve") if person not in call.votes)
         return [cm.Deliver([replace(made, verdict=verdict, by=by, **words)], recheck=dice.random() < 0.3)]
+
+    def answer(self, call: Call, made: ev.Decision) -> list[cm.Command]:
+        """What a person says to a tool's question, or that they will not say it."""
+        assert call.need is not None
+        dice = self.dice("answer", call.text, call.need.requests, call.need.state)
+        words = dice.choice(({"verdict": "answer", "output": f" {dice.randrange(100)}"}, {"verdict": "reject"}))
+        return [cm.Deliver([replace(made, **words)], recheck=dice.random() < 0.2)]
 
 
 _DO: dict[str, Callable[[World, Run, str], list[cm.Command]]] = {

@@ -14,18 +14,18 @@ def used(requests: int) -> Usage:
     return Usage(requests, 10, TokenDetails(cached_tokens=4), 5, TokenDetails(reasoning_tokens=2), 15)
 
 
-def test_usage_adds_up_and_travels_as_six_numbers() -> None:
+def test_usage_adds_up_and_travels_as_seven_numbers() -> None:
     total = used(1)
     total.add(used(2))
-    assert total.counts() == [3, 20, 10, 30, 8, 4]
+    assert total.counts() == [3, 20, 10, 30, 8, 4, 0]
     assert Usage.from_counts(total.counts()) == total
-    assert Usage().counts() == [0] * 6
+    assert Usage().counts() == [0] * 7
 
 
 def test_two_usages_share_nothing() -> None:
     one, other = Usage(), Usage()
     one.add(used(1))
-    assert other.counts() == [0] * 6
+    assert other.counts() == [0] * 7
 
 
 def test_a_reply_reads_in_both_habits() -> None:

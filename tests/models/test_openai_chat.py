@@ -25,7 +25,6 @@ from tests.models.openai_serving import (
     events_of,
     hosted,
     kinds,
-    model_of,
     plain_and_streamed,
     served,
     status_error,
@@ -508,6 +507,6 @@ async def test_a_run_over_a_server_that_thinks() -> None:
 
 
 async def test_a_structured_answer() -> None:
-    async with ChatServer(['{"name": "Rome"}']) as server:
-        result = await Runner.run(Agent("a", model=model_of(server), output_type=City), "capital?")
+    async with served(ChatServer(['{"name": "Rome"}'])) as model:
+        result = await Runner.run(Agent("a", model=model, output_type=City), "capital?")
     assert result.final_output == City(name="Rome")

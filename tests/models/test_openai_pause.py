@@ -15,7 +15,7 @@ from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.testing.loopback.server import Fault
 from tests.models.openai_items import SEALED
-from tests.models.openai_serving import bodies, both_apis, model_of, plain_and_streamed, served
+from tests.models.openai_serving import bodies, both_apis, plain_and_streamed, served
 
 in_hand_and_saved = pytest.mark.parametrize("saved", [False, True], ids=["in hand", "saved"])
 
@@ -352,7 +352,6 @@ async def test_a_model_that_keeps_nothing_says_so(payer: Any) -> None:
 
 
 async def test_one_model_serves_several_runs() -> None:
-    async with ResponsesServer(lambda request: request.json["input"][0]["content"]) as server:
-        model = model_of(server)
+    async with served(ResponsesServer(lambda request: request.json["input"][0]["content"])) as model:
         results = [await Runner.run(Agent("a", model=model), text) for text in ("one", "two")]
     assert [result.final_output for result in results] == ["one", "two"]

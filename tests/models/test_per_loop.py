@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
 
 from keyturn.models.per_loop import ClientPerLoop, certificates
+from keyturn.models.script import ModelStep
+from keyturn.testing.loopback.anthropic import MessagesServer
+from keyturn.testing.loopback.chat import ChatServer
+from keyturn.testing.loopback.google import GeminiServer
+from keyturn.testing.loopback.responses import ResponsesServer
 
 
 class Client:
@@ -46,3 +56,44 @@ async def test_a_client_can_be_closed_before_and_another_is_made() -> None:
 
 def test_certificates_are_read_once() -> None:
     assert certificates() is certificates()
+
+
+# A process of its own, because what a loop leaves behind is found when it is collected, by whatever runs then.
+SCRIPT = """
+import asyncio, gc, sys
+from keyturn import Agent, {kind}, Runner
+
+model = {kind}("m", api_key="k", base_url=sys.argv[1])
+agent = Agent("a", model=model)
+
+async def hear(early):
+    result = Runner.run_streamed(agent, "hi")
+    async for event in result.stream_events():
+        if early and event.type == "raw_response_event":
+            result.cancel()
+    return result.final_output
+
+for _ in range(2):
+    assert Runner.run_sync(agent, "hi").final_output == "hello there"
+    assert asyncio.run(hear(False)) == "hello there"
+    asyncio.run(hear(True))
+    gc.collect()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "server"),
+    [
+        ("OpenAIResponsesModel", ResponsesServer),
+        ("OpenAIChatCompletionsModel", ChatServer),
+        ("AnthropicModel", MessagesServer),
+        ("GoogleModel", GeminiServer),
+    ],
+)
+def test_no_client_outlives_its_loop(kind: str, server: Any) -> None:
+    """Nobody closes anything here, and no loop is left with a line that nobody closed."""
+    with server(lambda _request: ModelStep("hello there")) as running:
+        script = [sys.executable, "-W", "error::ResourceWarning", "-c", SCRIPT.format(kind=kind), running.base_url]
+        ended = subprocess.run(script, capture_output=True, text=True, timeout=50, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(running.requests) == 6

@@ -237,14 +237,14 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "}", " a", "c\r", "u1", "u2", "u
 
 @given(LINES, LINES)
 def test_a_difference_holds_both_texts(before: str, after: str) -> None:
-    script = list(diff._script(before, after))
+    script = list(diff.script(before, after))
     assert "".join(line for sign, line in script if sign in " -") == before
     assert "".join(line for sign, line in script if sign in " +") == after
 
 
 @given(LINES, LINES)
 def test_rows_hold_every_change_and_count_what_they_leave_out(before: str, after: str) -> None:
-    script = list(diff._script(before, after)) if before != after else []
+    script = list(diff.script(before, after)) if before != after else []
     rows = list(diff.rows(before, after))
     shown = [(sign, text) for sign, text in rows if sign in "-+"]
     assert shown == [(sign, line.removesuffix("\n")) for sign, line in script if sign in "-+"]

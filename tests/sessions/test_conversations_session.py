@@ -481,13 +481,8 @@ FORMS: dict[str, list[Item]] = {
 }
 
 
-# What `engine/history.py` does not yet see: the text in a user's parts, and that thoughts may be left out.
-UNSEEN = pytest.mark.xfail(reason="the run does not find its own items again", strict=False)
-GIVEN = [pytest.param(form, marks=UNSEEN if form in ("a part", "thoughts of another") else ()) for form in FORMS]
-
-
 @both
-@pytest.mark.parametrize("form", GIVEN)
+@pytest.mark.parametrize("form", FORMS)
 async def test_input_of_every_form_is_found_again(world: World, run: Run, client: AsyncOpenAI, form: str) -> None:
     agent = asking(world, model([call("ask", "c1")], "done", "bye"))
     session = OpenAIConversationsSession(openai_client=client)
@@ -495,6 +490,29 @@ async def test_input_of_every_form_is_found_again(world: World, run: Run, client
     result = await run(agent, await approved(result, agent, saved=True), session=session)
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
     assert shape(await session.get_items())[-3:] == ["call c1", "output c1", "assistant"]
+
+
+@both
+@pytest.mark.parametrize("form", FORMS)
+async def test_input_of_every_form_is_written_once_whatever_happens(
+    world: World, run: Run, server: ConversationsServer, client: AsyncOpenAI, form: str
+) -> None:
+    """Both of its writes are done, and neither of their answers comes."""
+    agent = asking(world, model([call("ask", "c1")], "done"))
+    session = OpenAIConversationsSession(openai_client=client)
+    server.faults.append(Fault(events=0))
+    with pytest.raises(openai.APIConnectionError) as raised:
+        await run(agent, FORMS[form], session=session)
+    failed: Any = raised.value
+    paused = await run(agent, failed.run_data.to_state(), session=session)
+    server.faults.append(Fault(events=0))
+    with pytest.raises(openai.APIConnectionError) as raised:
+        await run(agent, await approved(paused, agent, saved=True), session=session)
+    failed = raised.value
+    result = await run(agent, failed.run_data.to_state(), session=session)
+    assert (result.final_output, world.done) == ("done", ["ask(0)"])
+    kept = [item for item in FORMS[form] if item.get("type") != "reasoning"]
+    assert shape(await session.get_items()) == [*shape(kept), "call c1", "output c1", "assistant"]
 
 
 def test_one_session_serves_one_loop_after_another(monkeypatch: pytest.MonkeyPatch) -> None:

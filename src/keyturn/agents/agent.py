@@ -134,9 +134,11 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         parameters: type[Any] | None = None,
         input_builder: InputBuilder | None = None,
         include_input_schema: bool = False,
-        on_stream_max_pending_events: int = 1024,
+        on_stream_max_pending_events: int | None = 1024,
     ) -> AgentTool:
         """This agent as a tool of another: it answers one call and the other agent goes on.
+
+        Where more events than `on_stream_max_pending_events` wait for `on_stream`, the call fails; None is no limit.
 
         >>> Agent("Contract expert").as_tool(None, "Asks the expert.", needs_approval=True).name
         'contract_expert'

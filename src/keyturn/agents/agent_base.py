@@ -74,7 +74,10 @@ class AgentBase(Generic[TContext]):
         tools = self.static_tools()
         if tools is None:
             tools = [tool for tool in self.tools if await is_enabled(tool, run_context, self)]
-            tools += await self.get_mcp_tools(run_context)
+            remote = await self.get_mcp_tools(run_context)
+            names = {tool.name for tool in remote}
+            check_names([*(tool for tool in tools if getattr(tool, "name", None) in names), *remote])
+            tools += remote
         return tools
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
@@ -89,6 +92,7 @@ class AgentBase(Generic[TContext]):
             tools += [
                 tool for tool in await server.tools_for(run_context, self) if await is_enabled(tool, run_context, self)
             ]
+        check_names(tools)
         return tools
 
 
@@ -110,14 +114,22 @@ def check_names(tools: Iterable[Any]) -> None:
         if other is not tool:
             raise UserError(
                 f"two tools of one agent are named {name!r}: {_what(other)} and {_what(tool)}; "
-                "give one of them another name (name_override=, tool_name=, tool_name_override=)"
+                f"give one of them another name ({_remedy(other, tool)})"
             )
 
 
 def _what(tool: Any) -> str:
     what = f"a {getattr(tool, 'kind', type(tool).__name__)} tool"
+    server = getattr(tool, "server_name", None)
+    what = f"{what} of server {server!r}" if server else what
     described = getattr(tool, "description", "") or ""
     return f"{what} ({described[:60]!r})" if described else what
+
+
+def _remedy(*tools: Any) -> str:
+    if any(getattr(tool, "server_name", None) for tool in tools):
+        return "mcp_config={'include_server_in_tool_names': True}, and a name= of its own for each server"
+    return "name_override=, tool_name=, tool_name_override="
 
 
 def snake_name(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Generic, overload
 
 from ..core.errors import UserError
@@ -34,6 +34,32 @@ InputGuardrailFunction = Callable[
 OutputGuardrailFunction = Callable[
     [RunContextWrapper[Any], Any, Any], GuardrailFunctionOutput | Awaitable[GuardrailFunctionOutput]
 ]
+
+
+@dataclass
+class OutputGuardrailBlockedMessageArgs(Generic[TContext]):
+    """What `RunConfig.output_guardrail_blocked_message` gets, where it is a callable: never what was withheld.
+
+    >>> def words(args: OutputGuardrailBlockedMessageArgs) -> str:
+    ...     return f"Withheld by {args.guardrail_name}."
+    >>> words(OutputGuardrailBlockedMessageArgs("Withheld.", "no_secrets", None, RunContextWrapper(None)))
+    'Withheld by no_secrets.'
+    """
+
+    default_message: str
+    guardrail_name: str
+    agent: Any
+    run_context: RunContextWrapper[TContext]
+
+
+BlockedMessage = str | Callable[[OutputGuardrailBlockedMessageArgs[Any]], str | None]
+
+
+def check_blocked_message(message: Any) -> None:
+    """Refuse what could not stand in place of what is withheld."""
+    fits = bool(message) if isinstance(message, str) else message is None or callable(message)
+    if not fits or iscoroutinefunction(message):
+        raise UserError("output_guardrail_blocked_message must be a text, a callable that does not wait, or None")
 
 
 @dataclass(eq=False)

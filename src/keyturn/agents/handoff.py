@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from inspect import isawaitable
 from typing import Any, ClassVar, Generic, cast
 
@@ -19,40 +20,23 @@ from ..tools.base import Handover, Prepared, Tool
 from ..tools.structured import StructuredInput, any_object
 from .agent_base import AgentBase, snake_name, takes
 from .context import RunContextWrapper, TContext
+from .handoff_input import HandoffInputData as HandoffInputData
+from .handoff_input import HandoffInputFilter as HandoffInputFilter
+from .handoff_input import nest_handoff_history
 from .hooks import TAgent
 
 _NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
 
-@dataclass(frozen=True)
-class HandoffInputData:
-    """What the next agent would see, as an `input_filter` gets it and gives it back.
-
-    `new_items` are the items of the turn that handed over. `input_items`, where set, are sent in their place.
-
-    >>> data = HandoffInputData("hi", (), ())
-    >>> data.clone(input_history="hello").input_history
-    'hello'
-    """
-
-    input_history: str | tuple[Item, ...]
-    pre_handoff_items: tuple[Any, ...]
-    new_items: tuple[Any, ...]
-    run_context: RunContextWrapper[Any] | None = None
-    input_items: tuple[Any, ...] | None = None
-
-    def clone(self, **changes: Any) -> HandoffInputData:
-        """The same data with some of it changed."""
-        return replace(self, **changes)
-
-
-HandoffInputFilter = Callable[[HandoffInputData], HandoffInputData | Awaitable[HandoffInputData]]
 OnHandoff = Callable[..., Any]
 
 
 @dataclass(eq=False)
 class Handoff(Tool, Generic[TContext, TAgent]):
     """A handoff as the model's tool. `handoff` makes one for an agent; make one by hand for full control.
+
+    Where no `input_filter` says what the next agent sees, here or in the `RunConfig`, `nest_handoff_history` says
+    whether it sees the conversation told in one message; None leaves that to the `RunConfig`.
 
     >>> from keyturn.agents.agent import Agent
     >>> to_billing = handoff(Agent("Billing", handoff_description="Knows invoices."))
@@ -88,6 +72,8 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         self.secrets = self._structured.secrets if self._structured is not None else ()
         if not isinstance(cast("Any", self.is_enabled), bool) and not callable(self.is_enabled):
             raise UserError(f"handoff {self.tool_name!r}: is_enabled must be True, False or a callable")
+        if cast("Any", self.nest_handoff_history) not in (True, False, None):
+            raise UserError(f"handoff {self.tool_name!r}: nest_handoff_history must be True, False or None")
 
     @property
     def description(self) -> str:
@@ -125,7 +111,17 @@ class Handoff(Tool, Generic[TContext, TAgent]):
     async def invoke(self, context: Any, prepared: Prepared) -> Handover:
         """Ask who goes on, and hand over."""
         target = _agent(await self.on_invoke_handoff(context, prepared.text), f"handoff {self.tool_name!r}")
-        return Handover(target, self.get_transfer_message(target), self.input_filter)
+        return Handover(target, self.get_transfer_message(target), self.input_filter or self._nesting(context))
+
+    def _nesting(self, context: Any) -> HandoffInputFilter | None:
+        """The filter that tells the conversation in one message, where that is wanted and no filter of the run's is."""
+        config: Any = getattr(context, "run_config", None)
+        nested = self.nest_handoff_history
+        if nested is None:
+            nested = getattr(config, "nest_handoff_history", False)
+        if not nested or getattr(config, "handoff_input_filter", None) is not None:
+            return None
+        return partial(nest_handoff_history, history_mapper=getattr(config, "handoff_history_mapper", None))
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """The call's result as the model reads it."""
@@ -166,6 +162,7 @@ def handoff(
     """A handoff to an agent, with a callback, an input or a filter of its own.
 
     `on_handoff` is called with the context, and with the input where `input_type` says what the model must give.
+    `nest_handoff_history=True` tells the next agent the conversation in one message.
 
     >>> from keyturn.agents.agent import Agent
     >>> handoff(Agent("FAQ"), tool_name_override="ask_faq").name

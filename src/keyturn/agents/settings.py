@@ -12,13 +12,15 @@ from dataclasses import dataclass, fields
 from inspect import isawaitable
 from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 
-from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UserError
+from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
 from ..core.items import Item
 from ..models.base import Model, ModelProvider, ModelSettings
 from ..sessions.base import SessionSettings
+from ..tracing.base import check_provider
 from .context import RunContextWrapper, TContext
-from .guardrail import InputGuardrail, OutputGuardrail
-from .handoff import HandoffInputFilter
+from .guardrail import BlockedMessage, InputGuardrail, OutputGuardrail, check_blocked_message
+from .handoff_input import HandoffHistoryMapper, HandoffInputFilter
+from .limits import UsageLimits
 
 _T = TypeVar("_T")
 
@@ -98,8 +100,12 @@ SessionInputCallback = Callable[[list[Item], list[Item]], list[Item] | Awaitable
 class RunConfig:
     """Settings for one whole run, whichever agents take part in it.
 
-    `policy` says of every call whether it may run. `paused_session` says what a new message does to a run that
-    waits on the same session. A `model_provider` of None is the process's own.
+    `policy` says of every call whether it may run. `usage_limits` are recorded with the run and hold after a pause
+    until others are given; `UsageLimits()` takes them away. `paused_session` says what a new message does to a run that
+    waits on the same session. A `model_provider` of None is the process's own, and so is a tracer provider as
+    `tracing`. `trace_include_sensitive_data=True` puts messages, arguments and results into its spans.
+    `nest_handoff_history` tells the next agent the conversation in one message, or as `handoff_history_mapper` makes
+    it, unless an input filter says what it sees.
 
     >>> RunConfig(model="anthropic:claude-sonnet", tracing_disabled=True).workflow_name
     'Agent workflow'
@@ -110,12 +116,12 @@ class RunConfig:
     model_settings: ModelSettings | None = None
     handoff_input_filter: HandoffInputFilter | None = None
     nest_handoff_history: bool = False
-    handoff_history_mapper: Callable[[list[Item]], list[Item]] | None = None
+    handoff_history_mapper: HandoffHistoryMapper | None = None
     input_guardrails: list[InputGuardrail[Any]] | None = None
     output_guardrails: list[OutputGuardrail[Any]] | None = None
     tracing_disabled: bool = False
     tracing: Any = None
-    trace_include_sensitive_data: bool = True
+    trace_include_sensitive_data: bool = False
     workflow_name: str = "Agent workflow"
     trace_id: str | None = None
     group_id: str | None = None
@@ -128,15 +134,19 @@ class RunConfig:
     tool_execution: ToolExecutionConfig | None = None
     tool_not_found_behavior: Literal["raise_error", "return_error_to_model"] = "raise_error"
     tool_name_collision_policy: Literal["error"] = "error"
-    output_guardrail_blocked_message: str | Callable[[Any], str | None] | None = None
+    output_guardrail_blocked_message: BlockedMessage | None = None
     policy: Any = None
+    usage_limits: UsageLimits | None = None
     paused_session: Literal["supersede", "refuse", "queue"] = "supersede"
 
     def __post_init__(self) -> None:
         # A dict from a file or a request is as good as the object, at every level.
         self.model_settings = _made(ModelSettings, self.model_settings, "model_settings")
         self.session_settings = _made(SessionSettings, self.session_settings, "session_settings")
+        self.usage_limits = _made(UsageLimits, self.usage_limits, "usage_limits")
         self.tool_execution = _made(ToolExecutionConfig, self.tool_execution, "tool_execution")
+        check_provider(self.tracing)
+        check_blocked_message(self.output_guardrail_blocked_message)
         for setting, allowed in _CHOICES.items():
             if getattr(self, setting) not in allowed:
                 words = " or ".join(repr(word) for word in allowed)
@@ -163,6 +173,7 @@ class RunConfig:
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
+    "nest_handoff_history": (True, False),
     "tool_not_found_behavior": ("raise_error", "return_error_to_model"),
     "tool_name_collision_policy": ("error",),
     "reasoning_item_id_policy": ("preserve", "omit", None),
@@ -212,7 +223,7 @@ class RunErrorHandlerInput(Generic[TContext]):
     'ctx'
     """
 
-    error: MaxTurnsExceeded | ModelRefusalError | ModelBehaviorError
+    error: MaxTurnsExceeded | UsageLimitExceeded | ModelRefusalError | ModelBehaviorError
     context: RunContextWrapper[TContext]
     run_data: Any
 
@@ -254,6 +265,7 @@ class RunErrorHandlers(TypedDict, total=False):
     """
 
     max_turns: RunErrorHandler
+    usage_limit: RunErrorHandler
     model_refusal: RunErrorHandler
     invalid_final_output: RunErrorHandler
 

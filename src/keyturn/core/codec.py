@@ -75,7 +75,17 @@ def decode(line: bytes | str, version: str = VERSION) -> Step:
 
 def link(before: str, line: bytes) -> str:
     """The hash of a line in its chain: what stands after it can only stand after all before it."""
-    return hashlib.sha256(before.encode() + b"\n" + line).hexdigest()
+    return link_digest(before, line_digest(line))
+
+
+def line_digest(line: bytes) -> str:
+    """The digest of a line by itself. It stays when the line is erased, so that its chain can still be verified."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def link_digest(before: str, digest: str) -> str:
+    """The same link made of a line's digest."""
+    return hashlib.sha256(f"{before}\n{digest}".encode()).hexdigest()
 
 
 class Log:

@@ -13,6 +13,7 @@ import msgspec
 from .events import Decision, GrantTerms, Proposal, Report
 from .items import Item
 from .policy import Verdict
+from .preview import Preview
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
@@ -47,9 +48,10 @@ class OpenFrame(Command, frozen=True):
 
 
 class Resume(Command, frozen=True):
-    """Take the run up again; -1 turns means no limit, None the limit it has."""
+    """Take the run up again; -1 turns means no limit, None the limit it has. `limits` are those on its usage."""
 
     max_turns: int | None = None
+    limits: dict[str, Any] | None = None
 
 
 class SaveContext(Command, frozen=True):
@@ -76,14 +78,24 @@ class RecordReply(Command, frozen=True):
     request_id: str | None = None
     tools: dict[str, Any] = {}
     judged: bool = False
+    model: str = ""
+
+
+class RefuseReply(Command, frozen=True):
+    """Count what a reply used of which nothing else can be recorded."""
+
+    frame: str
+    usage: list[int]
+    model: str = ""
 
 
 class Screen(Command, frozen=True):
-    """Record the verdict on a call, and what guardrails said where they gave it."""
+    """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown."""
 
     call: str
     verdict: Verdict
     reports: list[Report] = []
+    preview: Preview | None = None
 
 
 class Deliver(Command, frozen=True):
@@ -117,6 +129,15 @@ class VoidCall(Command, frozen=True):
     proposal: Proposal
     why: str
     tools: dict[str, Any] = {}
+
+
+class NeedInput(Command, frozen=True):
+    """Let a started call wait for answers; its tool is called again when they are there."""
+
+    call: str
+    requests: Any
+    state: Any = None
+    preview: Preview | None = None
 
 
 class FinishCall(Command, frozen=True):

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from . import commands as cm
 from . import events as ev
-from .errors import Conflict, ModelBehaviorError, NotPending, UserError
+from .digest import canonical
+from .errors import Conflict, NotPending, UserError
 from .evolve import evolve
 from .gate import OVER, Events, call_in, deliver, open_run, screen, screened, stale, tick
-from .items import Item
 from .policy import Verdict
+from .reply import check_proposal, record_reply, refuse_reply
 from .run import Frame, Run, call_digest
 from .states import MOVES, READY
-from .strict import parse
 
 
 def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
@@ -56,8 +54,9 @@ def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
 
 def _resume(run: Run, c: cm.Resume) -> Events:
     open_run(run)
-    if c.max_turns is not None or run.status == "failed":
-        yield ev.RunResumed(c.max_turns)
+    limits = c.limits if c.limits != run.limits else None
+    if c.max_turns is not None or limits is not None or run.status == "failed":
+        yield ev.RunResumed(c.max_turns, limits)
 
 
 def _save_context(run: Run, c: cm.SaveContext) -> Events:
@@ -69,45 +68,6 @@ def _add_input(run: Run, c: cm.AddInput) -> Events:
     open_run(run)
     _frame(run, c.frame)
     yield ev.InputAdded(c.frame, c.items)
-
-
-def _record_reply(run: Run, c: cm.RecordReply) -> Events:
-    frame = run.frames.get(c.frame)
-    if frame is None or frame.phase != "model" or frame.guarding == "before" or run.status in OVER:
-        raise Conflict("this reply answers a question that is not asked, or no longer")
-    labels = [proposal.label for proposal in c.proposals]
-    if len(set(labels)) != len(labels) or not all(labels):
-        raise ModelBehaviorError("the model's reply has calls without an id of their own")
-    if len(c.usage) > len(run.usage) or any(count < 0 for count in c.usage):
-        raise ModelBehaviorError("the model's reply counts a usage that cannot be added")
-    for proposal in c.proposals:
-        if not 0 <= proposal.item < len(c.output):
-            raise ModelBehaviorError("the model's reply has no item for one of its calls")
-        _check_proposal(proposal, c.output[proposal.item])
-    made = _screen_the_rejected(run, frame, c.proposals) if run.grants else c.proposals
-    yield ev.ReplyRecorded(c.frame, c.output, made, c.usage, c.response_id, c.request_id, c.tools, c.judged)
-    for call_id in list(frame.calls):
-        call = run.calls.get(call_id)
-        if call is not None and call.state == "proposed" and call.proposal.gate == "ask":
-            yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))
-
-
-def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -> list[ev.Proposal]:
-    """Nothing is allowed unseen while somebody's standing rejection is about its tool."""
-    never = {(grant.agent, grant.tool) for grant in run.grants.values() if grant.verdict == "reject"}
-    return [
-        replace(made, gate="") if made.gate == "allow" and (frame.agent, made.tool) in never else made
-        for made in proposals
-    ]
-
-
-def _check_proposal(proposal: ev.Proposal, raw: Item) -> None:
-    """What may come to run is frozen text and strict JSON from the first."""
-    if proposal.refused is None:
-        text = raw.get("arguments") if proposal.args is None else proposal.args
-        if not isinstance(text, str):
-            raise UserError("a call is proposed with the text of what will run")
-        parse(text or "{}")
 
 
 def _frame(run: Run, frame_id: str) -> Frame:
@@ -154,11 +114,21 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
     shown = call_in(run, c.call, "asked", *READY)
     if c.proposal.label != shown.proposal.label:
         raise UserError("a call is proposed anew under the label that its model gave it")
-    _check_proposal(c.proposal, shown.raw)
+    check_proposal(c.proposal, shown.raw)
     yield ev.CallVoided(c.call, c.proposal, c.why, c.tools)
     call = run.calls.get(c.call)
     if call is not None and call.state == "proposed" and call.proposal.gate in ("ask", "allow"):
         yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))
+
+
+def _need_input(run: Run, c: cm.NeedInput) -> Events:
+    call = call_in(run, c.call, "started")
+    _no_frame(run, c.call)
+    if run.status in OVER:  # nobody will answer any more, and what it did so far nobody knows
+        yield ev.CallLost(c.call, "it asked for an answer when its run was over")
+        return
+    canonical([c.requests, c.state])  # an answer will be bound to them
+    yield ev.CallNeeds(call.id, c.requests, c.state, c.preview, run.now)
 
 
 def _finish_call(run: Run, c: cm.FinishCall) -> Events:
@@ -262,12 +232,14 @@ _DECIDE: dict[type[cm.Command], Callable[[Run, Any], Events]] = cast(
         cm.Resume: _resume,
         cm.SaveContext: _save_context,
         cm.AddInput: _add_input,
-        cm.RecordReply: _record_reply,
+        cm.RecordReply: record_reply,
+        cm.RefuseReply: refuse_reply,
         cm.Screen: screen,
         cm.Deliver: deliver,
         cm.Revoke: _revoke,
         cm.StartCall: _start_call,
         cm.VoidCall: _void_call,
+        cm.NeedInput: _need_input,
         cm.FinishCall: _finish_call,
         cm.LoseCall: _lose_call,
         cm.HandOff: _hand_off,

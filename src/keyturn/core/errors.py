@@ -39,9 +39,13 @@ class UserError(KeyturnError):
 class ModelBehaviorError(KeyturnError):
     """The model, or the provider that speaks for it, sent what no well-behaved model sends.
 
+    `usage` is what the refused reply used, where the provider said it.
+
     >>> issubclass(ModelBehaviorError, KeyturnError)
     True
     """
+
+    usage: Any = None
 
 
 class ModelRefusalError(KeyturnError):
@@ -64,6 +68,25 @@ class MaxTurnsExceeded(KeyturnError):
     >>> issubclass(MaxTurnsExceeded, KeyturnError)
     True
     """
+
+
+class UsageLimitExceeded(KeyturnError):
+    """The run reached a usage limit before a final answer; no model was asked any more.
+
+    Nothing is lost: resume the state with a higher limit. `limit` names it, `allowed` and `used` are its numbers.
+
+    >>> UsageLimitExceeded("requests", allowed=3, used=3).limit
+    'requests'
+    """
+
+    def __init__(self, limit: str, *, allowed: Any, used: Any) -> None:
+        self.limit = limit
+        self.allowed = allowed
+        self.used = used
+        super().__init__(
+            f"the run has used {used} of the {allowed} that UsageLimits({limit}=...) allows, so no model was asked; "
+            f"nothing is lost: resume the run with a higher {limit} in usage_limits"
+        )
 
 
 class ToolTimeoutError(KeyturnError):
@@ -214,6 +237,22 @@ class Conflict(KeyturnError):
         self.decision = decision
         self.at = at
         super().__init__(message)
+
+
+class StorageError(KeyturnError):
+    """A journal could not keep what it was given; nothing that was not kept was acted on.
+
+    >>> issubclass(StorageFull, StorageError)
+    True
+    """
+
+
+class StorageFull(StorageError):
+    """There is no room left where the journal is kept. Make room and resume: the run is as it was.
+
+    >>> str(StorageFull("the disk is full"))
+    'the disk is full'
+    """
 
 
 class Expired(KeyturnError):

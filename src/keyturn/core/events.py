@@ -16,6 +16,7 @@ import msgspec
 
 from .items import Item
 from .policy import Approval
+from .preview import Preview
 from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
@@ -38,9 +39,10 @@ class RunStarted(Event, frozen=True):
 
 
 class RunResumed(Event, frozen=True):
-    """Somebody took the run up again, perhaps with another limit."""
+    """Somebody took the run up again, perhaps with other limits; `limits` are all of those on its usage."""
 
     max_turns: int | None = None
+    limits: dict[str, Any] | None = None
 
 
 class ContextSaved(Event, frozen=True):
@@ -75,7 +77,10 @@ class InputAdded(Event, frozen=True):
 
 
 class ReplyRecorded(Event, frozen=True):
-    """The model answered. `tools` holds, by digest, what the model was told of tools that may ask."""
+    """The model answered. `tools` holds, by digest, what the model was told of tools that may ask.
+
+    `model` is the name under which it was asked.
+    """
 
     frame: str
     output: list[Item]
@@ -85,10 +90,22 @@ class ReplyRecorded(Event, frozen=True):
     request_id: str | None = None
     tools: dict[str, Any] = {}
     judged: bool = False
+    model: str = ""
+
+
+class ReplyRefused(Event, frozen=True):
+    """The model answered what no model may: nothing of it was used, and what it used is counted."""
+
+    frame: str
+    usage: list[int]
+    model: str = ""
 
 
 class CallScreened(Event, frozen=True):
-    """A verdict on a call: allow, ask or deny. It is never asked for again, only made stricter."""
+    """A verdict on a call: allow, ask or deny. It is never asked for again, only made stricter.
+
+    `preview` is what people are shown, where it was made of the world as it was then.
+    """
 
     call: str
     action: str
@@ -96,6 +113,7 @@ class CallScreened(Event, frozen=True):
     by: str = ""
     terms: Approval | None = None
     at: int = 0
+    preview: Preview | None = None
 
 
 class VoteCast(Event, frozen=True):
@@ -125,6 +143,16 @@ class CallStarted(Event, frozen=True):
     """The tool is about to be touched. From here to its result the call may be in doubt."""
 
     call: str
+
+
+class CallNeeds(Event, frozen=True):
+    """A started call cannot end before somebody answers `requests`; `state` is what its tool goes on from."""
+
+    call: str
+    requests: Any
+    state: Any = None
+    preview: Preview | None = None
+    at: int = 0
 
 
 class CallFinished(Event, frozen=True):
@@ -221,11 +249,13 @@ AnyEvent = (
     | FrameOpened
     | InputAdded
     | ReplyRecorded
+    | ReplyRefused
     | CallScreened
     | VoteCast
     | CallDecided
     | CallVoided
     | CallStarted
+    | CallNeeds
     | CallFinished
     | CallLost
     | GrantGiven
@@ -241,8 +271,12 @@ AnyEvent = (
 )
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
-    """One commit: when, and what happened. One line of the log."""
+class Step(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One commit: when, and what happened. One line of the log.
+
+    Where the run is traced, `spans` holds where: by call the request for it, and by frame "r" the run itself.
+    """
 
     at: int
     events: list[AnyEvent]
+    spans: dict[str, str] = {}

@@ -37,6 +37,8 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
 
 def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.status, run.error = "running", ""
+    if event.limits is not None:
+        run.limits = event.limits
     if event.max_turns is not None:
         run.max_turns = run.frames[ev.ROOT].max_turns = None if event.max_turns < 0 else event.max_turns
 
@@ -84,8 +86,7 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.judged = event.judged and bool(event.proposals)
     if event.response_id is not None:
         frame.response_id = event.response_id
-    for index, count in enumerate(event.usage):
-        run.usage[index] += count
+    _count(run, event)
     if event.tools:
         run.tools.update(event.tools)
     if frame.id == ev.ROOT:
@@ -97,6 +98,14 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     open_calls(run, frame, event)
 
 
+def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
+    """What a reply used is used, whatever became of the reply."""
+    for index, count in enumerate(event.usage):
+        run.usage[index] += count
+    if event.usage:
+        run.replies.append((event.model, event.usage))
+
+
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
     if call.state in READY:
@@ -104,7 +113,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
         if event.action != "deny":
             return
     call.reason, call.by, call.terms = event.reason, event.by, event.terms
-    call.asked_at, call.voided = event.at, ""
+    call.asked_at, call.voided, call.preview = event.at, "", event.preview
     move(run, call, event.action)
 
 
@@ -117,6 +126,12 @@ def _vote_cast(run: Run, event: ev.VoteCast) -> None:
 def _call_decided(run: Run, event: ev.CallDecided) -> None:
     decision = event.decision
     call = run.calls[decision.call]
+    if call.state == "needs":
+        call.supplied = decision
+    elif decision.verdict in ("approve", "edit"):
+        call.approval = decision
+    if call.decision is not None:
+        call.spent = [*call.spent, call.decision]
     call.decision = decision
     call.recheck = event.recheck
     run.decided[call.id] = decision
@@ -132,6 +147,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
         call.spent = [*call.spent, call.decision]
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
+    call.preview = call.approval = call.need = call.supplied = None
     run.decided.pop(call.id, None)
     move(run, call, "void")
     if event.proposal.refused is not None:
@@ -140,7 +156,15 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
 
 
 def _call_started(run: Run, event: ev.CallStarted) -> None:
+    run.started += 1
     move(run, run.calls[event.call], "start")
+
+
+def _call_needs(run: Run, event: ev.CallNeeds) -> None:
+    call = run.calls[event.call]
+    call.need, call.supplied, call.asked_at, call.reason = event, None, event.at, ""
+    call.rounds += 1
+    move(run, call, "need")
 
 
 def _call_finished(run: Run, event: ev.CallFinished) -> None:
@@ -234,11 +258,13 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.FrameOpened: _frame_opened,
     ev.InputAdded: _input_added,
     ev.ReplyRecorded: _reply_recorded,
+    ev.ReplyRefused: _count,
     ev.CallScreened: _call_screened,
     ev.VoteCast: _vote_cast,
     ev.CallDecided: _call_decided,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
+    ev.CallNeeds: _call_needs,
     ev.CallFinished: _call_finished,
     ev.CallLost: _call_lost,
     ev.GrantGiven: _grant_given,

@@ -12,29 +12,36 @@ import msgspec
 
 from . import commands as cm
 from . import events as ev
-from .digest import same
+from .digest import canonical, same
 from .errors import BadJson, Conflict, Expired, NotPending, UserError
 from .policy import Approval, Verdict
 from .predicate import check_where, holds
+from .preview import Preview
 from .run import Call, Run, call_digest
-from .states import WAITING
+from .states import READY, WAITING
 from .strict import parse
 
 Events = Iterator[ev.AnyEvent]
 OVER = ("finished", "cancelled")
-_OPENING = {"asked": ("approve", "edit", "reject", "answer"), "in_doubt": ("ran", "did_not_run", "retry")}
+_OPENING = {
+    "asked": ("approve", "edit", "reject", "answer"),
+    "in_doubt": ("ran", "did_not_run", "retry"),
+    "needs": ("answer", "reject"),
+}
 
 
 def screen(run: Run, c: cm.Screen) -> Events:
     call = run.calls.get(c.call)
-    if call is None or run.status in OVER or (call.state != "proposed" and not call.recheck):
+    if call is None or run.status in OVER or not (call.state == "proposed" or (call.recheck and call.state in READY)):
         return
+    if c.preview is not None:
+        canonical(c.preview.basis)  # a decision will be bound to it
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield from screened(run, call, c.verdict)
+    yield from screened(run, call, c.verdict, c.preview)
 
 
-def screened(run: Run, call: Call, verdict: Verdict) -> Events:
+def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:
     action, reason, by = verdict.action, verdict.reason, verdict.by
     if call.recheck:
         yield ev.CallScreened(call.id, action, reason, by)
@@ -49,7 +56,8 @@ def screened(run: Run, call: Call, verdict: Verdict) -> Events:
         yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}")
         yield ev.GrantUsed(grant.id, call.id)
         return
-    yield ev.CallScreened(call.id, action, reason, by, verdict.terms, run.now)
+    shown = preview if action == "ask" else None
+    yield ev.CallScreened(call.id, action, reason, by, verdict.terms, run.now, shown)
     if grant is not None:
         yield from _by_grant(run, call, grant)
 
@@ -185,9 +193,10 @@ def _decided(run: Run, call: Call, decision: ev.Decision, recheck: bool) -> Even
         if call.votes.get(by) != decision:
             yield ev.VoteCast(decision)
         return
-    if call.state == "in_doubt" and call.decision is not None and call.decision.args is not None:
+    if call.state != "asked" and call.decision is not None and call.decision.args is not None:
         decision = msgspec.structs.replace(decision, args=call.decision.args)
-    yield ev.CallDecided(decision, recheck=recheck and decision.verdict in ("approve", "edit", "retry"))
+    runs = call.state == "needs" or decision.verdict in ("approve", "edit", "retry")
+    yield ev.CallDecided(decision, recheck=recheck and runs)
 
 
 def _voices(call: Call, decision: ev.Decision) -> set[str]:
@@ -210,10 +219,12 @@ def tick(run: Run, _c: cm.Tick) -> Events:
             yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, by="clock"))
     for call in list(run.groups["run"].values()):
         if stale(run, call):
-            again = call.proposal
+            again, looked = call.proposal, call.preview is not None
             if call.edited:  # what a person made of the call stays as they made it
                 again = msgspec.structs.replace(again, args=call.text, edited=True)
             yield ev.CallVoided(call.id, again, "the approval was not executed in time and has gone stale")
+            if looked:  # what it would change is looked at again before anybody is asked
+                continue
             yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"))
 
 

@@ -70,12 +70,16 @@ Block: TypeAlias = Text | Command | Diff | Json
 class Preview(msgspec.Struct, frozen=True):
     """The blocks an approver sees of one call, in order, and one line that sums them up.
 
+    `basis` says what of the world they were made of: a digest of each thing looked at, of a file's content by its path,
+    say. An approval is void once that changed.
+
     >>> Preview((Command("ls"),), summary="list the files").summary
     'list the files'
     """
 
     blocks: tuple[Block, ...]
     summary: str = ""
+    basis: dict[str, str] = {}
 
 
 REDACTED = "[redacted]"

@@ -15,7 +15,12 @@ from . import events as ev
 from .digest import canonical, digest
 from .items import Item
 from .policy import Approval
+from .preview import Preview
 from .strict import parse
+from .usage import COUNTS
+
+_PATIENT = ("in_doubt", "needs")
+_KINDS = {"in_doubt": "in_doubt", "needs": "external"}
 
 
 class Call(msgspec.Struct):
@@ -39,6 +44,11 @@ class Call(msgspec.Struct):
     value: Any = None
     shown: str = ""
     spent: list[ev.Decision] = []
+    preview: Preview | None = None
+    approval: ev.Decision | None = None
+    need: ev.CallNeeds | None = None
+    supplied: ev.Decision | None = None
+    rounds: int = 0
 
     @property
     def text(self) -> str:
@@ -60,14 +70,14 @@ class Call(msgspec.Struct):
 
     @property
     def expires_at(self) -> int | None:
-        """When a decision comes too late, in milliseconds; a doubt never runs out."""
-        wait = self.terms.expires_ms if self.terms is not None and self.state != "in_doubt" else None
+        """When a decision comes too late, in milliseconds; a doubt and a question never run out."""
+        wait = self.terms.expires_ms if self.terms is not None and self.state not in _PATIENT else None
         return None if wait is None else self.asked_at + wait
 
     @property
     def kind(self) -> str:
         """What is waited for: approval, an external result, or word of a call in doubt."""
-        return "in_doubt" if self.state == "in_doubt" else "approval"
+        return _KINDS.get(self.state, "approval")
 
 
 class Frame(msgspec.Struct):
@@ -118,6 +128,9 @@ class Run(msgspec.Struct):
     decided: dict[str, ev.Decision] = {}
     tools: dict[str, Any] = {}
     usage: list[int] = []
+    replies: list[tuple[str, list[int]]] = []
+    started: int = 0
+    limits: dict[str, Any] = {}
     turns: int = 0
     max_turns: int | None = None
     last_agent: str = ""
@@ -128,12 +141,17 @@ class Run(msgspec.Struct):
 
 def new_run() -> Run:
     """A run of which nothing is known yet."""
-    return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")}, usage=[0] * 6)
+    return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")}, usage=[0] * COUNTS)
 
 
 def call_digest(run: Run, call: Call) -> str:
     """What an approval of this call is bound to."""
-    return digest(run.id, call.id, call.agent, call.proposal.tool, canonical(call.params))
+    bound = [run.id, call.id, call.agent, call.proposal.tool, canonical(call.params)]
+    if call.preview is not None and call.preview.basis:
+        bound.append(canonical(call.preview.basis))
+    if call.need is not None:
+        bound.append(canonical([call.need.requests, call.need.state, call.rounds]))
+    return digest(*bound)
 
 
 def request_id(run: Run, call_id: str) -> str:

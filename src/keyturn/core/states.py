@@ -7,9 +7,9 @@ no item type for it and no kind of tool is named here. The manual's diagram is d
 from __future__ import annotations
 
 DECIDED = ("approved", "edited")
-READY = ("allowed", *DECIDED)
+READY = ("allowed", *DECIDED, "supplied")
 TO_SETTLE = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
-WAITING = ("asked", "in_doubt")
+WAITING = ("asked", "in_doubt", "needs")
 SETTLED = ("finished", "failed")
 
 MOVES: dict[tuple[str, str], str] = {
@@ -24,13 +24,16 @@ MOVES: dict[tuple[str, str], str] = {
     ("asked", "expire"): "expired",
     ("asked", "void"): "proposed",
     **{(state, "start"): "started" for state in READY},
-    **{(state, "deny"): "denied" for state in DECIDED},
+    **{(state, "deny"): "denied" for state in (*DECIDED, "supplied")},
     **{(state, "void"): "proposed" for state in READY},
     **{(state, "fail"): "failed" for state in READY},
     ("started", "finish"): "finished",
     ("started", "fail"): "failed",
     ("started", "lose"): "in_doubt",
     ("started", "again"): "allowed",
+    ("started", "need"): "needs",
+    ("needs", "answer"): "supplied",
+    ("needs", "reject"): "supplied",
     ("in_doubt", "ran"): "ran",
     ("in_doubt", "did_not_run"): "did_not_run",
     ("in_doubt", "retry"): "approved",

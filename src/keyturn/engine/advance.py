@@ -69,6 +69,8 @@ class Loop:
         effects = pending(self.run)
         if self.drive.stopping:
             effects = [effect for effect in effects if effect.do != "model"]
+        elif self.drive.meter.reached is not None:
+            effects = self.drive.meter.hold_back(effects, busy=bool(self._jobs))
         if self._jobs or self._failing:
             effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]
         return effects
@@ -96,7 +98,10 @@ class Loop:
 
     async def _perform(self, effect: Effect) -> None:
         try:
-            await PERFORM[effect.do](self.drive, effect.on)
+            if self.drive.traces is None:
+                await PERFORM[effect.do](self.drive, effect.on)
+            else:
+                await self.drive.traces.around(effect, partial(PERFORM[effect.do], self.drive, effect.on))
         except asyncio.CancelledError:
             raise
         except Exception as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,12 +15,13 @@ from ..agents.agent import Agent
 from ..agents.output import output_schema_for
 from ..agents.settings import CallModelData, ModelInputData
 from ..core import commands as cm
-from ..core.errors import MaxTurnsExceeded, ModelBehaviorError
+from ..core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ..core.items import Item
 from ..core.run import Frame
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
 from .drive import Drive
 from .handlers import answered
+from .limits import name_of, stuck
 from .propose import Reading
 from .scope import Scope, Toolset, model_for
 from .signals import AgentAtWork, Delta
@@ -30,6 +32,18 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     """Ask the model of a frame's agent and record what it answers."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
+    model = model_for(agent, scope.config)
+    if not drive.meter.lets(model):
+        return
+    drive.meter.asking += 1
+    try:
+        await _ask(drive, frame, scope, model)
+    finally:
+        drive.meter.asking -= 1
+
+
+async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
+    agent = drive.agent(frame.agent)
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
@@ -37,24 +51,57 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     hooked = scope.hooks is not None or agent.hooks is not None
     if hooked:
         await _hook(scope, agent, "on_llm_start", request.system_instructions, request.input)
-    response = await _reply(drive, frame_id, model_for(agent, scope.config), request)
-    if hooked:
-        await _hook(scope, agent, "on_llm_end", response)
-    reading = Reading(drive, frame, toolset).read(response)
-    judged = agent.tool_use_behavior != "run_llm_again"
-    scope.context.usage.add(response.usage)
+    used: tuple[str, list[int]] | None = None
+    reading = None
+    try:
+        asking = _reply(drive, frame.id, model, request)
+        response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
+        used = response.model, response.usage.counts()
+        scope.context.usage.count(*used)
+        if hooked:
+            await _hook(scope, agent, "on_llm_end", response)
+        reading = Reading(drive, frame, toolset).read(response)
+        await _record(drive, scope, reading, response, used[1])
+    except Exception as error:
+        # Of a store that failed nobody knows whether it holds the reply.
+        if reading is None or isinstance(error, ModelBehaviorError):
+            await _refuse(drive, frame, used or _told(scope, error, name_of(model)))
+        raise
+
+
+async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelResponse, counts: list[int]) -> None:
+    frame = reading.frame
+    judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
     await drive.commit(
         cm.RecordReply(
-            frame_id,
+            frame.id,
             reading.output,
             await unknown_worded(scope, reading.proposals),
-            response.usage.counts(),
+            counts,
             response.response_id,
             response.request_id,
             reading.tools,
             judged,
+            response.model,
         )
     )
+
+
+def _told(scope: Scope, error: Exception, name: str) -> tuple[str, list[int]] | None:
+    """What a reply used that its provider's member refused, where that could say so."""
+    usage: Any = getattr(error, "usage", None)
+    if not isinstance(usage, Usage):
+        return None
+    counts = usage.counts()
+    scope.context.usage.count(name, counts)
+    return name, counts
+
+
+async def _refuse(drive: Drive, frame: Frame, used: tuple[str, list[int]] | None) -> None:
+    """Count what a reply used that no run can go on with, where it is known."""
+    if used is not None:
+        with suppress(Conflict):  # the run may be over meanwhile
+            await drive.commit(cm.RefuseReply(frame.id, used[1], used[0]))
 
 
 async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any]) -> None:
@@ -126,20 +173,36 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
         "prompt": request.prompt,
     }
     if not drive.listens(frame_id):
-        return _counted(await model.get_response(*asked, **kept))
-    final: Any = None
-    async for event in model.stream_response(*asked, **kept):
-        drive.signal(Delta(frame_id, event))
-        if read(event, "type") == "response.completed":
-            final = read(event, "response")
+        return _counted(await model.get_response(*asked, **kept), name_of(model))
+    final, name, feed = None, "", drive.feeds[frame_id]
+    events = model.stream_response(*asked, **kept)
+    try:
+        async for event in events:
+            drive.signal(Delta(frame_id, event))
+            if feed.full:
+                await feed.room()
+            if read(event, "type") == "response.completed":
+                final, name = read(event, "response"), name_of(model)
+    finally:
+        await closed(events)
     if final is None:
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
-    return _counted(streamed_response(final))
+    return _counted(streamed_response(final), name)
 
 
-def _counted(response: ModelResponse) -> ModelResponse:
+async def closed(events: Any) -> None:
+    """Let go of a stream now: its line is open until then. A plain iterator has nothing to close."""
+    close = getattr(events, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def _counted(response: ModelResponse, name: str) -> ModelResponse:
     if not response.usage.requests:
         response.usage.requests = 1
+    if min(response.usage.counts()) < 0:
+        raise ModelBehaviorError("the model's reply counts a usage that cannot be added; nothing of it was used")
+    response.model = response.model or name
     return response
 
 
@@ -162,10 +225,10 @@ def streamed_response(final: Any) -> ModelResponse:
         usage.input_tokens = read(counts, "input_tokens") or 0
         usage.output_tokens = read(counts, "output_tokens") or 0
         usage.total_tokens = read(counts, "total_tokens") or 0
-        cached = read(read(counts, "input_tokens_details"), "cached_tokens") or 0
-        reasoning = read(read(counts, "output_tokens_details"), "reasoning_tokens") or 0
-        usage.input_tokens_details = TokenDetails(cached_tokens=cached)
-        usage.output_tokens_details = TokenDetails(reasoning_tokens=reasoning)
+        sent, received = read(counts, "input_tokens_details"), read(counts, "output_tokens_details")
+        cached, written = read(sent, "cached_tokens") or 0, read(sent, "cache_write_tokens") or 0
+        usage.input_tokens_details = TokenDetails(cached_tokens=cached, cache_write_tokens=written)
+        usage.output_tokens_details = TokenDetails(reasoning_tokens=read(received, "reasoning_tokens") or 0)
     return ModelResponse(list(read(final, "output") or []), usage, read(final, "id"), read(final, "_request_id"))
 
 
@@ -177,3 +240,12 @@ async def exhausted(drive: Drive, frame_id: str) -> None:
         "nothing is lost: resume the run with a higher max_turns"
     )
     await answered(drive, frame_id, "max_turns", error)
+
+
+async def limited(drive: Drive, frame_id: str) -> None:
+    """A usage limit is reached and nothing else is left to do: let a handler answer, or say so."""
+    error = drive.meter.reached
+    assert error is not None
+    if not stuck(drive.run):  # a nested agent waits for its model: an answer of the root's would take its place
+        raise error
+    await answered(drive, frame_id, "usage_limit", error)

@@ -14,12 +14,14 @@ from ..core.run import Frame
 from .drive import Drive
 from .facts import jsonable
 from .scope import Scope
+from .traces import checked
 
 
 async def concluded(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], value: Any) -> list[Report]:
     """What the output guardrails said of an answer; where they let it pass, the end is told."""
     guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
-    results = await asyncio.gather(*(one.run(scope.context, agent, value) for one in guardrails))
+    looks = [checked(drive.traces, one, "output", one.run(scope.context, agent, value)) for one in guardrails]
+    results = await asyncio.gather(*looks)
     reports: list[Report] = []
     for result in results:
         name, output = result.guardrail.get_name(), result.output

@@ -6,6 +6,7 @@ Every change of a run goes through `commit`: decide, append what was decided as 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,12 +23,15 @@ from ..core.errors import ToolMissing
 from ..core.items import RawItem
 from ..core.run import Call, Frame, Run, request_id
 from ..journal.base import Claim, LostRace
-from ..tools.base import Prepared, Tool
+from ..tools.base import Prepared, Resumed, Tool
 from .feed import Feed, Tap
 from .known import decision_on
+from .limits import Meter
 from .live import Live
+from .rows import changes, known_open, opened_by
 from .scope import Scope, Toolset
 from .signals import AgentAtWork, Delta
+from .traces import Traces
 
 
 class Drive:
@@ -37,9 +41,11 @@ class Drive:
         self.live = live
         self.claim: Claim | None = None
         self.stopping = False
+        self.meter = Meter(live)
         self.uncertain: set[str] = set()
         self.result: Callable[..., Any] = _no_result
         self.feeds: dict[str, Feed] = {}
+        self.traces: Traces | None = None
         self.prepared: dict[str, Prepared] = {}
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
@@ -72,7 +78,7 @@ class Drive:
             if tool.structured is not None:
                 scope.context.tool_input = call.params
             if tool.on_stream is not None:
-                self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool.on_stream, RawItem(call.raw))
+                self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool, RawItem(call.raw))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
         return scope
 
@@ -94,7 +100,7 @@ class Drive:
     async def find_tool(self, call: Call) -> Tool | None:
         """The tool that a call means, if its agent still has it."""
         frame = self.run.frames[call.frame]
-        return (await self.toolset(frame)).find(call.raw.get("type", "function_call"), call.proposal.name)
+        return (await self.toolset(frame)).find(call.raw)
 
     async def tool_of(self, call: Call) -> Tool:
         """The tool that a call means, or `ToolMissing`."""
@@ -132,15 +138,17 @@ class Drive:
             tool_call=RawItem(call.raw),
             run_config=scope.config,
             idempotency_key=request_id(self.run, call.id),
-            approval=call.decision,
+            approval=call.approval or (call.decision if call.supplied is None else None),
             run_id=self.run.id,
+            basis=call.preview.basis if call.preview is not None else None,
+            resumed=_resumed(call),
         )
 
     def _append_here(self, commands: tuple[cm.Command, ...]) -> list[ev.AnyEvent]:
         now = self.live.clock()
         events = self._decide(commands, now)
         if events:
-            self._appended(ev.Step(now, events))
+            self._appended(self._made(now, events))
         return events
 
     async def _append_there(self, commands: tuple[cm.Command, ...]) -> list[ev.AnyEvent]:
@@ -151,15 +159,17 @@ class Drive:
             events = self._decide(commands, now)
             if not events:
                 return events
-            made = ev.Step(now, events)
+            made = self._made(now, events)
             try:
                 line = encode(made)
-                await journal.append(log.run.id, len(log), [line], self.claim)
+                rows = changes(self.live, events, await self._tools_of(events), log.steps[0].at if log.steps else now)
+                await journal.append(log.run.id, len(log), [line], self.claim, rows)
             except LostRace:
                 await self._catch_up()
                 continue
             except BaseException:
                 log.refold()
+                self.live.open = known_open(log.run)
                 raise
             self._appended(made, line)
             return events
@@ -170,6 +180,15 @@ class Drive:
         assert journal is not None
         for theirs in log.extend(await journal.read(log.run.id, len(log))):
             self._publish(theirs)
+        self.live.open = known_open(log.run)
+
+    async def _tools_of(self, events: list[ev.AnyEvent]) -> dict[str, Any]:
+        """The tools of the calls that began to wait, for what people are shown. One that cannot be had has none."""
+        found: dict[str, Any] = {}
+        for call in opened_by(self.run, events):
+            with contextlib.suppress(Exception):
+                found[call.id] = await self.find_tool(call)
+        return found
 
     def _decide(self, commands: tuple[cm.Command, ...], now: int) -> list[ev.AnyEvent]:
         events: list[ev.AnyEvent] = []
@@ -182,14 +201,28 @@ class Drive:
             raise
         return events
 
+    def _made(self, now: int, events: list[ev.AnyEvent]) -> ev.Step:
+        return ev.Step(now, events) if self.traces is None else self.traces.step(now, events)
+
     def _appended(self, made: ev.Step, line: bytes | None = None) -> None:
         self.live.log.append(made, line)
-        if self.feeds:
+        if self.feeds or self.traces is not None:
             self._publish(made)
 
     def _publish(self, made: ev.Step) -> None:
         for feed in list(self.feeds.values()):
             feed.step(made)
+        if self.traces is not None:
+            self.traces.happened(made)
+
+
+def _resumed(call: Call) -> Resumed | None:
+    """What a call that needed input goes on with."""
+    if call.need is None or call.supplied is None:
+        return None
+    refused = call.supplied.verdict != "answer"
+    answers = None if refused else call.supplied.output
+    return Resumed(call.need.state, call.need.requests, answers, call.supplied.message, refused)
 
 
 def _no_result(*_args: Any) -> Any:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from ..core import events as ev
+from ..core.errors import UserError
 from ..core.items import RawItem
 from .graph import Graph
 from .items import AddedInputItem, RunItem, ToolApprovalItem
@@ -117,6 +118,14 @@ class Feed:
         else:
             self._sink(AgentUpdatedStreamEvent(signal.agent))
 
+    @property
+    def full(self) -> bool:
+        """Whether more waits to be heard than the listener allows."""
+        return False
+
+    async def room(self) -> None:
+        """Let the listener catch up, or raise where it does not."""
+
     async def drained(self) -> None:
         """Wait until everything told so far was heard."""
 
@@ -124,14 +133,32 @@ class Feed:
 class Tap(Feed):
     """A nested agent's events, each given to its tool's `on_stream` in order, without holding up the loop."""
 
-    def __init__(self, graph: Graph, frame: str, callback: Callable[[Any], Any], tool_call: Any) -> None:
+    def __init__(self, graph: Graph, frame: str, tool: Any, tool_call: Any) -> None:
         super().__init__(graph, frame, self._put)
-        self._callback = callback
+        self._callback: Callable[[Any], Any] = tool.on_stream
+        self._most: int | None = getattr(tool, "on_stream_max_pending_events", None)
         self._tool_call = tool_call
         self._waiting: deque[dict[str, Any]] = deque()
         self._worker: asyncio.Task[None] | None = None
+        self._left = False
+
+    @property
+    def full(self) -> bool:
+        return self._most is not None and len(self._waiting) > self._most
+
+    async def room(self) -> None:
+        await asyncio.sleep(0)
+        if self.full:
+            self._left = True
+            self._waiting.clear()
+            raise UserError(
+                f"on_stream has fallen behind: more than {self._most} events wait; hear them faster, or give as_tool "
+                "another on_stream_max_pending_events, None for no limit"
+            )
 
     def _put(self, event: StreamEvent) -> None:
+        if self._left:
+            return
         self._waiting.append({"event": event, "agent": self.projection.agent, "tool_call": self._tool_call})
         if self._worker is None or self._worker.done():
             self._worker = asyncio.ensure_future(self._work())

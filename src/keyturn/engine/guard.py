@@ -14,6 +14,7 @@ from ..core.run import Frame
 from .drive import Drive
 from .facts import jsonable
 from .scope import Scope
+from .traces import checked
 
 
 def input_guardrails(drive_agent: Any, scope: Scope) -> list[InputGuardrail[Any]]:
@@ -34,7 +35,8 @@ async def guard(drive: Drive, frame_id: str) -> None:
     agent = drive.agent(frame.agent)
     given = _given(drive, frame)
     guardrails = input_guardrails(agent, scope)
-    results = await asyncio.gather(*(one.run(agent, given, scope.context) for one in guardrails))
+    looks = [checked(drive.traces, one, "input", one.run(agent, given, scope.context)) for one in guardrails]
+    results = await asyncio.gather(*looks)
     reports = [_report(drive, frame, result) for result in results]
     await drive.commit(cm.GuardFrame(frame_id, reports))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, cast
+from typing import Any
 
 from ..agents.handoff import HandoffInputData
+from ..core.errors import UserError
 from ..core.items import Item, plain_item
 from ..core.run import Call
 from .drive import Drive
@@ -27,7 +28,9 @@ async def filtered_view(drive: Drive, call: Call, item: Item, input_filter: Any)
         run_context=drive.scope(frame.id).context,
     )
     answer = input_filter(data)
-    answer = cast("HandoffInputData", await answer if inspect.isawaitable(answer) else answer)
+    answer = await answer if inspect.isawaitable(answer) else answer
+    if not isinstance(answer, HandoffInputData):
+        raise UserError(f"a handoff's input_filter must return HandoffInputData, not {type(answer).__name__}")
     return segments(full, _flat(answer))
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import inspect
 from typing import Any, cast
 
+from ..agents.guardrail import OutputGuardrailBlockedMessageArgs
 from ..core import commands as cm
 from ..core.errors import Conflict, UserError
 from ..core.events import ROOT
-from ..core.items import Item, message_text, plain_item
+from ..core.items import Item, plain_item
 from ..core.run import Frame
 from ..sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
 from .drive import Drive
+from .held import held
 from .live import Live
 from .scope import Scope
 from .segments import places
@@ -90,16 +92,13 @@ async def reopen(drive: Drive, frame: Frame, scope: Scope) -> None:
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
     """How much of the tape the session holds at its end, and the history before it."""
-    marks, tail = [_mark(item) for item in frame.tape], [_mark(item) for item in stored]
-    counts = [
-        count for count in range(len(marks), frame.written - 1, -1) if not count or tail[-count:] == marks[:count]
-    ]
-    if not counts:
+    ways = held(stored, frame.tape, frame.written)
+    if not ways:
         raise Conflict("the session went on without this run: its pause was superseded by a newer message")
-    if known is not None and counts == [frame.written]:
+    if known is not None and all(count == frame.written for count, _taken in ways):
         return frame.written, known
-    for count in counts:
-        prefix = _prefix(stored[: len(stored) - count], frame.prefix or "")
+    for count, taken in ways:
+        prefix = _prefix(stored[: len(stored) - taken], frame.prefix or "")
         if prefix is not None:
             return count, prefix
     raise UserError("the session no longer holds the history this run began with; restore it to resume the run")
@@ -117,20 +116,12 @@ def _prefix(stored: list[Item], address: str) -> list[Item] | None:
     return None
 
 
-def _mark(item: Item) -> tuple[Any, ...]:
-    """What is left of an item in any session, however it rewrites ids and fields."""
-    content = item.get("content")
-    text = (content if isinstance(content, str) else message_text(item)).encode("utf-8", "replace")
-    kind = item.get("type", "message")
-    return (kind, item.get("role"), item.get("call_id"), item.get("name"), item.get("arguments"), text)
-
-
 async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) -> None:
     """Write what a frame added since the last time, once; of a run that was stopped, no answer that nobody judged."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     if scope.session is None or frame.prefix is None or frame.written == len(frame.tape):
         return
-    start, tape = frame.written, _tellable(frame, scope, stopped)
+    start, tape = frame.written, _tellable(drive, frame, scope, stopped)
     if frame_id in drive.uncertain:
         stored = [plain_item(item) for item in await scope.session.get_items()]
         start = _found(stored, frame, None)[0]
@@ -142,7 +133,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
     drive.uncertain.discard(frame_id)
 
 
-def _tellable(frame: Frame, scope: Scope, stopped: bool) -> list[Item]:
+def _tellable(drive: Drive, frame: Frame, scope: Scope, stopped: bool) -> list[Item]:
     """The tape without what is withheld: an answer, its tool's result, or whatever followed an input."""
     tape, report = frame.tape, frame.tripped
     answer = len(tape) - (len(frame.items) - frame.sent) - frame.replied
@@ -152,11 +143,17 @@ def _tellable(frame: Frame, scope: Scope, stopped: bool) -> list[Item]:
         return tape[: sum(isinstance(item, dict) for item in frame.items[: frame.history])]
     if not frame.results:
         return tape[:answer]
-    hidden = {id(call.item): superseded_output(call.raw, _withheld(scope)) for call in frame.results}
+    words = _withheld(scope, report.name, drive.agent(frame.agent))
+    hidden = {id(call.item): superseded_output(call.raw, words) for call in frame.results}
     return [hidden.get(id(item), item) for item in tape]
 
 
-def _withheld(scope: Scope) -> str:
+def _withheld(scope: Scope, guardrail: str, agent: Any) -> str:
     """What stands in a session in place of a result that an output guardrail withheld."""
-    said = scope.config.output_guardrail_blocked_message
-    return said if isinstance(said, str) else WITHHELD
+    words: Any = scope.config.output_guardrail_blocked_message
+    if callable(words):
+        try:
+            words = words(OutputGuardrailBlockedMessageArgs(WITHHELD, guardrail, agent, scope.context))
+        except Exception:  # it must be withheld, with whatever words
+            words = None
+    return words if isinstance(words, str) and words else WITHHELD

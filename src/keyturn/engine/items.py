@@ -153,6 +153,11 @@ class MCPApprovalResponseItem(RunItem):
 
     type: str = "mcp_approval_response_item"
 
+    @property
+    def call_id(self) -> str | None:
+        """The id of the request that it answers."""
+        return self.raw_item.get("approval_request_id")
+
 
 @dataclass(eq=False, repr=False)
 class MCPListToolsItem(RunItem):
@@ -169,8 +174,8 @@ class MCPListToolsItem(RunItem):
 class ToolApprovalItem(RunItem):
     """A call that waits for somebody: what would run, why it asks, and what a decision is bound to.
 
-    `kind` is "approval", "external" or "in_doubt". `params` is what will run; `arguments` is the model's own
-    text of it where the two are the same.
+    `kind` is "approval", "in_doubt", or "external" where the tool needs an answer to `requests`. `params` is what
+    will run; `arguments` is the model's own text of it where the two are the same.
 
     >>> ToolApprovalItem(None, {"name": "pay", "call_id": "c1", "arguments": "{}"}).call_id
     'c1'
@@ -192,6 +197,7 @@ class ToolApprovalItem(RunItem):
     difference: Any = None
     tool: Any = field(default=None, repr=False)
     preview: Preview | None = None
+    requests: Any = None
 
     @property
     def name(self) -> str | None:
@@ -206,6 +212,8 @@ class ToolApprovalItem(RunItem):
     @property
     def arguments(self) -> str | None:
         """The text of the arguments that will run; what the tool marks as secret is redacted."""
+        if isinstance(self.params, str):  # they are a text, and no JSON
+            return self.params
         hidden = self.text is None or (self.tool is not None and self.tool.secrets)
         return self.raw_item.get("arguments") if hidden else self.text
 
@@ -233,6 +241,12 @@ def reply_item(agent: Any, raw: Item, *, handoff: bool = False) -> RunItem:
     if made is not None:
         return made(agent, raw)
     return HandoffCallItem(agent, raw) if handoff else ToolCallItem(agent, raw)
+
+
+def result_item(agent: Any, raw: Item, output: Any) -> RunItem:
+    """A call's result as the object users know."""
+    made = _CLASSES.get(str(raw.get("type")))
+    return made(agent, raw) if made is not None else ToolCallOutputItem(agent, raw, output=output)
 
 
 def added_item(agent: Any, raw: Item) -> RunItem:

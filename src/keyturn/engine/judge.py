@@ -109,8 +109,8 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
     """The turn's results in the order of its calls. What called no tool of the agent cannot end its work."""
     toolset, results = await drive.toolset(frame), list[FunctionToolResult]()
     for call in frame.results:
-        tool = toolset.find(call.raw.get("type", "function_call"), call.proposal.name)
-        if tool is not None and not tool.after_siblings:
+        tool = toolset.find(call.raw)
+        if tool is not None and tool.announced and not tool.after_siblings:
             item = cast("Item", call.item)
             value = call.value if call.value is not None else item.get("output")
             results.append(FunctionToolResult(tool, value, ToolCallOutputItem(agent, item, output=value)))

@@ -15,8 +15,9 @@ def decision_on(live: Live, within: str, tool_name: str, label: str) -> tuple[bo
 
     `within` is the frame that asks: it knows of its own calls and those below, never of its caller's.
     """
-    calls = (call for call in reversed(_labelled(live, tool_name, label)) if call.startswith(f"{within}/"))
-    decision = next((found for call in calls if (found := live.run.decided.get(call))), None)
+    calls = [call for call in _labelled(live, tool_name, label) if call.startswith(f"{within}/")]
+    standing = _standing(live, calls)
+    decision = next((standing[call] for call in reversed(calls) if call in standing), None)
     if decision is None:
         return None, None
     return decision.verdict in _APPROVED, decision.message
@@ -35,3 +36,20 @@ def _labelled(live: Live, tool_name: str, label: str) -> list[str]:
                     if (proposal.name, proposal.label) == (tool_name, label)
                 ]
     return found
+
+
+def _standing(live: Live, calls: list[str]) -> dict[str, ev.Decision]:
+    """What stands decided of these calls: nothing that is void since, and no answer to a question of their tool's."""
+    standing: dict[str, ev.Decision] = {}
+    answering: set[str] = set()
+    for event in (event for step in live.log.steps for event in step.events):
+        if isinstance(event, ev.CallNeeds):
+            answering.add(event.call)
+        elif isinstance(event, ev.CallVoided):
+            standing.pop(event.call, None)
+        elif isinstance(event, ev.CallDecided):
+            call = event.decision.call
+            if call in calls and call not in answering:
+                standing[call] = event.decision
+            answering.discard(call)
+    return standing

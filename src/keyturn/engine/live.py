@@ -62,6 +62,8 @@ class Live:
     clock: Callable[[], int] = clock_ms
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
+    # The requests that the journal has as open, by call.
+    open: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def run(self) -> Run:

@@ -65,5 +65,5 @@ async def waiting_tools(live: Live) -> dict[str, Any]:
     for call in live.run.groups["wait"].values():
         agent = live.graph.agent(call.agent)
         toolset = Toolset(call.agent, await agent.get_all_tools(live.context), handoffs_of(agent))
-        found[call.id] = toolset.find(call.raw.get("type", "function_call"), call.proposal.name)
+        found[call.id] = toolset.find(call.raw)
     return found

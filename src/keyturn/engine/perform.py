@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .ask_model import ask_model, exhausted
+from .ask_model import ask_model, exhausted, limited
 from .guard import guard, tripped
 from .judge import judge
 from .run_tool import run_tool
@@ -17,6 +17,7 @@ PERFORM: dict[str, Callable[[Any, str], Awaitable[None]]] = {
     "tripped": tripped,
     "model": ask_model,
     "exhausted": exhausted,
+    "limited": limited,
     "screen": screen,
     "run": run_tool,
     "settle": settle,

@@ -33,6 +33,7 @@ from .requests import tools_of
 from .result import RunResult
 from .scope import Scope
 from .state import RunState
+from .traces import tracing
 
 _PROCESS = f"process-{os.getpid()}"
 
@@ -45,6 +46,8 @@ class Play:
         self.scope = scope
         self.state = state
         self.max_turns = max_turns
+        given = scope.config.usage_limits
+        self.limits = None if given is None else given.record()
         self.drive = Drive(live, scope)
         self.drive.result = self.result
         self.said = state.undelivered
@@ -76,7 +79,10 @@ class Play:
         run_id = self.state.run_id
         LEDGER.take(run_id, self.state.position)
         try:
-            return self.result() if self.run.status == "finished" else await self._claimed()
+            if self.run.status == "finished":
+                return self.result()
+            with tracing(self.live, self.scope.config, self.drive.find_tool) as self.drive.traces:
+                return await self._claimed()
         finally:
             over = self.run.status == "finished" and not self.live.handed_out
             LEDGER.give_back(run_id, None if over else len(self.live.log))
@@ -156,6 +162,7 @@ class Play:
                 prefix,
                 given["previous_response_id"],
             ),
+            *([cm.Resume(limits=self.limits)] if self.limits else []),
             *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
         )
         self.state.delivered(len(self.live.log))
@@ -183,14 +190,14 @@ class Play:
             await reopen(drive, frame, await drive.enter(frame.id))
         await recover(drive, said.decisions)
         if not said.decisions and not said.grants and not said.input and self.max_turns is None:
-            if pending(run) or run.status == "failed":
-                await drive.commit(cm.Resume(), cm.Tick())
+            if pending(run) or run.status == "failed" or self.limits is not None:
+                await drive.commit(cm.Resume(limits=self.limits), cm.Tick())
             else:
                 await drive.commit(cm.Tick())
             return
-        self._check_turns()
+        self._check_limits()
         recheck = self.scope.config.policy is not None
-        commands: list[cm.Command] = [cm.Resume(self.max_turns)]
+        commands: list[cm.Command] = [cm.Resume(self.max_turns, self.limits)]
         if said.decisions or said.grants:
             commands.append(
                 cm.Deliver(list(said.decisions.values()), list(said.grants.values()), said.replaced, recheck)
@@ -206,9 +213,9 @@ class Play:
         for frame in self.run.frames.values():
             self.drive.agent(frame.agent)
         for call in list(self.run.calls.values()):
-            needs = call.state in READY or call.state in ("asked", "proposed")
+            needs = call.state in READY or call.state in ("asked", "needs", "proposed")
             if needs and call.state not in TO_SETTLE and await self.drive.find_tool(call) is None:
-                if self._rejects(call.id):
+                if call.state != "needs" and self._rejects(call.id):
                     continue
                 raise ToolMissing(call.proposal.name, agent=call.agent)
 
@@ -224,12 +231,16 @@ class Play:
         names = cast("list[str]", behavior["stop_at_tool_names"])
         return any(self.run.calls[call].proposal.name in names for call in frame.calls)
 
-    def _check_turns(self) -> None:
-        """With the turns spent and another model call to follow, say so before an approved tool runs."""
-        frame = self.run.frames[ev.ROOT]
+    def _check_limits(self) -> None:
+        """With the turns or the usage spent and a model call to follow, say so before an approved tool runs."""
+        frame, handlers = self.run.frames[ev.ROOT], self.scope.error_handlers or {}
+        if frame.phase != "calls" or self._may_end(frame):
+            return
+        over = self.drive.meter.spent(self.scope.config.usage_limits)
+        if over is not None and "usage_limit" not in handlers:
+            raise over
         limit = frame.max_turns if self.max_turns is None else (None if self.max_turns < 0 else self.max_turns)
-        spent = limit is not None and frame.turn >= limit and frame.phase == "calls" and not self._may_end(frame)
-        if spent and "max_turns" not in (self.scope.error_handlers or {}):
+        if limit is not None and frame.turn >= limit and "max_turns" not in handlers:
             raise MaxTurnsExceeded(
                 f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "
                 "used: resume it with a higher max_turns"

@@ -6,19 +6,19 @@ result see the same run with the same code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..agents.agent import Agent
 from ..core import events as ev
 from ..core.digest import canonical
 from ..core.items import Item
-from ..core.preview import Json, Preview, redact
+from ..core.preview import Preview, redact
 from ..core.run import Call, Run, call_digest, request_id
 from ..models.base import ModelResponse, Usage
-from ..tools.base import Tool
+from ..tools.base import Tool, plain_preview
 from .graph import Graph
-from .items import HandoffOutputItem, RunItem, ToolApprovalItem, ToolCallOutputItem, added_item, reply_item
+from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
 
 
 class Projection:
@@ -62,8 +62,8 @@ class Projection:
         if event.frame != self.frame:
             return
         self.turn += 1
-        usage = Usage.from_counts(event.usage) if event.usage else Usage()
-        self.replies.append(ModelResponse(list(event.output), usage, event.response_id, event.request_id))
+        usage = Usage.from_counts(event.usage, event.model) if event.usage else Usage()
+        self.replies.append(ModelResponse(list(event.output), usage, event.response_id, event.request_id, event.model))
         kinds = {proposal.item: proposal.kind for proposal in event.proposals}
         made += [
             reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
@@ -79,14 +79,14 @@ class Projection:
     def _refused(self, call: str, proposal: ev.Proposal, made: list[RunItem]) -> None:
         if proposal.refused is not None and call in self._open:
             self._open.discard(call)
-            made.append(ToolCallOutputItem(self.agent, proposal.refused, output=proposal.refused.get("output")))
+            made.append(result_item(self.agent, proposal.refused, proposal.refused.get("output")))
 
     def finished(self, event: ev.CallFinished, made: list[RunItem]) -> None:
         """A call has its result."""
         if event.call in self._open:
             self._open.discard(event.call)
             value = event.value if event.value is not None else event.item.get("output")
-            made.append(ToolCallOutputItem(self.agent, event.item, output=value))
+            made.append(result_item(self.agent, event.item, value))
 
     def handed_off(self, event: ev.HandedOff, made: list[RunItem]) -> None:
         """The result just read was that of a handoff."""
@@ -115,10 +115,17 @@ _READ: dict[type[Any], Callable[[Projection, Any, list[RunItem]], None]] = {
 }
 
 
+def used(steps: Iterable[ev.Step]) -> Usage:
+    """What the replies in these steps used, those that were refused included."""
+    counted = (
+        event for step in steps for event in step.events if isinstance(event, ev.ReplyRecorded | ev.ReplyRefused)
+    )
+    return Usage.of([(event.model, event.usage) for event in counted if event.usage])
+
+
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:
     """A waiting call as the object that people decide on."""
     params = call.params
-    preview = tool.preview(params) if tool is not None else Preview((Json(params),))
     secrets = tool.secrets if tool is not None else ()
     shown = redact(params, secrets) if secrets else params
     return ToolApprovalItem(
@@ -136,8 +143,19 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
         expires_at=call.expires_at,
         difference=_difference(run, call),
         tool=tool,
-        preview=preview,
+        preview=_preview(call, tool, params),
+        requests=call.need.requests if call.need is not None else None,
     )
+
+
+def _preview(call: Call, tool: Tool | None, params: Any) -> Preview:
+    """What people are shown: what was recorded for them, else what the tool makes of the arguments."""
+    if call.kind == "external" and call.need is not None:
+        return call.need.preview or plain_preview(call.need.requests)
+    if call.preview is not None:
+        return call.preview
+    made = tool.preview(params) if tool is not None and not tool.looks else None
+    return made if isinstance(made, Preview) else plain_preview(params, tool.secrets if tool is not None else ())
 
 
 def _difference(run: Run, call: Call) -> Any:

@@ -19,7 +19,7 @@ from ..core.policy import Approval
 from ..core.run import Call, Frame
 from ..core.strict import parse
 from ..models.base import ModelResponse
-from ..tools.base import InvalidArguments, Prepared, Tool, tool_digest
+from ..tools.base import InvalidArguments, Prepared, Tool, tool_digest, tool_spec
 from .drive import Drive
 from .graph import Graph
 from .scope import Scope, Toolset
@@ -34,7 +34,8 @@ class Reading:
         self.output: list[Item] = []
         self.proposals: list[Proposal] = []
         self.tools: dict[str, Any] = {}
-        self._drive, self._frame, self._toolset = drive, frame, toolset
+        self.frame = frame
+        self._drive, self._toolset = drive, toolset
         self._scope = drive.scope(frame.id)
         self._seen: dict[str, Item] = {}
 
@@ -51,28 +52,28 @@ class Reading:
         return self
 
     def _call(self, raw: Item, label: str) -> None:
-        tool = self._toolset.find(raw.get("type", "function_call"), raw.get("name"))
+        tool = self._toolset.find(raw)
         name = raw.get("name") or (tool.name if tool is not None else str(raw.get("type")))
         place = (name, label, len(self.output) - 1)
         if tool is None:
-            self.proposals.append(_unknown(self._scope, self._frame.agent, raw, place))
+            self.proposals.append(_unknown(self._scope, self.frame.agent, raw, place))
             return
         if tool.after_siblings and any(other.last for other in self.proposals):
             refused = tool.output(raw, "Multiple handoffs detected, ignoring this one.")
-            proposal, prepared = Proposal(tool.kind, *place, tool_digest(tool), refused=refused), None
+            proposal, prepared = Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused), None
         else:
             proposal, prepared = propose(self._scope, tool, raw, place)
         if prepared is not None:
-            self._drive.prepared[f"{self._frame.id}/{self._frame.turn + 1}.{len(self.proposals)}"] = prepared
+            self._drive.prepared[f"{self.frame.id}/{self.frame.turn + 1}.{len(self.proposals)}"] = prepared
         if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools:
-            self.tools[proposal.tool] = tool.spec()
+            self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)
 
 
 def call_label(raw: Mapping[str, Any], toolset: Toolset) -> str | None:
     """The provider's id of a call that must be answered here, None for every other item."""
     kind = raw.get("type", "message")
-    if kind != "function_call" and toolset.find(kind, raw.get("name")) is None and not _must_answer(kind, raw):
+    if kind != "function_call" and toolset.find(raw) is None and not _must_answer(kind, raw):
         return None
     label = raw.get("call_id") or (raw.get("id") if not kind.endswith("_call") else None)
     if not isinstance(label, str) or not label:
@@ -81,8 +82,8 @@ def call_label(raw: Mapping[str, Any], toolset: Toolset) -> str | None:
 
 
 def _must_answer(kind: str, raw: Mapping[str, Any]) -> bool:
-    # A call that the provider answers itself may have the field and nothing in it.
-    return kind.endswith("_call") and raw.get("call_id") is not None
+    # A call that the provider answers itself may have the field and nothing in it; a request always waits for a word.
+    return kind.endswith("_approval_request") or (kind.endswith("_call") and raw.get("call_id") is not None)
 
 
 def _settled(output: list[Any]) -> list[Any]:
@@ -111,15 +112,15 @@ def propose(
         _check_text(raw)
         prepared = tool.prepare(raw) if edited is None else tool.edit(parse(edited))
     except InvalidArguments as error:
-        return Proposal(tool.kind, *place, tool_digest(tool), refused=tool.output(raw, str(error))), None
+        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=tool.output(raw, str(error))), None
     except BadJson as error:
         refused = tool.output(raw, f"The arguments of {tool.name} are invalid: they are {error}")
-        return Proposal(tool.kind, *place, tool_digest(tool), refused=refused), None
+        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused), None
     own = prepared.exact and prepared.text == raw.get("arguments")
     made = Proposal(
         tool.kind,
         *place,
-        tool_digest(tool),
+        tool_digest(tool, raw),
         args=None if own else prepared.text,
         gate=_gate(scope, tool),
         terms=tool.approval,
@@ -140,11 +141,12 @@ def _gate(scope: Scope, tool: Tool) -> str:
     needs = tool.needs_approval
     config = scope.config
     early = config.tool_execution is not None and config.tool_execution.pre_approval_tool_input_guardrails
-    if config.policy is not None or callable(needs) or tool.on_approval is not None:
+    asks = bool(needs) or tool.approval is not None
+    if config.policy is not None or callable(needs) or tool.on_approval is not None or (tool.looks and asks):
         return ""
     if early and tool.tool_input_guardrails:
         return ""
-    return "ask" if needs or tool.approval is not None else "allow"
+    return "ask" if asks else "allow"
 
 
 def _recovery(tool: Tool) -> str:
@@ -172,6 +174,8 @@ def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
     made = propose(scope, tool, call.raw, place, edited)[0]
     if made.refused is None and edited is not None:
         made = msgspec.structs.replace(made, args=made.args or edited, edited=True)
+    if tool.looks:  # whoever is asked next must be shown the world as it is then
+        made = msgspec.structs.replace(made, gate="")
     return made
 
 

@@ -15,7 +15,7 @@ from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
 from .guard_results import results_of
-from .items import AddedInputItem, RunItem, ToolApprovalItem, ToolCallOutputItem
+from .items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
 from .live import Live
 from .project import Projection
 from .requests import requests_of
@@ -47,7 +47,7 @@ class RunResult:
         self._finished = frame != ev.ROOT or run.status == "finished"
         self.interruptions: list[ToolApprovalItem] = [] if self._finished else requests_of(live, tools or {})
         self.final_output: Any = value if frame != ev.ROOT else _final_output(live)
-        self._usage = Usage.from_counts(run.usage)
+        self._usage = Usage.of(run.replies, run.usage)
         path = run.frames[frame].agent if frame in run.frames else run.last_agent
         self._last_agent = live.graph.agent(path)
 
@@ -159,18 +159,18 @@ class RunResult:
 def in_order(items: list[RunItem]) -> list[RunItem]:
     """Items with the results of one reply in the order of its calls, as the model reads them."""
     ordered: list[RunItem] = []
-    outputs: list[RunItem] = []
+    outputs: list[ToolCallOutputItem | MCPApprovalResponseItem] = []
     rank: dict[Any, int] = {}
     for item in items:
-        if isinstance(item, ToolCallOutputItem):
+        if isinstance(item, ToolCallOutputItem | MCPApprovalResponseItem):
             outputs.append(item)
             continue
         if outputs:
-            ordered += sorted(outputs, key=lambda one: rank.get(one.raw_item.get("call_id"), 0))
+            ordered += sorted(outputs, key=lambda one: rank.get(one.call_id, 0))
             outputs = []
-        rank[item.raw_item.get("call_id")] = len(ordered)
+        rank[item.raw_item.get("call_id") or item.raw_item.get("id")] = len(ordered)
         ordered.append(item)
-    return ordered + sorted(outputs, key=lambda one: rank.get(one.raw_item.get("call_id"), 0))
+    return ordered + sorted(outputs, key=lambda one: rank.get(one.call_id, 0))
 
 
 def _final_output(live: Live) -> Any:

@@ -16,25 +16,38 @@ from ..core.digest import canonical
 from ..core.events import Report
 from ..core.items import Item
 from ..core.run import Call
-from ..tools.base import TOOL_FAILED, Delegate, Handover, OutcomeUnknown, Prepared, Tool, tool_digest
+from ..tools.base import (
+    TOOL_FAILED,
+    Delegate,
+    Handover,
+    NeedsInput,
+    OutcomeUnknown,
+    Prepared,
+    Tool,
+    tool_digest,
+    tool_spec,
+)
 from .announce import tool_hooks
 from .delegate import open_frame
 from .drive import Drive
 from .facts import kept
 from .handoff_view import filtered_view
+from .look import CHANGED, changed_since, recorded
 from .propose import revised
 from .scope import Scope
 from .telling import told_of_edit
 from .tool_guards import judged_output, rejected_by_input
 from .wording import worded
 
+_TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
+
 
 async def run_tool(drive: Drive, call_id: str) -> None:
     """Run a call that may run."""
     call = drive.run.calls[call_id]
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
-    if tool_digest(tool) != call.proposal.tool:
-        await _ask_anew(drive, scope, call, tool)
+    if tool_digest(tool, call.raw) != call.proposal.tool:
+        await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
@@ -43,21 +56,27 @@ async def run_tool(drive: Drive, call_id: str) -> None:
         if message is not None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
             return
-    await tool_hooks(scope, context, "on_tool_start", tool)
-    start = cm.StartCall(call_id, call.proposal.tool, reports)
     if drive.slots is None:
-        await drive.commit(start)
-        await _invoke(drive, scope, call, tool, context)
+        await _start(drive, scope, call, tool, (context, reports))
         return
     async with drive.slots:
-        await drive.commit(start)
-        await _invoke(drive, scope, call, tool, context)
+        await _start(drive, scope, call, tool, (context, reports))
 
 
-async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
-    """The tool is not what was shown: the approval is void, the call is proposed anew and asks again."""
-    why = "the tool changed after it was shown: compare its description and schema before you decide again"
-    spec = {tool_digest(tool): tool.spec()}
+async def _start(drive: Drive, scope: Scope, call: Call, tool: Tool, checked: tuple[Any, list[Report]]) -> None:
+    """Look once more at what the call was shown with, now that nothing stands between it and its start."""
+    context, reports = checked
+    if tool.looks and await changed_since(tool, call):
+        await _ask_anew(drive, scope, call, tool, CHANGED)
+        return
+    await tool_hooks(scope, context, "on_tool_start", tool)
+    await drive.commit(cm.StartCall(call.id, call.proposal.tool, reports))
+    await _invoke(drive, scope, call, tool, context)
+
+
+async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool, why: str) -> None:
+    """What would run is not what was shown: the approval is void, the call is proposed anew and asks again."""
+    spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
     await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
 
 
@@ -78,10 +97,15 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
     except BaseException as error:  # a tool may raise anything, SystemExit too; the run outlives it
         if isinstance(error, asyncio.CancelledError) and _being_cancelled():
             raise
+        if drive.traces is not None:
+            drive.traces.raised(call.id, error)
         value, fatal = await _told(scope, call, tool, (context, error))
         failed = True
     if isinstance(value, Delegate):
         await open_frame(drive, scope, call, value)
+        return
+    if isinstance(value, NeedsInput):
+        await _wait_for_input(drive, call, tool, value)
         return
     if isinstance(value, Handover):
         await _hand_over(drive, scope, call, tool, value)
@@ -94,6 +118,18 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
     if fatal is not None or tripwire is not None:
         raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
     await tool_hooks(scope, context, "on_tool_end", tool, value)
+
+
+async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInput) -> None:
+    """The call goes on when somebody has answered; what it asks must be something that a log can hold."""
+    try:
+        canonical([value.requests, value.state])
+        shown = None if value.preview is None else recorded(value.preview)
+    except Exception as error:
+        text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
+        await _finish(drive, call, tool, text, failed=True, reports=[])
+        return
+    await drive.commit(cm.NeedInput(call.id, value.requests, value.state, shown))
 
 
 def _being_cancelled() -> bool:

@@ -12,8 +12,10 @@ from typing import Any, TypeVar, cast
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..agents.hooks import RunHooks
+from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig, check_error_handlers
 from ..core.errors import AgentMissing, UserError
+from ..journal import opened
 from ..journal.base import Journal
 from .graph import Graph
 from .live import Live, wrapped
@@ -59,6 +61,7 @@ class Runner:
         session: Any = None,
         journal: Journal | str | None = None,
         policy: Any = None,
+        usage_limits: UsageLimits | None = None,
     ) -> RunResult:
         """Run an agent on an input, or take a state up again, until it is finished or waits for people."""
         play = _play(**_given(locals()))
@@ -81,6 +84,7 @@ class Runner:
         session: Any = None,
         journal: Journal | str | None = None,
         policy: Any = None,
+        usage_limits: UsageLimits | None = None,
     ) -> RunResult:
         """The same without `await`; works inside a notebook's running loop too."""
         given = _given(locals())
@@ -103,6 +107,7 @@ class Runner:
         error_handlers: Any = None,
         journal: Journal | str | None = None,
         policy: Any = None,
+        usage_limits: UsageLimits | None = None,
     ) -> RunResultStreaming:
         """The same, listened to: returns at once, the run goes on while its events are read."""
         return RunResultStreaming(_play(**_given(locals())))
@@ -145,6 +150,8 @@ def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
     _check_given(given)
     if given["policy"] is not None:
         config = replace(config, policy=given["policy"])
+    if given["usage_limits"] is not None:
+        config = replace(config, usage_limits=given["usage_limits"])
     if isinstance(input, RunState):
         return _resumed(starting_agent, cast("RunState[Any]", input), config, given)
     return _fresh(starting_agent, input, config, given)
@@ -237,8 +244,4 @@ def _scope(live: Live, config: RunConfig, given: dict[str, Any], start: dict[str
 
 
 def _journal(journal: Journal | str | None) -> Journal | None:
-    if isinstance(journal, str):
-        from ..journal import open_journal
-
-        return open_journal(journal)
-    return journal
+    return opened(journal) if isinstance(journal, str) else journal

@@ -6,6 +6,7 @@ says nothing the outer frame's configuration. A nested frame inherits the run's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,6 +75,7 @@ class Toolset:
     tools: list[Any]
     handoffs: list[Any]
     by_key: dict[tuple[str, str], Tool] = field(default_factory=dict[tuple[str, str], Tool])
+    fields: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     def __post_init__(self) -> None:
         for tool in (*self.tools, *self.handoffs):
@@ -81,14 +83,22 @@ class Toolset:
                 self._add(tool)
 
     def _add(self, tool: Tool) -> None:
-        key = (tool.call_type, tool.name)
-        if key in self.by_key:
-            raise UserError(f"two tools of this agent are called {tool.name!r}; give one of them another name")
-        self.by_key[key] = tool
+        named = tool.name if tool.call_field is None else getattr(tool, tool.call_field)
+        keys = [(tool.call_type, named)]
+        if tool.also_function:
+            keys.append(("function_call", tool.name))
+        for key in keys:
+            if key in self.by_key:
+                raise UserError(f"two tools of this agent are called {tool.name!r}; give one of them another name")
+            self.by_key[key] = tool
+        self.fields[tool.call_type] = tool.call_field
 
-    def find(self, call_type: str, name: str | None) -> Tool | None:
-        """The tool that a call means. A call without a name means the only tool of its type, or none."""
+    def find(self, call: Mapping[str, Any]) -> Tool | None:
+        """The tool that a call means. A call that names none means the only tool of its type, or none."""
+        kind: str = call.get("type", "function_call")
+        named_by = self.fields.get(kind, "name")
+        name = call.get(named_by) if named_by is not None else None
         if name is not None:
-            return self.by_key.get((call_type, name))
-        alike = [tool for (kind, _name), tool in self.by_key.items() if kind == call_type]
+            return self.by_key.get((kind, name))
+        alike = [tool for (other, _name), tool in self.by_key.items() if other == kind]
         return alike[0] if len(alike) == 1 else None

@@ -16,6 +16,7 @@ from ..core.policy import ALLOW, CallView, Verdict
 from ..core.run import Call, call_digest
 from ..tools.base import Tool
 from .drive import Drive
+from .look import look
 from .project import approval_item
 from .propose import check_terms_of
 from .scope import Scope
@@ -44,7 +45,8 @@ async def screen(drive: Drive, call_id: str) -> None:
         if message is not None:
             await drive.commit(cm.Screen(call_id, Verdict("deny", reason=message, by="guardrail"), reports))
             return
-    await drive.commit(cm.Screen(call_id, verdict))
+    shown = await look(tool, call.params) if tool.looks and (verdict.action == "ask" or call.voided) else None
+    await drive.commit(cm.Screen(call_id, verdict, preview=shown))
     if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":
         await _ask_in_line(drive, scope, call, tool)
 

@@ -7,6 +7,7 @@ from typing import Any
 from ..core import commands as cm
 from ..core.items import Item
 from ..core.run import Call
+from ..sessions.history import superseded_output
 from .drive import Drive
 from .facts import jsonable
 from .telling import told_of_edit
@@ -48,5 +49,4 @@ async def _value(drive: Drive, call: Call) -> Any:
 
 def _plain(call: Call, value: Any) -> Item:
     """The result of a call whose tool is gone: nothing ran, so its words need no tool."""
-    kind = call.raw.get("type", "function_call")
-    return {"type": f"{kind}_output", "call_id": call.proposal.label, "output": str(value)}
+    return superseded_output(call.raw, str(value))

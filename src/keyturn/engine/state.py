@@ -15,6 +15,7 @@ from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, Expired, NotPending, UserError
 from ..core.items import Item
+from ..journal import opened
 from ..journal.base import Journal
 from ..models.base import Usage
 from ..policies.grants import Grant
@@ -25,6 +26,7 @@ from .graph import Graph
 from .items import ToolApprovalItem
 from .live import Live, new_id, wrapped
 from .loading import LoadOptions, restored, waiting_tools
+from .project import used
 from .recent import keep
 from .requests import requests_of
 from .undelivered import Undelivered, edited_text
@@ -117,12 +119,7 @@ class RunState(Generic[TContext]):
     @property
     def usage(self) -> Usage:
         """What the run had used, as of this state."""
-        usage = Usage()
-        for step in self._live.log.steps[: self._position]:
-            for event in step.events:
-                if isinstance(event, ev.ReplyRecorded) and event.usage:
-                    usage.add(Usage.from_counts(event.usage))
-        return usage
+        return used(self._live.log.steps[: self._position])
 
     @property
     def context(self) -> RunContextWrapper[Any]:
@@ -148,17 +145,19 @@ class RunState(Generic[TContext]):
         approval_item: Any,
         always_approve: bool = False,
         *,
-        edit: Mapping[str, Any] | None = None,
+        edit: Mapping[str, Any] | str | None = None,
         grant: Grant | None = None,
         note: str | None = None,
         by: str | None = None,
     ) -> None:
         """Let exactly this call run.
 
-        `edit` gives other arguments, whole: they are validated now and run as they are. `always_approve=True` or a
-        `Grant` approves later calls of the same tool of the same agent too.
+        `edit` gives other arguments, whole (or the text, of a tool that takes one): they are validated now and run as
+        they are. `always_approve=True` or a `Grant` approves later calls of the same tool of the same agent too.
         """
         item = self._pending(approval_item, "approval", "resolve()")
+        if item.kind == "external":
+            raise NotPending("this call waits for an answer and not for an approval; use answer() or reject()")
         args = None if edit is None else edited_text(item, edit, self._live.run.calls.get(item.call))
         verdict = "approve" if args is None else "edit"
         self._say(item, verdict, by=by, note=note, args=args)
@@ -183,6 +182,8 @@ class RunState(Generic[TContext]):
     def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
         """Give the model a person's own result; the tool does not run."""
         item = self._pending(approval_item, "approval", "resolve()")
+        if item.tool is not None and not item.tool.answerable:
+            raise UserError(f"{item.name!r} runs elsewhere, nobody can answer in its place; approve() or reject() it")
         self._say(item, "answer", by=by, note=note, output=jsonable(output))
 
     def resolve(
@@ -277,8 +278,11 @@ class RunState(Generic[TContext]):
         return await cls.from_json(initial_agent, from_text(state_string, limit), **options)
 
     @classmethod
-    async def load(cls, journal: Journal, run_id: str, agent: Agent[Any], *, context: Any = None) -> RunState[Any]:
-        """Find a run again in the journal that keeps it."""
+    async def load(
+        cls, journal: Journal | str, run_id: str, agent: Agent[Any], *, context: Any = None
+    ) -> RunState[Any]:
+        """Find a run again in the journal that keeps it, which may be named by its URL."""
+        journal = opened(journal) if isinstance(journal, str) else journal
         lines = await journal.read(run_id)
         if not lines:
             raise UserError(f"the journal has no run {run_id!r}")
@@ -289,7 +293,7 @@ class RunState(Generic[TContext]):
         """A state of a log that was read: its agents are there, its waiting calls looked up."""
         for frame in live.run.frames.values():
             live.graph.agent(frame.agent)
-        live.context.usage = Usage.from_counts(live.run.usage)
+        live.context.usage = Usage.of(live.run.replies, live.run.usage)
         state = cls.at(live, len(live.log), requests_of(live, await waiting_tools(live)))
         state._said = said
         return state

@@ -6,7 +6,7 @@ from ..core.digest import canonical
 from ..core.items import Item
 from ..core.preview import redact
 from ..core.run import Call
-from ..tools.base import Tool
+from ..tools.base import Tool, text_noticed
 
 _EDITED = "A person changed the arguments of this call before approving it. It ran with: "
 
@@ -20,9 +20,4 @@ def told_of_edit(call: Call, tool: Tool | None, item: Item) -> Item:
         return item
     secrets = tool.secrets if tool is not None else ()
     ran = canonical(redact(call.params, secrets)) if secrets else call.text
-    notice, output = _EDITED + ran, item.get("output")
-    if isinstance(output, str):
-        return {**item, "output": f"{notice}\n\n{output}"}
-    if isinstance(output, list):
-        return {**item, "output": [{"type": "input_text", "text": notice}, *output]}
-    return item
+    return (tool.notice if tool is not None else text_noticed)(item, _EDITED + ran)

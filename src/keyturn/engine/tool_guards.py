@@ -19,13 +19,15 @@ from ..core.run import Call
 from ..tools.base import Tool
 from .drive import Drive
 from .facts import jsonable
+from .traces import checked
 
 
 async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) -> tuple[list[Report], str | None]:
     """What the input guardrails said, and the message that takes the call's place if one rejected it."""
     reports: list[Report] = []
     for guardrail in tool.tool_input_guardrails or []:
-        said = await guardrail.run(ToolInputGuardrailData(context, drive.agent(call.agent)))
+        look = guardrail.run(ToolInputGuardrailData(context, drive.agent(call.agent)))
+        said = await checked(drive.traces, guardrail, "tool_input", look)
         behavior = said.behavior["type"]
         result = ToolInputGuardrailResult(guardrail, said)
         reports.append(_report(drive, call, "tool_input", guardrail, (said, behavior, result)))
@@ -43,7 +45,7 @@ async def judged_output(
     reports: list[Report] = []
     for guardrail in tool.tool_output_guardrails or []:
         data = ToolOutputGuardrailData(context, drive.agent(call.agent), output=value)
-        said = await guardrail.run(data)
+        said = await checked(drive.traces, guardrail, "tool_output", guardrail.run(data))
         behavior = said.behavior["type"]
         result = ToolOutputGuardrailResult(guardrail, said)
         reports.append(_report(drive, call, "tool_output", guardrail, (said, behavior, result)))

@@ -42,7 +42,7 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
         self.grants.pop(decision.call, None)
 
 
-def edited_text(item: ToolApprovalItem, edit: Mapping[str, Any], call: Call | None) -> str:
+def edited_text(item: ToolApprovalItem, edit: Mapping[str, Any] | str, call: Call | None) -> str:
     """The text that will run after an edit, validated by the tool, or `UserError`.
 
     A redacted value that was left as it was shown keeps its true value.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import Protocol, cast
+from weakref import WeakValueDictionary
 
 from ..core.errors import UserError
 from .base import Journal
@@ -14,6 +15,9 @@ from .base import Journal
 #: Scheme: "module:class". The class has a class method `open(url)`.
 JOURNALS: dict[str, str] = {
     "memory": "keyturn.journal.memory:MemoryJournal",
+    "sqlite": "keyturn.journal.sqlite:SQLiteJournal",
+    "postgresql": "keyturn.journal.postgres:PostgresJournal",
+    "postgres": "keyturn.journal.postgres:PostgresJournal",
 }
 
 
@@ -26,10 +30,10 @@ def open_journal(url: str) -> Journal:
 
     >>> isinstance(open_journal("memory://"), Journal)
     True
-    >>> open_journal("mongodb://localhost")
+    >>> open_journal("mongodb://localhost")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    keyturn.core.errors.UserError: no journal has the scheme 'mongodb'; the known ones are memory://
+    keyturn.core.errors.UserError: no journal has the scheme 'mongodb'; the known ones are memory://, sqlite://, ...
     """
     scheme, mark, _ = url.partition("://")
     known = ", ".join(f"{scheme}://" for scheme in JOURNALS)
@@ -40,3 +44,20 @@ def open_journal(url: str) -> Journal:
         raise UserError(f"no journal has the scheme {scheme!r}; the known ones are {known}")
     module, _, name = JOURNALS[scheme].partition(":")
     return cast("_Member", getattr(import_module(module), name)).open(url)
+
+
+_SHARED: WeakValueDictionary[str, Journal] = WeakValueDictionary()
+
+
+def opened(url: str) -> Journal:
+    """The journal of a URL, opened once for as long as anybody in this process has it.
+
+    >>> opened("memory://") is opened("memory://")
+    False
+    """
+    if url.startswith("memory:"):  # two of these have nothing in common
+        return open_journal(url)
+    journal = _SHARED.get(url)
+    if journal is None:
+        journal = _SHARED[url] = open_journal(url)
+    return journal

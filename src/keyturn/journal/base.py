@@ -1,4 +1,4 @@
-"""The seam to a store of logs: append a line where it is expected, read lines, and hold a run.
+"""The seams to a store of runs: logs (append a line where it is expected, read lines, hold a run), and rows about them.
 
 A journal keeps lines in order and knows nothing of what they say. It grants at most one claim on a run at
 a time, each with a higher epoch than the last, and says which runs are due. It has its own clock, in
@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
+
+from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 
 
 class LostRace(Exception):
@@ -27,6 +29,8 @@ class LostRace(Exception):
 class Claim(msgspec.Struct, frozen=True):
     """The right to move a run forward, until it is released or its time is up and somebody else takes it.
 
+    `at` is the journal's time when it was given, by which the holder sets its clock.
+
     >>> Claim("run", "worker 1", epoch=1, until=60_000).epoch
     1
     """
@@ -35,6 +39,7 @@ class Claim(msgspec.Struct, frozen=True):
     worker: str
     epoch: int
     until: int
+    at: int = 0
 
 
 @runtime_checkable
@@ -50,8 +55,15 @@ class Journal(Protocol):
     True
     """
 
-    async def append(self, run: str, expected: int, lines: Sequence[bytes], claim: Claim | None = None) -> None:
-        """Add lines to a run's log, all or none; they are durable when this returns.
+    async def append(
+        self,
+        run: str,
+        expected: int,
+        lines: Sequence[bytes],
+        claim: Claim | None = None,
+        changes: Changes | None = None,
+    ) -> None:
+        """Add lines to a run's log, all or none, and with them what they change; durable when this returns.
 
         `expected` is the number of lines the log has; with another number it has lost the race and raises `LostRace`.
         A `claim` that is not the run's newest, or was released, is refused with `Conflict` naming the holder, and
@@ -86,3 +98,52 @@ class Journal(Protocol):
     async def due(self, limit: int = 100) -> list[str]:
         """Runs that are due, those first that have been so for longest."""
         ...
+
+
+@runtime_checkable
+class Records(Protocol):
+    """What is known of runs without reading their logs, and when somebody should look at them.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Records)
+    True
+    """
+
+    async def now(self) -> int:
+        """The journal's time, in milliseconds since 1970."""
+        ...
+
+    async def stir(self, timeout: float | None = None) -> None:
+        """Wait until a run is due, or for `timeout` seconds. It may return early and never late; nothing is polled."""
+        ...
+
+    async def runs(self, query: Query = ALL) -> list[RunRow]:
+        """Runs, by when they started. `id` and `run` mean the same here."""
+        ...
+
+    async def requests(self, query: Query = ALL) -> list[RequestRow]:
+        """Requests, by when they were asked."""
+        ...
+
+    async def grants(self, query: Query = ALL) -> list[GrantRow]:
+        """Standing decisions, by run and id; `state` "revoked" or "open" chooses."""
+        ...
+
+    async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
+        """Notices that were not told yet, in order. Those up to number `done` were, and are forgotten first."""
+        ...
+
+    async def hashes(self, run: str) -> list[tuple[str, str]]:
+        """Of each line of a run its own digest and its hash in the chain; they outlive an erasure."""
+        ...
+
+    async def erase(self, run: str) -> None:
+        """Forget what a run's lines and rows say. Their digests stay, so the chain can still be verified.
+
+        A run that somebody holds is refused with `Conflict`; an erased one takes no more lines.
+        """
+        ...
+
+
+class Store(Journal, Records, Protocol):
+    """A journal that keeps rows, too: all that come with Keyturn do."""

@@ -10,29 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from ..core.codec import GENESIS, link
+from ..core.codec import GENESIS, line_digest, link_digest
 
 
-def chained(lines: Iterable[bytes], before: str = GENESIS) -> list[str]:
-    """The hashes of lines that follow the line whose hash is `before`.
+def linked(lines: Iterable[bytes], before: str = GENESIS) -> list[tuple[str, str]]:
+    """Of each line its own digest and its hash in the chain.
 
-    >>> first, second = chained([b"one", b"two"])
-    >>> chained([b"two"], before=first) == [second]
+    >>> first, second = linked([b"one", b"two"])
+    >>> linked([b"two"], before=first[1]) == [second]
     True
     """
-    return list(accumulate(lines, link, initial=before))[1:]
+    digests = [line_digest(line) for line in lines]
+    return list(zip(digests, list(accumulate(digests, link_digest, initial=before))[1:], strict=True))
 
 
-def verify(lines: Sequence[bytes], hashes: Sequence[str]) -> int | None:
-    """The index of the first line that is not the one that was hashed there, or None if all are.
+def verify(lines: Sequence[bytes | None], links: Sequence[tuple[str, str]]) -> int | None:
+    """The index of the first line that is not the one that was linked there, or None if all are.
 
-    >>> hashes = chained([b"one", b"two", b"three"])
-    >>> verify([b"one", b"two", b"three"], hashes), verify([b"one", b"TWO", b"three"], hashes)
+    A line that is None was erased: its digest must still fit the chain.
+
+    >>> links = linked([b"one", b"two", b"three"])
+    >>> verify([b"one", b"two", b"three"], links), verify([b"one", b"TWO", b"three"], links)
     (None, 1)
+    >>> verify([None, None, b"three"], links) is None
+    True
     """
     before = GENESIS
-    for index, (line, kept) in enumerate(zip(lines, hashes, strict=False)):
-        if link(before, line) != kept:
+    for index, (line, (digest, hash_)) in enumerate(zip(lines, links, strict=False)):
+        if (line is not None and line_digest(line) != digest) or link_digest(before, digest) != hash_:
             return index
-        before = kept
-    return None if len(lines) == len(hashes) else min(len(lines), len(hashes))
+        before = hash_
+    return None if len(lines) == len(links) else min(len(lines), len(links))

@@ -20,7 +20,9 @@ import msgspec
 from ..core.codec import GENESIS
 from ..core.errors import Conflict, UserError
 from .base import Claim, LostRace
-from .chain import chained
+from .chain import linked
+from .memory_rows import MemoryRows
+from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 
 
 @dataclass(slots=True)
@@ -28,16 +30,21 @@ class _Log:
     """One run's lines, their chain, and who holds the run."""
 
     lines: list[bytes] = field(default_factory=list[bytes])
-    hashes: list[str] = field(default_factory=list[str])
+    links: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    erased: bool = False
     epoch: int = 0
     holder: Claim | None = None
     due: int | None = None
 
     def wanted_at(self) -> int | None:
         """When somebody should look at the run. While it is held that is when its claim runs out."""
-        if not self.lines:
+        if not self.lines or self.erased:
             return None
         return self.holder.until if self.holder is not None else self.due
+
+
+# Under this name wait those who want to know of any run that is due. No run is called like that.
+_DUE = "\x00due"
 
 
 @dataclass(slots=True)
@@ -46,6 +53,7 @@ class _Tenant:
 
     logs: dict[str, _Log] = field(default_factory=dict[str, _Log])
     waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict[str, list[asyncio.Future[None]]])
+    rows: MemoryRows = field(default_factory=MemoryRows)
 
 
 class MemoryJournal:
@@ -85,33 +93,71 @@ class MemoryJournal:
             view._mine = self._tenants.setdefault(tenant, _Tenant())
         return view
 
-    async def append(self, run: str, expected: int, lines: Sequence[bytes], claim: Claim | None = None) -> None:
+    async def append(
+        self,
+        run: str,
+        expected: int,
+        lines: Sequence[bytes],
+        claim: Claim | None = None,
+        changes: Changes | None = None,
+    ) -> None:
         added = [bytes(line) for line in lines]
         with self._lock:
             log = self._log(run) if claim is None else self._held(run, claim)
             if expected != len(log.lines):
                 raise LostRace(f"expected {expected} lines, the log has {len(log.lines)}")
+            if log.erased:
+                raise Conflict(f"run {run!r} was erased; it takes no more lines")
             if not added:
                 return
-            hashes = chained(added, log.hashes[-1] if log.hashes else GENESIS)
+            links = linked(added, log.links[-1][1] if log.links else GENESIS)
             log.lines.extend(added)
-            log.hashes.extend(hashes)
+            log.links.extend(links)
+            if changes is not None:
+                self._mine.rows.apply(changes)
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
             log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
-            woken = self._mine.waiting.pop(run, [])
-        for watcher in woken:
-            with suppress(RuntimeError):  # its loop is closed: nobody waits there any more
-                watcher.get_loop().call_soon_threadsafe(_wake, watcher)
+            woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(_DUE, []))
+        _wake_all(woken)
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
         with self._lock:
-            return self._log(run).lines[after:]
+            log = self._log(run)
+            return [] if log.erased else log.lines[after:]
 
-    async def hashes(self, run: str) -> list[str]:
-        """The hashes of a run's lines, for `keyturn.journal.chain.verify`."""
+    async def hashes(self, run: str) -> list[tuple[str, str]]:
         with self._lock:
-            return self._log(run).hashes.copy()
+            return self._log(run).links.copy()
+
+    async def erase(self, run: str) -> None:
+        with self._lock:
+            log, now = self._log(run), self._clock()
+            if log.holder is not None and now < log.holder.until:
+                raise Conflict(
+                    f"run {run!r} is held by {log.holder.worker!r}; cancel it first", winner=log.holder.worker
+                )
+            log.lines, log.erased = [b""] * len(log.lines), True
+            self._mine.rows.erase(run)
+
+    async def now(self) -> int:
+        return self._clock()
+
+    async def runs(self, query: Query = ALL) -> list[RunRow]:
+        with self._lock:
+            return self._mine.rows.find_runs(query)
+
+    async def requests(self, query: Query = ALL) -> list[RequestRow]:
+        with self._lock:
+            return self._mine.rows.find_requests(query)
+
+    async def grants(self, query: Query = ALL) -> list[GrantRow]:
+        with self._lock:
+            return self._mine.rows.find_grants(query)
+
+    async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
+        with self._lock:
+            return self._mine.rows.outbox(limit, done)
 
     async def head(self, run: str) -> int:
         with self._lock:
@@ -131,25 +177,47 @@ class MemoryJournal:
             if holder is not None and now < holder.until:
                 raise Conflict(f"run {run!r} is held by {holder.worker!r}; wait for it", winner=holder.worker)
             log.epoch += 1
-            log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms)
+            log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms, now)
             return log.holder
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
         with self._lock:
             log = self._held(claim.run, claim)
-            log.holder = msgspec.structs.replace(claim, until=self._clock() + ttl_ms)
+            now = self._clock()
+            log.holder = msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
             return log.holder
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
         with self._lock, suppress(Conflict):
             log = self._held(claim.run, claim)
             log.holder, log.due = None, _earlier(log.due, due)
+            _wake_all(self._mine.waiting.pop(_DUE, []) if log.due is not None else [])
 
     async def due(self, limit: int = 100) -> list[str]:
         with self._lock:
             now = self._clock()
-            found = [(at, run) for run, log in self._mine.logs.items() if (at := log.wanted_at()) is not None]
+            found = self._wanted()
         return [run for _, run in nsmallest(limit, (one for one in found if one[0] <= now))]
+
+    async def stir(self, timeout: float | None = None) -> None:
+        with self._lock:
+            first, now = min(self._wanted(), default=None), self._clock()
+            if first is not None and first[0] <= now:
+                return
+            stirred = self._wait(_DUE)
+        waits = [
+            seconds for seconds in (timeout, None if first is None else (first[0] - now) / 1_000) if seconds is not None
+        ]
+        try:
+            await asyncio.wait_for(stirred, min(waits, default=None))
+        except TimeoutError:
+            return
+        finally:
+            self._leave(_DUE, stirred)
+
+    def _wanted(self) -> list[tuple[int, str]]:
+        """When each run wants to be looked at."""
+        return [(at, run) for run, log in self._mine.logs.items() if (at := log.wanted_at()) is not None]
 
     def _log(self, run: str) -> _Log:
         """The log of a run; an empty one, which nobody keeps, for a run that is not known."""
@@ -171,19 +239,31 @@ class MemoryJournal:
 
     async def _appended(self, run: str, after: int) -> None:
         """Wait until there may be a line after that position. Only while it waits is a watcher known to the store."""
-        waiting = self._mine.waiting
         with self._lock:
             if len(self._log(run).lines) > after:
                 return
-            watcher = asyncio.get_running_loop().create_future()
-            waiting[run] = [*waiting.get(run, []), watcher]
+            watcher = self._wait(run)
         try:
             await watcher
         finally:
-            with self._lock:
-                others = [other for other in waiting.pop(run, []) if other is not watcher]
-                if others:
-                    waiting[run] = others
+            self._leave(run, watcher)
+
+    def _wait(self, what: str) -> asyncio.Future[None]:
+        watcher = asyncio.get_running_loop().create_future()
+        self._mine.waiting[what] = [*self._mine.waiting.get(what, []), watcher]
+        return watcher
+
+    def _leave(self, what: str, watcher: asyncio.Future[None]) -> None:
+        with self._lock:
+            others = [other for other in self._mine.waiting.pop(what, []) if other is not watcher]
+            if others:
+                self._mine.waiting[what] = others
+
+
+def _wake_all(watchers: list[asyncio.Future[None]]) -> None:
+    for watcher in watchers:
+        with suppress(RuntimeError):  # its loop is closed: nobody waits there any more
+            watcher.get_loop().call_soon_threadsafe(_wake, watcher)
 
 
 def _wake(watcher: asyncio.Future[None]) -> None:

@@ -45,6 +45,8 @@ class AnthropicModel(Model):
     'claude-sonnet-5'
     """
 
+    provider = "anthropic"
+
     def __init__(
         self,
         model: str,

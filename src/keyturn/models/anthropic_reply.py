@@ -14,7 +14,7 @@ from typing import Any, cast
 from ..core.items import Item
 from .anthropic_messages import PROVIDER, THINKING, Block
 from .base import ModelResponse, TokenDetails, Usage
-from .reading import ResponseFailed, check_text
+from .reading import ResponseFailed, charged, check_text
 from .turns import with_own
 
 # Why a reply was cut, and what to do about it.
@@ -73,9 +73,10 @@ class Reply:
 
     def response(self) -> ModelResponse:
         """The reply as items, or `ModelBehaviorError` where it may not be used."""
-        if self.stop in _CUT:
-            raise ResponseFailed("incomplete", self.stop, _CUT[self.stop])
-        return ModelResponse(check_text(list(self._items())), self.usage, self.id, self.request_id)
+        with charged(self.usage):
+            if self.stop in _CUT:
+                raise ResponseFailed("incomplete", self.stop, _CUT[self.stop])
+            return ModelResponse(check_text(list(self._items())), self.usage, self.id, self.request_id)
 
     def _items(self) -> Iterator[Item]:
         texts: list[Block] = []
@@ -165,6 +166,5 @@ def counted(usage: Mapping[str, Any]) -> Usage:
     sent, received = (usage.get("input_tokens") or 0) + read + written, usage.get("output_tokens") or 0
     details: Block = usage.get("output_tokens_details") or {}
     thought = details.get("thinking_tokens") or 0
-    return Usage(
-        1, sent, TokenDetails(cached_tokens=read), received, TokenDetails(reasoning_tokens=thought), sent + received
-    )
+    cached = TokenDetails(cached_tokens=read, cache_write_tokens=written)
+    return Usage(1, sent, cached, received, TokenDetails(reasoning_tokens=thought), sent + received)

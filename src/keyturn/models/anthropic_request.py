@@ -14,6 +14,7 @@ from ..core.errors import UserError
 from ..core.items import Item
 from .anthropic_messages import THINKING, called_names, messages
 from .base import ModelRequest, ModelSettings
+from .offering import function_of, words_for
 from .output_format import joined, open_schema, schema_instruction
 
 Body = dict[str, Any]
@@ -147,17 +148,12 @@ def _tools(body: Body, asked: ModelRequest) -> None:
 
 def tool_param(tool: Any) -> Body:
     """A tool or a handoff as the API is told of it."""
-    own = getattr(tool, "provider_tool", None)
+    own = words_for(tool, "a Claude model")
     if own is not None:
-        return dict(own())
-    schema = getattr(tool, "params_json_schema", None)
-    if schema is None:
-        raise UserError(
-            f"the tool {getattr(tool, 'name', tool)!r} cannot be offered to a Claude model: it has neither a "
-            "params_json_schema nor a provider_tool()"
-        )
-    described = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **described, "input_schema": schema}
+        return own
+    made = function_of(tool, "a Claude model")
+    described = {"description": made["description"]} if made["description"] else {}
+    return {"name": made["name"], **described, "input_schema": made["parameters"]}
 
 
 def _choice(settings: ModelSettings) -> Body | None:

@@ -12,62 +12,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, cast
 
 from ..core.items import Item, RawItem, plain_item
-
-
-@dataclass
-class TokenDetails:
-    """The parts of a token count that providers report apart."""
-
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-
-
-@dataclass
-class Usage:
-    """What a run has used so far; it adds up over pauses and nested agents.
-
-    >>> total = Usage(requests=1, input_tokens=10, total_tokens=10)
-    >>> total.add(Usage(requests=1, output_tokens=5, total_tokens=5)); total.total_tokens
-    15
-    """
-
-    requests: int = 0
-    input_tokens: int = 0
-    input_tokens_details: TokenDetails = field(default_factory=TokenDetails)
-    output_tokens: int = 0
-    output_tokens_details: TokenDetails = field(default_factory=TokenDetails)
-    total_tokens: int = 0
-
-    def add(self, other: Usage) -> None:
-        """Add another count to this one."""
-        self.requests += other.requests
-        self.input_tokens += other.input_tokens
-        self.output_tokens += other.output_tokens
-        self.total_tokens += other.total_tokens
-        self.input_tokens_details.cached_tokens += other.input_tokens_details.cached_tokens
-        self.output_tokens_details.reasoning_tokens += other.output_tokens_details.reasoning_tokens
-
-    def counts(self) -> list[int]:
-        """The six numbers, in the order in which `from_counts` takes them."""
-        return [
-            self.requests,
-            self.input_tokens,
-            self.output_tokens,
-            self.total_tokens,
-            self.input_tokens_details.cached_tokens,
-            self.output_tokens_details.reasoning_tokens,
-        ]
-
-    @classmethod
-    def from_counts(cls, counts: Sequence[int]) -> Usage:
-        """The usage whose `counts()` these are."""
-        requests, sent, received, total, cached, reasoning = counts
-        return cls(requests, sent, TokenDetails(cached_tokens=cached), received, TokenDetails(0, reasoning), total)
+from ..core.usage import TokenDetails as TokenDetails
+from ..core.usage import Usage as Usage
 
 
 @dataclass
 class ModelResponse:
-    """One reply of a model, as it came.
+    """One reply of a model, as it came. `model` is the name under which it was asked, filled in where it is "".
 
     >>> ModelResponse(output=[{"type": "reasoning"}]).output[0].type
     'reasoning'
@@ -77,6 +28,7 @@ class ModelResponse:
     usage: Usage = field(default_factory=Usage)
     response_id: str | None = None
     request_id: str | None = None
+    model: str = ""
 
     def __post_init__(self) -> None:
         self.output = [item if type(item) is RawItem else RawItem(plain_item(item)) for item in self.output]
@@ -159,9 +111,13 @@ class Model(abc.ABC):
     `get_response` answers whole. `stream_response` yields Responses stream events, as mappings or as
     objects with a `type`, the last of which is `response.completed` and carries the `response`.
 
+    `provider` is the name that traces give its provider.
+
     >>> issubclass(Model, abc.ABC)
     True
     """
+
+    provider: str = ""
 
     @abc.abstractmethod
     async def get_response(

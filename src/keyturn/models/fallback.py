@@ -38,6 +38,11 @@ class FallbackModel(Model):
         self.last: Model | None = None
         self._hop = hop
 
+    @property
+    def model(self) -> str:
+        """The name of the model that answered last."""
+        return getattr(self.last, "model", "")
+
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """The first reply that any of the models gives, in their order."""
         failed: list[BaseException] = []

@@ -43,6 +43,8 @@ class GoogleModel(Model):
     'gemini-3-flash'
     """
 
+    provider = "gcp.gemini"
+
     def __init__(
         self, model: str, client: Any = None, *, api_key: str | None = None, base_url: str | None = None
     ) -> None:

@@ -16,7 +16,7 @@ from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from .base import ModelResponse, TokenDetails, Usage
 from .google_contents import PROVIDER
-from .reading import NOTHING, ResponseFailed, check_text
+from .reading import NOTHING, ResponseFailed, charged, check_text
 from .reply_events import StreamEvent
 from .telling import Teller
 from .turns import PROVIDER_DATA, with_own
@@ -69,7 +69,8 @@ class Reply:
 
     def finish(self) -> Told:
         """The last events: the reply is whole, or `ModelBehaviorError`."""
-        self._check_end()
+        with charged(self.usage):
+            self._check_end()
         events = self._teller.start(self.id)
         if self._refused:
             events += self._teller.refusal(self._why or f"Gemini withheld the reply: {self._finish}.")

@@ -14,6 +14,7 @@ from ..core.errors import UserError
 from ..core.items import Item
 from .base import ModelRequest, ModelSettings
 from .google_contents import Content, contents, is_old
+from .offering import function_of, words_for
 from .output_format import joined, open_schema, schema_instruction
 
 Config = dict[str, Any]
@@ -104,10 +105,10 @@ def _thinking(reasoning: Any, old: bool) -> Config:
 
 def _tools(config: Config, asked: ModelRequest) -> None:
     settings = asked.model_settings
-    offered = [*asked.tools, *asked.handoffs]
-    declared = [declaration(tool) for tool in offered if not hasattr(tool, "provider_tool")]
+    said = [(tool, words_for(tool, "a Gemini model")) for tool in (*asked.tools, *asked.handoffs)]
+    declared = [declaration(tool) for tool, own in said if own is None]
     tools: list[Any] = [{"function_declarations": declared}] if declared else []
-    tools += [dict(tool.provider_tool()) for tool in offered if hasattr(tool, "provider_tool")]
+    tools += [own for _, own in said if own is not None]
     tools += (settings.extra_args or {}).get("tools") or []
     if tools:
         config["tools"] = tools
@@ -118,13 +119,8 @@ def _tools(config: Config, asked: ModelRequest) -> None:
 
 def declaration(tool: Any) -> Config:
     """A tool or a handoff as Gemini is told of it."""
-    schema = getattr(tool, "params_json_schema", None)
-    if schema is None:
-        raise UserError(
-            f"the tool {getattr(tool, 'name', tool)!r} cannot be offered to a Gemini model: it has neither a "
-            "params_json_schema nor a provider_tool()"
-        )
-    return {"name": tool.name, "description": tool.description or "", "parameters_json_schema": schema}
+    made = function_of(tool, "a Gemini model")
+    return {"name": made["name"], "description": made["description"], "parameters_json_schema": made["parameters"]}
 
 
 def _choice(given: Any) -> Config | None:

@@ -1,19 +1,20 @@
 """Who asks OpenAI, or a server that speaks its API: the caller's client, the process's default, or one made here.
 
-A client that is made here belongs to the event loop that it was made in, because its connections do; one that
-was given is used as it is and never closed. The SDK is imported when the first client is needed.
+A client that is made here belongs to the event loop that it was made in, because its connections do, and is closed
+with it; one that was given is used as it is and never closed. The SDK is imported when the first client is needed.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
+from collections.abc import Awaitable
 from inspect import iscoroutinefunction
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.errors import UserError
 from .defaults import OPENAI
+from .per_loop import ClientPerLoop, certificates
 
 _KEYLESS = (
     "OpenAI's API needs a key: set OPENAI_API_KEY, call set_default_openai_key(), or pass api_key= or openai_client=; "
@@ -36,26 +37,20 @@ class OpenAIAccount:
             raise UserError("openai_client has a key and an address of its own; give one or the other")
         self._given = client
         self._settings = given
-        self._made: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._made = ClientPerLoop(self._make, _closed)
 
-    def client(self) -> tuple[Any, bool]:
+    async def client(self) -> tuple[Any, bool]:
         """The client to ask with, and whether it was made here."""
         given = self._given
         if given is None and not self._settings:
             given = OPENAI.client
         if given is not None:
             return _asynchronous(given), False
-        loop = asyncio.get_running_loop()
-        made = self._made.get(loop)
-        if made is None:
-            for closed in [other for other in self._made if other.is_closed()]:
-                del self._made[closed]
-            made = self._made[loop] = self._make()
-        return made, True
+        return await self._made.client(), True
 
     def _make(self) -> Any:
         try:
-            from openai import AsyncOpenAI
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
         except ModuleNotFoundError as error:
             raise UserError(f"this model needs the package {error.name!r}: pip install 'keyturn[openai]'") from error
         settings: dict[str, Any] = dict(self._settings)
@@ -63,13 +58,15 @@ class OpenAIAccount:
         if not key:
             raise UserError(_KEYLESS)
         # Asking again is done here, where it is known what was told and recorded; twice would multiply.
-        return AsyncOpenAI(max_retries=0, **settings)
+        return AsyncOpenAI(max_retries=0, http_client=DefaultAsyncHttpxClient(verify=certificates()), **settings)
 
     async def close(self) -> None:
         """Close the client that was made in this event loop."""
-        made = self._made.pop(asyncio.get_running_loop(), None)
-        if made is not None:
-            await made.close()
+        await self._made.close()
+
+
+def _closed(client: Any) -> Awaitable[None]:
+    return client.close()
 
 
 def _asynchronous(client: Any) -> Any:

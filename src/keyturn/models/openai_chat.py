@@ -33,6 +33,8 @@ class OpenAIChatCompletionsModel(Model):
     'qwen3'
     """
 
+    provider = "openai"
+
     def __init__(
         self,
         model: str | None = None,
@@ -62,12 +64,12 @@ class OpenAIChatCompletionsModel(Model):
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """One reply to this conversation."""
-        return checked_chat(await whole(self._question(ModelRequest(*asked, **kept), streamed=False)))
+        return checked_chat(await whole(await self._question(ModelRequest(*asked, **kept), streamed=False)))
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as Responses events, told as its chunks come."""
-        stream = ChatStream()
-        async with aclosing(events(self._question(ModelRequest(*asked, **kept), streamed=True))) as told:
+        stream, posed = ChatStream(), await self._question(ModelRequest(*asked, **kept), streamed=True)
+        async with aclosing(events(posed)) as told:
             async for chunk, request_id in told:
                 for event in stream.take(chunk, request_id):
                     yield event
@@ -78,8 +80,8 @@ class OpenAIChatCompletionsModel(Model):
         """Close the client that was made here; one that was given is the giver's."""
         await self._account.close()
 
-    def _question(self, request: ModelRequest, *, streamed: bool) -> Question:
-        client, ours = self._account.client()
+    async def _question(self, request: ModelRequest, *, streamed: bool) -> Question:
+        client, ours = await self._account.client()
         if isinstance(cast("Any", request.input), str):
             request = replace(request, input=input_items(cast("Any", request.input)))
         settings = request.model_settings

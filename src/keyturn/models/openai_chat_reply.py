@@ -16,6 +16,7 @@ from .openai_chat_calls import CallInPieces, CallsInPieces
 from .openai_chat_messages import PROVIDER
 from .openai_reply import ResponseFailed, check_output
 from .openai_wire import Answer
+from .reading import charged
 from .turns import with_own
 
 #: The fields in which servers give what the model thought; the first that holds text is what people read.
@@ -37,17 +38,21 @@ def checked_chat(answer: Answer) -> ModelResponse:
     message: Any = cast("Item", first).get("message") if isinstance(first, dict) else None
     if not isinstance(message, dict):
         raise ModelBehaviorError("the model's reply has no message among its choices; nothing of it was used")
-    check_finish(cast("Item", first).get("finish_reason"))
-    said = cast("Item", message)
+    with charged(usage_of(body.get("usage"))):
+        check_finish(cast("Item", first).get("finish_reason"))
+        return _said(answer, cast("Item", first), cast("Item", message))
+
+
+def _said(answer: Answer, choice: Item, said: Item) -> ModelResponse:
     calls = CallsInPieces()
     calls.take_whole(said.get("tool_calls"))
     if isinstance(said.get("function_call"), dict):  # what calls were before there could be several
         calls.take_whole([{"function": said["function_call"]}])
     thought = {name: said[name] for name in (*THOUGHTS, SEALED) if said.get(name)}
     items = [reasoning_item(thought)] if thought else []
-    items += message_items(said.get("content"), said.get("refusal"), _logprobs(cast("Item", first)))
+    items += message_items(said.get("content"), said.get("refusal"), _logprobs(choice))
     items += call_items(calls.made)
-    return chat_response(items, body.get("usage"), body.get("id"), answer.request_id)
+    return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
 
 
 def chat_response(items: list[Item], usage: Any, response_id: Any, request_id: str | None) -> ModelResponse:
@@ -105,10 +110,13 @@ def _logprobs(choice: Item) -> list[Any] | None:
 
 def usage_of(given: Any) -> Usage:
     """The counts of a reply, from JSON or from an object of the SDK."""
-    cached = TokenDetails(cached_tokens=_number(given, "prompt_tokens_details", "cached_tokens"))
+    cached, written = (
+        _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
+    )
+    read = TokenDetails(cached_tokens=cached, cache_write_tokens=written)
     thought = TokenDetails(reasoning_tokens=_number(given, "completion_tokens_details", "reasoning_tokens"))
     sent, received = _number(given, "prompt_tokens"), _number(given, "completion_tokens")
-    return Usage(1, sent, cached, received, thought, _number(given, "total_tokens") or sent + received)
+    return Usage(1, sent, read, received, thought, _number(given, "total_tokens") or sent + received)
 
 
 def _number(counts: Any, *path: str) -> int:

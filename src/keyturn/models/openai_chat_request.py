@@ -12,7 +12,7 @@ from ..core.errors import UserError
 from .base import ModelRequest, ModelSettings
 from .openai_chat_messages import chat_messages
 from .openai_request import schema_format
-from .openai_tools import as_chat_choice, as_chat_tool, chosen, offered
+from .openai_tools import as_chat_choice, as_chat_tool, chosen, offered_in_chat
 from .openai_wire import plain
 
 # Settings that the API knows by the same name.
@@ -38,7 +38,8 @@ def chat_body(model: str, request: ModelRequest, *, openais: bool, streamed: boo
                 f"{name} needs a server that keeps it, and Chat Completions keeps nothing: leave it out and keep the "
                 "conversation in a session, or use OpenAIResponsesModel"
             )
-    settings, tools = request.model_settings, offered(request.tools, request.handoffs)
+    settings = request.model_settings
+    tools = offered_in_chat(request.tools, request.handoffs, openais=openais)
     schema = schema_format(request.output_schema)
     body: dict[str, Any] = {
         "model": model,

@@ -22,7 +22,9 @@ from .openai_chat_reply import (
     fields_of,
     message_items,
     reasoning_item,
+    usage_of,
 )
+from .reading import charged
 from .reply_events import StreamEvent
 from .telling import Teller
 
@@ -143,10 +145,11 @@ class ChatStream:
         """The stream is over: what was not told yet, and the whole reply."""
         if self._finish is None:
             raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was used")
-        check_finish(self._finish)
-        yield from self._next_call(end=True)
-        yield from self._close()
-        yield from self._teller.finish(self._reply())
+        with charged(usage_of(self._usage)):
+            check_finish(self._finish)
+            yield from self._next_call(end=True)
+            yield from self._close()
+            yield from self._teller.finish(self._reply())
 
     def _reply(self) -> ModelResponse:
         items: list[Item] = []

@@ -14,12 +14,17 @@ from ..core.errors import ModelBehaviorError
 from ..core.items import Item, plain_item
 from .base import ModelResponse, TokenDetails, Usage
 from .openai_wire import Answer
-from .reading import ResponseFailed
+from .reading import ResponseFailed, charged
 
 _NOTHING = "nothing of it was used"
 
 # What must be text in a call for anybody to answer it.
-_CALL_FIELDS = {"function_call": ("call_id", "name", "arguments"), "custom_tool_call": ("call_id", "name", "input")}
+_CALL_FIELDS = {
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    "computer_call": ("call_id",),
+    "mcp_approval_request": ("id", "server_label", "name", "arguments"),
+}
 
 # Why a response was cut, and what to do about it.
 _REMEDIES = {
@@ -31,13 +36,13 @@ _REMEDIES = {
 def checked_reply(answer: Answer) -> ModelResponse:
     """The reply that a whole response carries."""
     body = answer.body
-    check_ending(body.get("status"), body.get("error"), body.get("incomplete_details"))
-    output = body.get("output")
-    check_output(output)
-    usage, response_id = body.get("usage"), body.get("id")
+    output, usage, response_id = body.get("output"), usage_of(body.get("usage")), body.get("id")
+    with charged(usage):
+        check_ending(body.get("status"), body.get("error"), body.get("incomplete_details"))
+        check_output(output)
     return ModelResponse(
         cast("list[Any]", output),
-        _usage(cast("Item", usage) if isinstance(usage, dict) else {}),
+        usage,
         response_id if isinstance(response_id, str) else None,
         answer.request_id,
     )
@@ -81,11 +86,15 @@ def _plain(entry: Any, place: int) -> Item:
     return item
 
 
-def _usage(counts: Item) -> Usage:
-    cached = TokenDetails(cached_tokens=_number(counts, "input_tokens_details", "cached_tokens"))
+def usage_of(counts: Any) -> Usage:
+    """The counts of a response, from JSON or from an object of the SDK."""
+    cached, written = (
+        _number(counts, "input_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
+    )
+    read = TokenDetails(cached_tokens=cached, cache_write_tokens=written)
     thought = TokenDetails(reasoning_tokens=_number(counts, "output_tokens_details", "reasoning_tokens"))
     sent, received = _number(counts, "input_tokens"), _number(counts, "output_tokens")
-    return Usage(1, sent, cached, received, thought, _number(counts, "total_tokens") or sent + received)
+    return Usage(1, sent, read, received, thought, _number(counts, "total_tokens") or sent + received)
 
 
 def _number(counts: Any, *path: str) -> int:

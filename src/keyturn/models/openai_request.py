@@ -6,6 +6,7 @@ does not take, and what other providers' models thought.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from ..core.errors import UserError
@@ -40,7 +41,7 @@ def responses_body(model: str | None, request: ModelRequest) -> dict[str, Any]:
         "tools": tools or None,
         "tool_choice": chosen(settings.tool_choice, tools),
         "text": _text(request.output_schema, settings),
-        "include": _included(settings),
+        "include": _included(settings, request.tools),
         "max_output_tokens": settings.max_tokens,
         "reasoning": None if settings.reasoning is None else plain(settings.reasoning, "ModelSettings.reasoning"),
     }
@@ -114,8 +115,10 @@ def _text(schema: Any, settings: ModelSettings) -> Item | None:
     return text or None
 
 
-def _included(settings: ModelSettings) -> list[str] | None:
+def _included(settings: ModelSettings, tools: Iterable[Any]) -> list[str] | None:
     included = list(settings.response_include or [])
+    wanted = (name for tool in tools for name in getattr(tool, "response_include", ()))
+    included += [name for name in dict.fromkeys(wanted) if name not in included]
     if settings.top_logprobs is not None and LOGPROBS not in included:
         included.append(LOGPROBS)
     return included or None

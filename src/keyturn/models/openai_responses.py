@@ -17,9 +17,10 @@ from .base import Model, ModelRequest, ModelResponse
 from .defaults import OPENAI
 from .faults import retries
 from .openai_account import OpenAIAccount
-from .openai_reply import check_ending, check_output, checked_reply
+from .openai_reply import check_ending, check_output, checked_reply, usage_of
 from .openai_request import responses_body
 from .openai_wire import Question, events, read_out, whole
+from .reading import charged
 
 _ENDINGS = ("response.failed", "response.incomplete")
 
@@ -34,6 +35,8 @@ class OpenAIResponsesModel(Model):
     >>> OpenAIResponsesModel("gpt-5.6-luna", api_key="sk-test").model
     'gpt-5.6-luna'
     """
+
+    provider = "openai"
 
     def __init__(
         self,
@@ -64,12 +67,13 @@ class OpenAIResponsesModel(Model):
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """One reply to this conversation."""
-        return checked_reply(await whole(self._question(ModelRequest(*asked, **kept))))
+        return checked_reply(await whole(await self._question(ModelRequest(*asked, **kept))))
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as the client's own events, the last of which is `response.completed`."""
         items: list[Any] = []
-        async with aclosing(events(self._question(ModelRequest(*asked, **kept)))) as told:
+        posed = await self._question(ModelRequest(*asked, **kept))
+        async with aclosing(events(posed)) as told:
             async for event, request_id in told:
                 kind = getattr(event, "type", None)
                 if not isinstance(kind, str):
@@ -89,8 +93,8 @@ class OpenAIResponsesModel(Model):
         """Close the client that was made here; one that was given is the giver's."""
         await self._account.close()
 
-    def _question(self, request: ModelRequest) -> Question:
-        client, ours = self._account.client()
+    async def _question(self, request: ModelRequest) -> Question:
+        client, ours = await self._account.client()
         if isinstance(cast("Any", request.input), str):
             request = replace(request, input=input_items(cast("Any", request.input)))
         # A stored prompt names a model of its own; only one that was asked for by name takes its place.
@@ -110,7 +114,8 @@ def _check_last(event: Any, kind: str, items: list[Any]) -> None:
     if response is None:
         raise ModelBehaviorError(f"the model's stream ended in a {kind} without a response")
     status = getattr(response, "status", None) or kind.partition(".")[2]
-    check_ending(status, getattr(response, "error", None), getattr(response, "incomplete_details", None))
     if items and getattr(response, "output", None) == []:
         response.output = items  # some servers tell the items in their events and do not repeat them at the end
-    check_output(getattr(response, "output", None))
+    with charged(usage_of(getattr(response, "usage", None))):
+        check_ending(status, getattr(response, "error", None), getattr(response, "incomplete_details", None))
+        check_output(getattr(response, "output", None))

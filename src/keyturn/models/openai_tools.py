@@ -7,24 +7,11 @@ Functions and handoffs are functions to the model. A tool that the provider runs
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
-
-
-@runtime_checkable
-class ProviderTool(Protocol):
-    """A tool that is offered in the provider's own words and not as a function.
-
-    >>> class Weather:
-    ...     def provider_tool(self):
-    ...         return {"type": "web_search"}
-    >>> isinstance(Weather(), ProviderTool)
-    True
-    """
-
-    def provider_tool(self) -> Mapping[str, Any]: ...
+from .offering import function_of, own_words
 
 
 def offered(tools: Iterable[Any], handoffs: Iterable[Any]) -> list[Item]:
@@ -32,25 +19,29 @@ def offered(tools: Iterable[Any], handoffs: Iterable[Any]) -> list[Item]:
     return [_tool(tool) for tool in (*tools, *handoffs)]
 
 
+def offered_in_chat(tools: Iterable[Any], handoffs: Iterable[Any], *, openais: bool) -> list[Item]:
+    """The same for Chat Completions, whose custom tools no server but OpenAI's own (`openais`) may know.
+
+    What has calls of its own in the other API is a function here, where it can be one.
+    """
+    return [_chat_tool(tool, openais) for tool in (*tools, *handoffs)]
+
+
+def _chat_tool(tool: Any, openais: bool) -> Item:
+    own = own_words(tool)
+    if own is None:
+        return _tool(tool)
+    fits = own.get("type") in ("function", "custom") and (openais or own["type"] == "function")
+    return _function(tool) if getattr(tool, "also_function", False) and not fits else own
+
+
 def _tool(tool: Any) -> Item:
-    if isinstance(tool, ProviderTool):
-        return dict(tool.provider_tool())
-    own: Any = getattr(tool, "tool_config", None)
-    if isinstance(own, Mapping):
-        return dict(cast("Mapping[str, Any]", own))
-    schema = getattr(tool, "params_json_schema", None)
-    if schema is None:
-        raise UserError(
-            f"the tool {getattr(tool, 'name', tool)!r} cannot be offered to an OpenAI model: it has neither a "
-            "params_json_schema nor a provider_tool()"
-        )
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": schema,
-        "strict": tool.strict_json_schema,
-    }
+    return own_words(tool) or _function(tool)
+
+
+def _function(tool: Any) -> Item:
+    strict: bool = getattr(tool, "strict_json_schema", False)
+    return {"type": "function", **function_of(tool, "an OpenAI model"), "strict": strict}
 
 
 def chosen(choice: str | Mapping[str, Any] | None, tools: Iterable[Item]) -> Any:
@@ -76,7 +67,12 @@ def as_chat_tool(tool: Item) -> Item:
             f"Chat Completions has no tool of type {kind!r}: only functions and custom tools run there; "
             "use OpenAIResponsesModel for tools that the provider runs"
         )
-    return {"type": kind, kind: {name: value for name, value in tool.items() if name != "type" and value is not None}}
+    told = {name: value for name, value in tool.items() if name != "type" and value is not None}
+    form: Any = told.get("format")
+    if isinstance(form, dict) and "definition" in form:  # here a grammar's own fields stand one deeper
+        inner = {name: value for name, value in cast("Item", form).items() if name != "type"}
+        told["format"] = {"type": form["type"], "grammar": inner}
+    return {"type": kind, kind: told}
 
 
 def as_chat_choice(choice: Any) -> Any:

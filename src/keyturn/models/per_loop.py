@@ -36,7 +36,7 @@ class ClientPerLoop:
         kept = self._made.get(loop)
         if kept is None:
             client = self._make()
-            kept = self._made[loop] = client, self._life(client)
+            kept = self._made[loop] = client, self._life(client, loop)
             await anext(kept[1])
         return kept[0]
 
@@ -46,11 +46,12 @@ class ClientPerLoop:
         if kept is not None:
             await kept[1].aclose()
 
-    async def _life(self, client: Any) -> AsyncGenerator[None, None]:
+    async def _life(self, client: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
         """A generator that waits to be closed: a loop that ends closes those that were begun in it."""
         try:
             yield
         finally:
+            self._made.pop(loop, None)
             await self._close(client)
 
 

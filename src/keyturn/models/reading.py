@@ -6,11 +6,13 @@ Shared by members that read a wire format themselves; no format is known here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item
+from .base import Usage
 
 _T = TypeVar("_T")
 
@@ -29,6 +31,25 @@ class ResponseFailed(ModelBehaviorError):
     def __init__(self, status: str, code: str, message: str) -> None:
         self.status, self.code = status, code
         super().__init__(f"the model's reply is {status} ({code}){message}; {NOTHING}")
+
+
+@contextmanager
+def charged(usage: Usage) -> Generator[None]:
+    """Whoever refuses a reply in here says what it used: a reply that is cut is paid for like any other.
+
+    >>> try:
+    ...     with charged(Usage(1, 10, total_tokens=10)):
+    ...         raise ResponseFailed("incomplete", "max_tokens", "")
+    ... except ModelBehaviorError as error:
+    ...     error.usage.total_tokens
+    10
+    """
+    try:
+        yield
+    except ModelBehaviorError as error:
+        if usage.total_tokens:  # a provider that did not come to counting has not said that it was free
+            error.usage = usage
+        raise
 
 
 def understood(read: Callable[[], _T], provider: str) -> _T:

@@ -164,7 +164,10 @@ def response_fields(response: ModelResponse, status: str, output: list[Item]) ->
 def _counts(usage: Usage) -> Item:
     return {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.input_tokens_details.cached_tokens},
+        "input_tokens_details": {
+            "cached_tokens": usage.input_tokens_details.cached_tokens,
+            "cache_write_tokens": usage.input_tokens_details.cache_write_tokens,
+        },
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.output_tokens_details.reasoning_tokens},
         "total_tokens": usage.total_tokens,

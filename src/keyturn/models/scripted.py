@@ -53,7 +53,8 @@ class ScriptedModel(Model):
     it came: its `input` is a list of its own, but the items in it are the run's. Read them; never write to them.
     Replies are copies: nobody's edit reaches the script.
 
-    Streamed, the same steps become Responses events, in pieces of `chunk` characters or word by word.
+    Streamed, the same steps become Responses events, in pieces of `chunk` characters or word by word. `name` is the
+    model's name, by which what it used is counted and priced.
 
     >>> import asyncio
     >>> from keyturn.models.base import ModelSettings
@@ -65,13 +66,19 @@ class ScriptedModel(Model):
     """
 
     def __init__(
-        self, steps: Iterable[Any] | Responder = (), *, default_usage: Usage | None = None, chunk: int | None = None
+        self,
+        steps: Iterable[Any] | Responder = (),
+        *,
+        default_usage: Usage | None = None,
+        chunk: int | None = None,
+        name: str = "scripted",
     ) -> None:
         if isinstance(steps, str | Mapping | ModelStep | ModelResponse | BaseException):
             raise InvalidModelStep("steps is a list of steps, or one function of the request; this is a single step")
         if chunk is not None and chunk < 1:
             raise InvalidModelStep("chunk is how many characters a delta has: at least 1")
         self.calls: list[ModelRequest] = []
+        self.model = name
         self._usage = default_usage if default_usage is not None else Usage(requests=1)
         self._chunk = chunk
         self._always = ModelStep(responder=steps) if callable(steps) else None

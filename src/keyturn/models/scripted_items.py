@@ -15,6 +15,8 @@ from ..core.items import RawItem
 from .base import ModelRequest
 
 _calls = count(1)
+# What answers a call is an output; what answers a request for approval, a response.
+_RESULTS, _REQUEST = ("_output", "_response"), "approval_request_id"
 
 
 def assistant_message(text: str, *, item_id: str | None = None) -> RawItem:
@@ -91,8 +93,11 @@ def tool_outputs(request: ModelRequest) -> dict[str, Any]:
     >>> tool_outputs(ModelRequest(None, told, ModelSettings(), [], None, []))
     {'c1': 'paid'}
     """
-    results = (item for item in request.input if str(item.get("type")).endswith("_output") and "call_id" in item)
-    return {item["call_id"]: item.get("output") for item in results}
+    given: dict[str, Any] = {}
+    for item in request.input:
+        if str(item.get("type")).endswith(_RESULTS) and (label := item.get("call_id") or item.get(_REQUEST)):
+            given[label] = item.get("output", item.get("approve"))
+    return given
 
 
 def last_user_text(request: ModelRequest) -> str:

@@ -36,7 +36,7 @@ def rows(before: str, after: str) -> Iterator[Row]:
     """
     if before == after:
         return
-    runs = [(same, list(run)) for same, run in groupby(_script(before, after), lambda row: row.sign == " ")]
+    runs = [(same, list(run)) for same, run in groupby(script(before, after), lambda row: row.sign == " ")]
     for index, (same, run) in enumerate(runs):
         lead = CONTEXT if index else 0
         tail = CONTEXT if index < len(runs) - 1 else 0
@@ -55,8 +55,12 @@ def _ended(run: list[Row]) -> Iterator[Row]:
             yield Row("\\", " no newline at the end of the text")
 
 
-def _script(before: str, after: str) -> Iterator[Row]:
-    """All lines of both texts, newlines kept, as unchanged, removed and added."""
+def script(before: str, after: str) -> Iterator[Row]:
+    """All lines of both texts, newlines kept, as unchanged, removed and added.
+
+    >>> [row.sign + row.text for row in script("a\\nb", "a\\n")]
+    [' a\\n', '-b']
+    """
     old, new = _lines(before), _lines(after)
     budget = _BUDGET
     i = j = 0

@@ -140,13 +140,13 @@ class OpenAIConversationsSession(SessionABC):
 
     async def _ask(self, resource: str, method: str, *given: Any, **fields: Any) -> Item:
         """What does no harm if it is done twice; a client of the caller's own tries again by itself."""
-        client, made = self._account.client()
+        client, made = await self._account.client()
         call = _method(client, resource, method)
         return _body(await again(lambda: call(*given, **fields), RETRIES if made else 0))
 
     async def _write(self, resource: str, method: str, *given: Any, **fields: Any) -> Item:
         """What must be done once: it is tried again only where it surely was not done."""
-        client, _ = self._account.client()
+        client, _ = await self._account.client()
         call = _method(client.with_options(max_retries=0), resource, method)
         return _body(await again(lambda: call(*given, **fields), RETRIES, passing=_not_done))
 

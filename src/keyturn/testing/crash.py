@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
@@ -49,7 +49,8 @@ class Effects:
 class Scenario:
     """A run that can be played from any point.
 
-    `decide` answers an interruption: True approves, False rejects, a mapping edits, `Answer(value)` answers.
+    `decide` answers an interruption: True approves, False rejects, a mapping or a text edits, `Answer(value)`
+    answers. A tool that needs answers acts once it has them all, or is one that may act twice.
     """
 
     name: str
@@ -64,6 +65,14 @@ class Answer:
     """A person's own result for a call."""
 
     value: Any
+
+
+class Act(NamedTuple):
+    """One effect of an uncut run, and how long the log was when somebody looked next."""
+
+    key: str
+    what: str
+    before: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ class Sweep:
 
 async def play(scenario: Scenario, *, streamed: bool = False, saved: bool = False) -> Outcome:
     """Play a scenario to its end; `saved` carries the state through text at each pause."""
-    effects = Effects()
+    effects, seen = Effects(), 0
     agent = scenario.build(effects)
     result = await _run(agent, scenario.input, scenario, streamed=streamed)
     for _ in range(ROUNDS):
@@ -96,7 +105,8 @@ async def play(scenario: Scenario, *, streamed: bool = False, saved: bool = Fals
         if saved:
             agent = scenario.build(effects)
             state = await RunState.from_string(agent, state.to_string())
-        _settle(state, scenario, effects)
+        _settle(state, scenario, effects.done[seen:])
+        seen = len(effects.done)
         result = await _run(agent, state, scenario, streamed=streamed)
     raise AssertionError(f"{scenario.name}: still waiting after {ROUNDS} rounds")
 
@@ -110,17 +120,18 @@ async def _run(agent: Agent[Any], given: Any, scenario: Scenario, *, streamed: b
     return stream.run_loop_task.result()
 
 
-def _settle(state: RunState[Any], scenario: Scenario, effects: Effects) -> None:
+def _settle(state: RunState[Any], scenario: Scenario, fresh: list[tuple[str, str]]) -> None:
+    """Decide all that waits; `fresh` is what happened since the last time: it says what became of a call in doubt."""
     for item in state.get_interruptions():
         if item.kind == "in_doubt":
-            happened = [what for key, what in effects.done if key == item.request_id]
+            happened = [what for key, what in fresh if key == item.request_id]
             state.resolve(item, "ran" if happened else "retry", output=happened[0] if happened else None)
             continue
         how = scenario.decide(item)
         if isinstance(how, Answer):
             state.answer(item, how.value)
-        elif isinstance(how, Mapping):
-            state.approve(item, edit=cast("Mapping[str, Any]", how))
+        elif isinstance(how, Mapping | str):
+            state.approve(item, edit=cast("Mapping[str, Any] | str", how))
         elif how:
             state.approve(item)
         else:
@@ -129,57 +140,64 @@ def _settle(state: RunState[Any], scenario: Scenario, effects: Effects) -> None:
 
 async def sweep(scenario: Scenario, *, streamed: bool = False) -> Sweep:
     """Cut the scenario's log at every commit, resume it both ways, and compare with the uncut run."""
-    whole_effects = Effects()
-    whole = await _whole(scenario, whole_effects)
+    acts: list[Act] = []
+    whole = await _whole(scenario, acts)
     report = Sweep()
     for cut in range(1, len(whole.log)):
-        before, in_flight = _effects_at(whole.log, whole_effects, cut)
-        variants = [before, before + in_flight] if in_flight else [before]
-        for happened in variants:
+        before, in_flight = _acts_at(whole.log, acts, cut)
+        for happened in [[], in_flight] if in_flight else [[]]:
             report.cuts += 1
-            await _resume_cut(scenario, whole, (cut, happened), report, streamed=streamed)
+            await _resume_cut(scenario, whole, (cut, before, happened), report, streamed=streamed)
     return report
 
 
-async def _whole(scenario: Scenario, effects: Effects) -> Outcome:
+async def _whole(scenario: Scenario, acts: list[Act]) -> Outcome:
+    """Play a scenario uncut, and note of each act how long the log was at the pause after it."""
+    effects = Effects()
     agent = scenario.build(effects)
     result = await Runner.run(agent, scenario.input, **scenario.options)
     for _ in range(ROUNDS):
+        state, fresh = result.to_state(), effects.done[len(acts) :]
+        acts += [Act(key, what, len(state.live.log)) for key, what in fresh]
         if not result.interruptions:
             break
-        state = result.to_state()
-        _settle(state, scenario, effects)
+        _settle(state, scenario, fresh)
         result = await Runner.run(agent, state, **scenario.options)
     return Outcome(result.final_output, effects.counts(), result.to_state().live.log)
 
 
-def _effects_at(log: Log, effects: Effects, cut: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _acts_at(log: Log, acts: list[Act], cut: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """What had happened for sure when the log was `cut` commits long, and what was in flight then."""
-    started: dict[str, int] = {}
+    starts: dict[str, list[int]] = {}
     for position, step in enumerate(log.steps, 1):
         for event in step.events:
             if isinstance(event, CallStarted):
-                started[request_id(log.run, event.call)] = position
+                starts.setdefault(request_id(log.run, event.call), []).append(position)
     prefix = Log.read(log.lines(cut))
     flying = {request_id(prefix.run, call_id) for call_id in prefix.run.groups["started"]}
-    sure = [(key, what) for key, what in effects.done if started[key] <= cut and key not in flying]
-    return sure, [(key, what) for key, what in effects.done if key in flying]
+    sure, in_flight = list[tuple[str, str]](), list[tuple[str, str]]()
+    for act in acts:
+        began = max(start for start in starts[act.key] if start <= act.before)
+        last = max((start for start in starts[act.key] if start <= cut), default=0)
+        if began <= cut:
+            (in_flight if act.key in flying and began == last else sure).append((act.key, act.what))
+    return sure, in_flight
 
 
 async def _resume_cut(
     scenario: Scenario,
     whole: Outcome,
-    cut: tuple[int, list[tuple[str, str]]],
+    cut: tuple[int, list[tuple[str, str]], list[tuple[str, str]]],
     report: Sweep,
     *,
     streamed: bool,
 ) -> None:
-    count, happened = cut
-    effects = Effects(list(happened))
+    count, known, happened = cut
+    effects, seen = Effects([*known, *happened]), len(known)
     agent = scenario.build(effects)
     live = Live(Log.read(whole.log.lines(count)), Graph(agent), RunContextWrapper(scenario.options.get("context")))
     state = RunState.at(live, count, [])
-    where = f"{scenario.name}: cut after commit {count} of {len(whole.log)}, {len(happened)} effects before"
+    where = f"{scenario.name}: cut after commit {count} of {len(whole.log)}, {len(effects.done)} effects before"
     before = play_module.LEDGER
     play_module.LEDGER = Ledger()  # another process would have a ledger of its own
     try:
@@ -189,7 +207,8 @@ async def _resume_cut(
                 break
             state = result.to_state()
             report.doubts += sum(item.kind == "in_doubt" for item in state.get_interruptions())
-            _settle(state, scenario, effects)
+            _settle(state, scenario, effects.done[seen:])
+            seen = len(effects.done)
             result = await _run(agent, state, scenario, streamed=streamed)
     except Exception as error:
         report.violations.append(f"{where}: {type(error).__name__}: {error}")

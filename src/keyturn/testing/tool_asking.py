@@ -15,7 +15,7 @@ from ..core.preview import Command, Diff, Json, Text
 from ..core.strict import parse
 from ..render import html, terminal
 from ..tools.base import InvalidArguments, Tool, tool_digest
-from .tool_case import ToolCase, params_of, spoilt
+from .tool_case import ToolCase, looked, params_of, spoilt
 
 HOSTILE = "\x1b[2J\r<script>alert(1)</script>\u202e\x00 & \"'"
 _TAGS = re.compile(r'</?(?:pre|bdi)(?: class="[a-z]+")?>')
@@ -54,7 +54,7 @@ class ToolAsking(ToolCase):
     def test_a_tool_that_asks_waits_until_somebody_decides(self) -> None:
         result = self.paused()
         [item] = result.interruptions
-        assert (item.kind, item.call_id, item.name) == ("approval", "c1", self.asking().name)
+        assert (item.kind, item.call_id, item.name) == ("approval", "c1", self.called())
         assert item.params == self.asking().prepare(self.call("c1")).params
         assert result.final_output is None
         again = self.run(self.agent, result.to_state())
@@ -111,14 +111,14 @@ class ToolAsking(ToolCase):
     def test_a_preview_has_four_kinds_of_block(self) -> None:
         tool = self.asking()
         for variant in (0, 1):
-            preview = tool.preview(tool.prepare(self.call("c1", variant)).params)
+            preview = looked(tool, tool.prepare(self.call("c1", variant)).params)
             assert preview.blocks
             assert all(type(block) in (Text, Command, Diff, Json) for block in preview.blocks)
-        assert self.paused().interruptions[0].preview == tool.preview(tool.prepare(self.call("c1")).params)
+        assert self.paused().interruptions[0].preview == looked(tool, tool.prepare(self.call("c1")).params)
 
     def test_a_preview_is_escaped_by_every_face(self) -> None:
         tool = self.asking()
-        preview = tool.preview(spoilt(tool.prepare(self.call("c1")).params, HOSTILE))
+        preview = looked(tool, spoilt(tool.prepare(self.call("c1")).params, HOSTILE))
         for shown in (terminal.render(preview, width=40), _TAGS.sub("", html.render(preview))):
             assert all(char == "\n" or char.isprintable() for char in shown)
         assert not set("<>\"'") & set(_TAGS.sub("", html.render(preview))), "every tag in a page is one of ours"

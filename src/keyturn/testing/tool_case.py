@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from inspect import isawaitable
 from typing import Any, cast
 
 import pytest
@@ -18,6 +19,7 @@ from ..agents.context import RunContextWrapper
 from ..core.codec import Log
 from ..core.events import CallStarted
 from ..core.items import Item
+from ..core.preview import Preview
 from ..engine import play as play_module
 from ..engine.graph import Graph
 from ..engine.ledger import Ledger
@@ -58,9 +60,17 @@ class ToolCase:
         """A call of the tool as the model makes it. Variants 0 and 1 differ in what the tool does."""
         raise NotImplementedError("say how the model calls the tool")
 
-    def edited(self) -> Mapping[str, Any] | None:
+    def edited(self) -> Mapping[str, Any] | str | None:
         """The arguments with which variant 0 does what variant 1 does; None for a kind that nobody can edit."""
         return None
+
+    def misfits(self) -> list[Any]:
+        """Edits that do not fit. A kind that takes a text, and any text, names its own."""
+        return [{"no such argument": [1]}, "no mapping"]
+
+    def called(self) -> str:
+        """The name that people see of a call, where that is not the tool's."""
+        return self.asking().name
 
     def changed_tool(self, effects: Effects) -> Any:
         """A tool of the same name that asks, and of which the model is told something else."""
@@ -135,7 +145,7 @@ class ToolCase:
 
     def told(self, label: str) -> str:
         """The result that the model read last for this call, as JSON."""
-        results = [item for item in self.model.calls[-1].input if _answers(item, label)]
+        results = [item for item in self.model.calls[-1].input if answered(item) == label]
         assert len(results) == 1, f"the model read {len(results)} results of {label}"
         return json.dumps(results[0], ensure_ascii=False)
 
@@ -148,7 +158,7 @@ def script(*rounds: list[Item]) -> ScriptedModel:
 
     def answer(request: ModelRequest) -> Any:
         known = tool_outputs(request)
-        left = (calls for calls in rounds if any(call["call_id"] not in known for call in calls))
+        left = (calls for calls in rounds if any(label_of(call) not in known for call in calls))
         return next(left, None) or [assistant_message(f"done: {', '.join(sorted(known))}")]
 
     return ScriptedModel(answer)
@@ -157,6 +167,16 @@ def script(*rounds: list[Item]) -> ScriptedModel:
 def params_of(tool: Tool, call: Item) -> Any:
     """What a `needs_approval` callable is given for this call."""
     return tool.subject(tool.prepare(call).params)
+
+
+def looked(tool: Tool, params: Any) -> Preview:
+    """What a person sees of these arguments, also where the tool must be waited for."""
+
+    async def look() -> Preview:
+        made = tool.preview(params)
+        return await made if isawaitable(made) else made
+
+    return asyncio.run(look())
 
 
 def spoilt(value: Any, text: str) -> Any:
@@ -181,5 +201,12 @@ async def _streamed(agent: Agent[Any], given: Any) -> RunResult:
     return stream.run_loop_task.result()
 
 
-def _answers(item: Item, label: str) -> bool:
-    return str(item.get("type", "")).endswith("_output") and item.get("call_id") == label
+def label_of(call: Item) -> str:
+    """The provider's id of a call, or of a request."""
+    return call.get("call_id") or call["id"]
+
+
+def answered(item: Item) -> str | None:
+    """The id of the call that a result answers, None for every other item."""
+    results = str(item.get("type")).endswith(("_output", "_response"))
+    return (item.get("call_id") or item.get("approval_request_id")) if results else None

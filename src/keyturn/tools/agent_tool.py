@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
-from typing import Any, ClassVar, NoReturn, TypedDict, Unpack
+from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
@@ -63,7 +63,7 @@ class AgentToolOptions(TypedDict, total=False):
     parameters: type[Any] | None
     input_builder: InputBuilder | None
     include_input_schema: bool
-    on_stream_max_pending_events: int
+    on_stream_max_pending_events: int | None
 
 
 class AgentTool(FunctionTool):
@@ -98,10 +98,10 @@ class AgentTool(FunctionTool):
         self.include_input_schema = options.get("include_input_schema", False)
         self.custom_output_extractor = options.get("custom_output_extractor")
         self.on_stream, self.hooks = options.get("on_stream"), options.get("hooks")
-        self.run_config, self.session = options.get("run_config"), options.get("session")
+        self.run_config, self.session = _own(options.get("run_config")), options.get("session")
         self.previous_response_id = options.get("previous_response_id")
         self.conversation_id = options.get("conversation_id")
-        self.on_stream_max_pending_events = options.get("on_stream_max_pending_events", 1024)
+        self.on_stream_max_pending_events = _most(name, options.get("on_stream_max_pending_events", 1024))
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """The input of the nested agent: one text, or the object that `parameters` describes."""
@@ -141,12 +141,28 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
+def _own(run_config: Any) -> Any:
+    """The configuration of a nested agent, which has no usage of its own: it counts with the run."""
+    limits: Any = getattr(run_config, "usage_limits", None)
+    if isinstance(run_config, Mapping):
+        limits = cast("Mapping[str, Any]", run_config).get("usage_limits")
+    if limits is not None:
+        raise UserError("usage_limits are the whole run's, nested agents included: give them to Runner.run")
+    return cast("Any", run_config)
+
+
 def _turns(name: str, max_turns: int | None) -> int:
     if max_turns is None:
         return DEFAULT_MAX_TURNS
     if isinstance(max_turns, bool) or max_turns < 1:
         raise UserError(f"tool {name!r}: max_turns must be 1 or more, not {max_turns!r}")
     return max_turns
+
+
+def _most(name: str, events: int | None) -> int | None:
+    if events is not None and (isinstance(events, bool) or events < 1):
+        raise UserError(f"tool {name!r}: on_stream_max_pending_events must be 1 or more, or None, not {events!r}")
+    return events
 
 
 async def _run_by_the_engine(_context: Any, _arguments: str) -> NoReturn:

@@ -17,7 +17,7 @@ from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item
 from ..core.policy import Approval
-from ..core.preview import Json, Preview, redact
+from ..core.preview import Json, Preview, Text, redact
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
 NeedsApproval = bool | Callable[[Any, Any, str], bool | Awaitable[bool]]
@@ -46,6 +46,14 @@ class OutcomeUnknown(Exception):
     """A tool was started and nobody can tell how it ended: the call is in doubt."""
 
 
+class ToolProblem(Exception):
+    """What went wrong in a tool, in words for the model: `failure` tells it as they are.
+
+    >>> str(ToolProblem("there is no file notes.txt"))
+    'there is no file notes.txt'
+    """
+
+
 @dataclass(frozen=True)
 class Delegate:
     """A tool's answer that another agent must give the answer: a nested frame is opened.
@@ -67,11 +75,60 @@ class Handover:
     input_filter: Callable[[Any], Any] | None = None
 
 
+@dataclass(frozen=True)
+class NeedsInput:
+    """A tool's answer that people must answer something before it can end.
+
+    The call waits, for as long as it takes and across processes. Then `invoke` is called again, with
+    `context.resumed`. `requests` says what is asked, `state` is what the tool goes on from, both as JSON.
+
+    >>> NeedsInput({"question": "Which account?"}).state is None
+    True
+    """
+
+    requests: Any
+    state: Any = None
+    preview: Preview | None = None
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What a call that needed input goes on with: the answers, or None where somebody refused to give any.
+
+    >>> Resumed(None, "Which account?", None, "not today", refused=True).message
+    'not today'
+    """
+
+    state: Any
+    requests: Any
+    answers: Any
+    message: str | None = None
+    refused: bool = False
+
+
+def text_noticed(item: Item, notice: str) -> Item:
+    """A result with words for the model in front, where its output is a text or a list of content.
+
+    >>> text_noticed({"output": "paid"}, "A person changed the amount.")["output"]
+    'A person changed the amount.\\n\\npaid'
+    """
+    output = item.get("output")
+    if isinstance(output, str):
+        return {**item, "output": f"{notice}\n\n{output}"}
+    if isinstance(output, list):
+        return {**item, "output": [{"type": "input_text", "text": notice}, *output]}
+    return item
+
+
 class Tool(abc.ABC):
     """One tool an agent can use. Subclass it to bring a kind of your own.
 
-    The class attributes are the settings that every kind shares; a kind sets those it supports. `announced` says
-    whether tool hooks are told of it.
+    The class attributes are what every kind shares; a kind sets those it supports. `call_type` is the type of its
+    calls in a reply and `call_field` the field that names the tool there, if any does; `also_function` says that it
+    can be called as a function of its name as well; the fields in `identity` are part of what the tool is. `looks`
+    says that the preview is made of the world as it is (and may be awaited), so that an approval is void once
+    its basis changed. `notice` puts words for the model in front of a result. `announced` says whether tool
+    hooks are told of it and its result can be the agent's; `answerable` whether a person may give the result.
 
     >>> class Echo(Tool):
     ...     kind, name = "echo", "echo"
@@ -86,6 +143,11 @@ class Tool(abc.ABC):
 
     kind: ClassVar[str]
     call_type: ClassVar[str] = "function_call"
+    call_field: ClassVar[str | None] = "name"
+    also_function: ClassVar[bool] = False
+    identity: ClassVar[tuple[str, ...]] = ()
+    looks: ClassVar[bool] = False
+    notice: Callable[[Item, str], Item] = staticmethod(text_noticed)
     name: str
 
     needs_approval: NeedsApproval = False
@@ -101,6 +163,7 @@ class Tool(abc.ABC):
     secrets: tuple[str, ...] = ()
     after_siblings: bool = False
     announced: bool = True
+    answerable: bool = True
     known_spec: tuple[dict[str, Any], str] | None = None
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
@@ -141,16 +204,30 @@ class Tool(abc.ABC):
 
     async def failure(self, context: Any, error: Exception) -> Any:
         """What the model is told when `invoke` raised; raise to let the run fail instead."""
-        return TOOL_FAILED
+        return str(error) if isinstance(error, ToolProblem) else TOOL_FAILED
 
-    def preview(self, params: Any) -> Preview:
+    def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """What the approver sees. The default is the arguments themselves."""
-        return Preview((Json(redact(params, self.secrets)),))
+        return plain_preview(params, self.secrets)
 
 
-def tool_digest(tool: Tool) -> str:
-    """The digest of what a tool is, computed once per tool object and spec."""
+def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
+    """The digest of what a tool is, computed once per tool object and spec; a call may say which of several it is."""
     spec = tool.spec()
+    if tool.identity:
+        return digest(tool_spec(tool, call))
     if tool.known_spec is None or tool.known_spec[0] is not spec:
         tool.known_spec = (spec, digest(spec))
     return tool.known_spec[1]
+
+
+def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies the tool that a call means."""
+    spec = tool.spec()
+    return {**spec, **{field: call.get(field) for field in tool.identity}} if tool.identity else spec
+
+
+def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:
+    """The arguments themselves as a preview, with a word in front where there is one to say."""
+    shown = Json(redact(params, secrets))
+    return Preview((Text(note), shown) if note else (shown,))

@@ -74,7 +74,7 @@ async def told(failure_error_function: ToolErrorFunction | None, context: Any, e
 
 
 async def _in_thread(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-    import asyncio  # here, because declaring agents and tools needs no event loop and loading it is slow
+    from .threads import in_thread  # here, because declaring tools needs no event loop and loading it is slow
 
     def work() -> Any:
         try:
@@ -83,4 +83,4 @@ async def _in_thread(func: Callable[..., Any], args: list[Any], kwargs: dict[str
             # A future cannot carry them: whoever waited would wait for ever, or be torn down.
             raise RuntimeError(f"the tool raised {type(error).__name__}") from error
 
-    return await asyncio.to_thread(work)
+    return await in_thread(work)

@@ -54,6 +54,8 @@ class RunContextWrapper(Generic[TContext]):
     def approve_tool(self, approval_item: Any, always_approve: bool = False) -> None:
         """Let a waiting call run; with `always_approve`, later calls of the same tool of the same agent too."""
         _check(approval_item)
+        if getattr(approval_item, "kind", "approval") == "external":
+            raise UserError("this call waits for an answer and not for an approval; use answer() of its RunState")
         self.decisions.append(Undelivered("approve", approval_item, always_approve, None))
 
     def reject_tool(
@@ -124,13 +126,16 @@ class CallFacts(TypedDict, total=False):
     idempotency_key: str
     approval: Decision | None
     run_id: str
+    basis: dict[str, str] | None
+    resumed: Any
 
 
 class ToolContext(RunContextWrapper[TContext]):
     """The context of one tool call: the wrapper, and which call this is.
 
     `tool_arguments` is the text that runs. `idempotency_key` is the same whenever this call is tried again.
-    `approval` is the decision that let it run (`by`, `at`, `note`, `verdict`), None where nobody was asked.
+    `approval` is the decision that let it run (`by`, `at`, `note`, `verdict`), None where nobody was asked, and `basis`
+    what its preview was made of then. `resumed` holds the answers that a call which needed input goes on with.
 
     >>> context = ToolContext(None, tool_name="pay", tool_call_id="c1", tool_arguments='{"amount": 3}')
     >>> context.tool_name, context.tool_arguments
@@ -146,6 +151,8 @@ class ToolContext(RunContextWrapper[TContext]):
     idempotency_key: str = ""
     approval: Decision | None = None
     run_id: str = ""
+    basis: dict[str, str] | None = None
+    resumed: Any = None
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ class FunctionToolOptions(TypedDict, total=False):
 
 
 def check_options(name: Any, options: Mapping[str, Any]) -> None:
-    """Refuse what no function tool can have; the message says which option and what it may be."""
+    """Refuse what no tool can have; the message says which option and what it may be."""
     if not isinstance(name, str) or not name:
         raise UserError(f"a tool's name must be a text that is not empty, not {name!r}")
     for option, value in options.items():
@@ -84,6 +84,9 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "needs_approval": _SWITCH,
     "is_enabled": _SWITCH,
     "check": _CALLBACK,
+    "on_approval": _CALLBACK,
+    "on_approval_request": _CALLBACK,
+    "on_safety_check": _CALLBACK,
     "failure_error_function": _CALLBACK,
     "timeout_error_function": _CALLBACK,
     "timeout_seconds": (_seconds, "a number of seconds greater than 0, or None"),

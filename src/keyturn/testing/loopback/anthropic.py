@@ -125,9 +125,10 @@ def _stop(items: list[Item], content: list[Block], refused: bool) -> str:
 
 def _counted(usage: Usage) -> Block:
     cached, thought = usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens
+    written = usage.input_tokens_details.cache_write_tokens
     return {
-        "input_tokens": usage.input_tokens - cached,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": usage.input_tokens - cached - written,
+        "cache_creation_input_tokens": written,
         "cache_read_input_tokens": cached,
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"thinking_tokens": thought},

@@ -21,7 +21,10 @@ _CALLS = {
 _OUTPUTS = {output: (kind, name) for kind, (output, name) in _CALLS.items()}
 _PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 # Items that a model makes: what a reasoning item must be followed by.
-_MADE = frozenset({*_CALLS, "message", "reasoning", "web_search_call", "file_search_call", "mcp_call"})
+_MADE = frozenset(
+    {*_CALLS, "message", "reasoning", "web_search_call", "file_search_call", "mcp_call", "mcp_approval_request"}
+)
+_REQUESTS = ("mcp_approval_request", "mcp_approval_response")
 _UNKNOWN = ("created_by", "provider_data", "parsed_arguments")
 
 
@@ -50,6 +53,7 @@ def check_items(before: Sequence[Item], given: Sequence[Item]) -> None:
     whole = [*before, *given]
     _check_reasoning(whole)
     _check_calls(whole)
+    _check_approvals(whole)
 
 
 def _check_reasoning(items: Sequence[Item]) -> None:
@@ -76,3 +80,27 @@ def _check_calls(items: Sequence[Item]) -> None:
                 raise Refused(f"No tool call found for {_OUTPUTS[kind][1]} output with call_id {label}.")
     for (_, label), name in waiting.items():
         raise Refused(f"No tool output found for {name} {label}.")
+
+
+def _check_approvals(items: Sequence[Item]) -> None:
+    """Each answer has its request, and no safety check is passed over. What it says of requests are words of ours."""
+    request, response = _REQUESTS
+    waiting: set[str] = set()
+    checks: dict[str, set[str]] = {}
+    for item in items:
+        kind = item.get("type")
+        if kind == request:
+            waiting.add(item["id"])
+        elif kind == response and item["approval_request_id"] not in waiting:
+            raise Refused(f"No approval request found for id {item['approval_request_id']}.")
+        elif kind == response:
+            waiting.discard(item["approval_request_id"])
+        elif kind == "computer_call":
+            checks[item["call_id"]] = {check["id"] for check in item.get("pending_safety_checks") or ()}
+        elif kind == "computer_call_output":
+            said = {check["id"] for check in item.get("acknowledged_safety_checks") or ()}
+            left = sorted(checks.get(item["call_id"], set()) - said)
+            if left:
+                raise Refused(f"Computer tool has unacknowledged safety check for {left}")
+    if waiting:
+        raise Refused(f"No approval response found for approval request {min(waiting)}.")

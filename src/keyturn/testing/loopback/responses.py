@@ -16,7 +16,16 @@ from ...models.script import ModelStep
 from .conversation import Refused, check_items
 from .server import LoopbackServer, Reply, Request
 
-_PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs", "custom_tool_call": "ctc"}
+_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "reasoning": "rs",
+    "custom_tool_call": "ctc",
+    "computer_call": "cu",
+    "mcp_approval_request": "mcpr",
+    "mcp_list_tools": "mcpl",
+    "mcp_call": "mcp",
+}
 
 # What a response repeats of its request, and what it says where the request said nothing.
 _ECHOED: dict[str, Any] = {
@@ -160,7 +169,7 @@ def response_body(response: ModelResponse, asked: Mapping[str, Any]) -> Item:
             "input_tokens": usage.input_tokens,
             "input_tokens_details": {
                 "cached_tokens": usage.input_tokens_details.cached_tokens,
-                "cache_write_tokens": 0,
+                "cache_write_tokens": usage.input_tokens_details.cache_write_tokens,
             },
             "output_tokens": usage.output_tokens,
             "output_tokens_details": {"reasoning_tokens": usage.output_tokens_details.reasoning_tokens},

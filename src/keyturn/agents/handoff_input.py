@@ -1,0 +1,146 @@
+"""What the next agent sees after a handoff: the data that a filter gets, and a whole conversation told in one message.
+
+Nothing here hands over. A filter changes what is seen, never what happened: the run keeps every item.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from ..core.errors import UserError
+from ..core.items import Item, input_items, plain_item
+from .context import RunContextWrapper
+
+HandoffHistoryMapper = Callable[[list[Item]], list[Item]]
+
+_INTRO = "What was said before this agent took over:"
+_BEGIN, _END = "<CONVERSATION HISTORY>", "</CONVERSATION HISTORY>"
+# Of use to nobody but the provider that gave it, and long.
+_UNTOLD = frozenset({"id", "status", "provider_data", "encrypted_content", "annotations", "logprobs"})
+
+_DATA = re.compile(r"\A(data:[^,]*,).{64,}\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class HandoffInputData:
+    """What the next agent would see, as an `input_filter` gets it and gives it back.
+
+    `new_items` are the items of the turn that handed over. `input_items`, where set, are sent in their place.
+
+    >>> data = HandoffInputData("hi", (), ())
+    >>> data.clone(input_history="hello").input_history
+    'hello'
+    """
+
+    input_history: str | tuple[Item, ...]
+    pre_handoff_items: tuple[Any, ...]
+    new_items: tuple[Any, ...]
+    run_context: RunContextWrapper[Any] | None = None
+    input_items: tuple[Any, ...] | None = None
+
+    def clone(self, **changes: Any) -> HandoffInputData:
+        """The same data with some of it changed."""
+        return replace(self, **changes)
+
+
+HandoffInputFilter = Callable[[HandoffInputData], HandoffInputData | Awaitable[HandoffInputData]]
+
+
+def nest_handoff_history(
+    handoff_input_data: HandoffInputData, *, history_mapper: HandoffHistoryMapper | None = None
+) -> HandoffInputData:
+    """An input filter: the next agent sees what the mapper makes of the whole conversation, one message by default.
+
+    >>> data = nest_handoff_history(HandoffInputData("hi", (), ()))
+    >>> print(data.input_history[0]["content"])
+    What was said before this agent took over:
+    <CONVERSATION HISTORY>
+    1. user: hi
+    </CONVERSATION HISTORY>
+    """
+    data = handoff_input_data
+    start = data.input_history if isinstance(data.input_history, str) else list(data.input_history)
+    rest = data.new_items if data.input_items is None else data.input_items
+    told = [*input_items(start), *(_plain(item) for item in (*data.pre_handoff_items, *rest))]
+    mapped: Any = (history_mapper or default_handoff_history_mapper)(told)
+    kind = type(mapped).__name__
+    if not isinstance(mapped, list) or not all(isinstance(item, Mapping) for item in cast("list[Any]", mapped)):
+        raise UserError(f"handoff_history_mapper must return a list of items, not {kind}")
+    return data.clone(input_history=tuple(cast("list[Item]", mapped)), pre_handoff_items=(), new_items=())
+
+
+def default_handoff_history_mapper(transcript: list[Item]) -> list[Item]:
+    """The conversation as one message of an assistant; one that was told so before is gone on with.
+
+    >>> once = default_handoff_history_mapper([{"role": "user", "content": "hi"}])
+    >>> again = default_handoff_history_mapper([*once, {"role": "assistant", "content": "hello"}])
+    >>> again[0]["content"].splitlines()[2:4]
+    ['1. user: hi', '2. assistant: hello']
+    """
+    lines: list[str] = []
+    for item in transcript:
+        before = _told_before(item)
+        if before is not None:
+            lines += before
+        elif item.get("type") != "reasoning":  # only who thought it can read it
+            lines.append(_line(item))
+    numbered = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+    return [{"role": "assistant", "content": "\n".join([_INTRO, _BEGIN, *numbered, _END])}]
+
+
+def _plain(item: Any) -> Item:
+    made = getattr(item, "to_input_item", None)
+    return plain_item(made() if made is not None else item)
+
+
+def _told_before(item: Item) -> list[str] | None:
+    """The lines of a conversation that an earlier handoff told, None for every other item."""
+    content = item.get("content")
+    if item.get("role") != "assistant" or not isinstance(content, str):
+        return None
+    lines = content.split("\n")
+    if lines[:2] != [_INTRO, _BEGIN] or lines[-1] != _END:
+        return None
+    return [line.partition(". ")[2] for line in lines[2:-1]]
+
+
+def _line(item: Item) -> str:
+    """An item on one line, so that no text can pass for another entry or for the end of them all."""
+    content, role = item.get("content"), item.get("role")
+    text = _text(content) if item.get("type", "message") == "message" and isinstance(role, str) else None
+    if text is not None and "\n" not in text and "</" not in text:
+        return f"{role}: {text}"
+    return _json(_told(item)) if text is None else f"{role}: {_json(text)}"
+
+
+def _text(content: Any) -> str | None:
+    """A content that is text and nothing else."""
+    if isinstance(content, str):
+        return content
+    parts = cast("list[Any]", content) if isinstance(content, list) else [None]
+    texts = [cast("Item", part).get("text") if isinstance(part, Mapping) else None for part in parts]
+    return "".join(cast("list[str]", texts)) if all(isinstance(text, str) for text in texts) else None
+
+
+def _told(item: Item) -> Item:
+    """What is worth telling of an item that is no plain text."""
+    told = {name: value for name, value in item.items() if name not in _UNTOLD}
+    if isinstance(told.get("content"), list):
+        told["content"] = [_part(part) for part in told["content"]]
+    return told
+
+
+def _part(part: Any) -> Any:
+    """A part of a message; of an image or a file that is spelled out, only what it is."""
+    if not isinstance(part, Mapping):
+        return part
+    told = {name: value for name, value in cast("Item", part).items() if name not in _UNTOLD}
+    return {name: _DATA.sub(r"\1...", value) if isinstance(value, str) else value for name, value in told.items()}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str).replace("</", "<\\/")

@@ -1,0 +1,68 @@
+"""What a model's reply does to a run: its calls are proposed, or the whole of it is refused, and it is counted.
+
+A reply is taken whole or not at all. What becomes of its calls is in `gate.py`.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from . import commands as cm
+from . import events as ev
+from .errors import Conflict, ModelBehaviorError, UserError
+from .gate import OVER, Events, open_run, screened
+from .items import Item
+from .policy import Verdict
+from .run import Frame, Run
+from .strict import parse
+
+
+def record_reply(run: Run, c: cm.RecordReply) -> Events:
+    """Record what a model said; the calls that are known to ask do so at once."""
+    frame = run.frames.get(c.frame)
+    if frame is None or frame.phase != "model" or frame.guarding == "before" or run.status in OVER:
+        raise Conflict("this reply answers a question that is not asked, or no longer")
+    labels = [proposal.label for proposal in c.proposals]
+    if len(set(labels)) != len(labels) or not all(labels):
+        raise ModelBehaviorError("the model's reply has calls without an id of their own")
+    _check_usage(run, c.usage)
+    for proposal in c.proposals:
+        if not 0 <= proposal.item < len(c.output):
+            raise ModelBehaviorError("the model's reply has no item for one of its calls")
+        check_proposal(proposal, c.output[proposal.item])
+    made = _screen_the_rejected(run, frame, c.proposals) if run.grants else c.proposals
+    yield ev.ReplyRecorded(c.frame, c.output, made, c.usage, c.response_id, c.request_id, c.tools, c.judged, c.model)
+    for call_id in list(frame.calls):
+        call = run.calls.get(call_id)
+        if call is not None and call.state == "proposed" and call.proposal.gate == "ask":
+            yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))
+
+
+def refuse_reply(run: Run, c: cm.RefuseReply) -> Events:
+    """Count what a reply used of which nothing else can be recorded."""
+    open_run(run)
+    _check_usage(run, c.usage)
+    yield ev.ReplyRefused(c.frame, c.usage, c.model)
+
+
+def _check_usage(run: Run, usage: list[int]) -> None:
+    if len(usage) > len(run.usage) or any(count < 0 for count in usage):
+        raise ModelBehaviorError("the model's reply counts a usage that cannot be added")
+
+
+def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -> list[ev.Proposal]:
+    """Nothing is allowed unseen while somebody's standing rejection is about its tool."""
+    never = {(grant.agent, grant.tool) for grant in run.grants.values() if grant.verdict == "reject"}
+    return [
+        replace(made, gate="") if made.gate == "allow" and (frame.agent, made.tool) in never else made
+        for made in proposals
+    ]
+
+
+def check_proposal(proposal: ev.Proposal, raw: Item) -> None:
+    """What may come to run is frozen text and strict JSON from the first."""
+    if proposal.refused is None:
+        text = raw.get("arguments") if proposal.args is None else proposal.args
+        if not isinstance(text, str):
+            raise UserError("a call is proposed with the text of what will run")
+        parse(text or "{}")

@@ -1,0 +1,219 @@
+"""What models used and what that costs: counts as providers report them, prices as the caller gives them.
+
+No price is known here: lists of prices go stale and still look true. A cost that cannot be known is None, never 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from .errors import UserError
+
+Amount = Decimal | int | float | str
+Reply = tuple[str, Sequence[int]]
+
+COUNTS = 7
+_MILLION = Decimal(1_000_000)
+
+
+def amount(value: Any, what: str) -> Decimal:
+    """An amount of money as it was written; a float is read as it prints.
+
+    >>> amount(0.1, "x"), amount("2.50", "x")
+    (Decimal('0.1'), Decimal('2.50'))
+    """
+    try:
+        made = Decimal(str(value)) if not isinstance(value, bool) else Decimal("NaN")
+    except InvalidOperation:
+        made = Decimal("NaN")
+    if not made.is_finite() or made < 0:
+        raise UserError(f"{what} must be an amount of 0 or more, such as 0.25 or '0.25', not {value!r}")
+    return made
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a million tokens of one model cost, in a currency of your choice.
+
+    `cached_input` is for input read from a cache and `cache_write` for input written to one; left out, both cost what
+    other input costs. Reasoning is output.
+
+    >>> Price(input=1.25, output=10, cached_input="0.125").cached_input
+    Decimal('0.125')
+    """
+
+    input: Amount
+    output: Amount
+    cached_input: Amount | None = None
+    cache_write: Amount | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            given = getattr(self, each.name)
+            if given is not None:
+                object.__setattr__(self, each.name, amount(given, f"Price {each.name}"))
+
+    def of(self, counts: Sequence[int]) -> Decimal:
+        """What these counts cost."""
+        _requests, sent, received, _total, cached, _reasoning, written = padded(counts)
+        fresh = max(0, sent - cached - written)
+        read = self.input if self.cached_input is None else self.cached_input
+        wrote = self.input if self.cache_write is None else self.cache_write
+        parts = ((fresh, self.input), (cached, read), (written, wrote), (received, self.output))
+        return sum((count * Decimal(price) for count, price in parts), Decimal(0)) / _MILLION
+
+
+Prices = Mapping[str, Price]
+
+
+def price_of(prices: Prices, model: str) -> Price | None:
+    """The price of a model, listed under its name or with its provider before it: `"anthropic:claude-sonnet-5"`.
+
+    >>> price_of({"openai:gpt-5.6-luna": Price(1, 2)}, "gpt-5.6-luna").output
+    Decimal('2')
+    """
+    found = prices.get(model)
+    if found is None and model:
+        found = next((price for name, price in prices.items() if re.split("[:/]", name, maxsplit=1)[-1] == model), None)
+    return found
+
+
+def padded(counts: Sequence[int]) -> list[int]:
+    """Seven counts, those that are not given being 0."""
+    return [*counts, *[0] * (COUNTS - len(counts))]
+
+
+@dataclass
+class TokenDetails:
+    """The parts of a token count that providers report apart."""
+
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class RequestUsage:
+    """What one reply used, and of which model; `requests` says how many questions it took.
+
+    >>> RequestUsage("gpt-5.6-luna", input_tokens=1000).cost({"gpt-5.6-luna": Price(input=2, output=8)})
+    Decimal('0.002')
+    """
+
+    model: str = ""
+    requests: int = 1
+    input_tokens: int = 0
+    input_tokens_details: TokenDetails = field(default_factory=TokenDetails)
+    output_tokens: int = 0
+    output_tokens_details: TokenDetails = field(default_factory=TokenDetails)
+    total_tokens: int = 0
+
+    @classmethod
+    def of(cls, model: str, counts: Sequence[int]) -> RequestUsage:
+        """The usage of a reply that was recorded with these counts."""
+        return cls(model, *_spread(counts))
+
+    def cost(self, prices: Prices) -> Decimal | None:
+        """What it cost; None where its model has no price."""
+        price = price_of(prices, self.model)
+        return None if price is None else price.of(_counts(self))
+
+
+@dataclass
+class Usage:
+    """What a run has used so far; it adds up over pauses and nested agents.
+
+    >>> total = Usage(requests=1, input_tokens=10, total_tokens=10)
+    >>> total.add(Usage(requests=1, output_tokens=5, total_tokens=5)); total.total_tokens
+    15
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    input_tokens_details: TokenDetails = field(default_factory=TokenDetails)
+    output_tokens: int = 0
+    output_tokens_details: TokenDetails = field(default_factory=TokenDetails)
+    total_tokens: int = 0
+    replies: list[Reply] = field(default_factory=list[Reply], repr=False, compare=False)
+
+    @property
+    def request_usage_entries(self) -> list[RequestUsage]:
+        """The same, reply by reply, in the order in which they were recorded."""
+        return [RequestUsage.of(model, counts) for model, counts in self.replies]
+
+    def add(self, other: Usage) -> None:
+        """Add another count to this one."""
+        self.requests += other.requests
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.total_tokens += other.total_tokens
+        for mine, more in (
+            (self.input_tokens_details, other.input_tokens_details),
+            (self.output_tokens_details, other.output_tokens_details),
+        ):
+            mine.cached_tokens += more.cached_tokens
+            mine.reasoning_tokens += more.reasoning_tokens
+            mine.cache_write_tokens += more.cache_write_tokens
+        self.replies += other.replies or ([("", other.counts())] if other.requests else [])
+
+    def count(self, model: str, counts: list[int]) -> None:
+        """Add one reply whose seven numbers these are."""
+        self.requests += counts[0]
+        self.input_tokens += counts[1]
+        self.output_tokens += counts[2]
+        self.total_tokens += counts[3]
+        self.input_tokens_details.cached_tokens += counts[4]
+        self.output_tokens_details.reasoning_tokens += counts[5]
+        self.input_tokens_details.cache_write_tokens += counts[6]
+        self.replies.append((model, counts))
+
+    def cost(self, prices: Prices) -> Decimal | None:
+        """What it cost, by the prices that you give; None where a model has none or a request is not known apart.
+
+        >>> usage = Usage.of([("gpt-5.6-luna", [1, 1000, 100, 1100])])
+        >>> usage.cost({"gpt-5.6-luna": Price(input=1, output=10)}), usage.cost({})
+        (Decimal('0.002'), None)
+        """
+        if Usage.of(self.replies).counts() != self.counts():
+            return None
+        costs = [entry.cost(prices) for entry in self.request_usage_entries]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known, Decimal(0)) if len(known) == len(costs) else None
+
+    def counts(self) -> list[int]:
+        """The seven numbers, in the order in which `from_counts` takes them."""
+        return _counts(self)
+
+    @classmethod
+    def from_counts(cls, counts: Sequence[int], model: str = "") -> Usage:
+        """The usage of one reply whose `counts()` these are."""
+        return cls.of([(model, counts)], counts)
+
+    @classmethod
+    def of(cls, replies: Sequence[Reply], total: Sequence[int] | None = None) -> Usage:
+        """The usage of several replies: of which model each was, and its counts; what they come to, where known."""
+        if total is None:
+            total = [sum(column) for column in zip(*(padded(counts) for _, counts in replies), strict=True)]
+        return cls(*_spread(total), list(replies))
+
+
+def _spread(counts: Sequence[int]) -> tuple[int, int, TokenDetails, int, TokenDetails, int]:
+    requests, sent, received, total, cached, reasoning, written = padded(counts)
+    details = TokenDetails(cached_tokens=cached, cache_write_tokens=written), TokenDetails(reasoning_tokens=reasoning)
+    return requests, sent, details[0], received, details[1], total
+
+
+def _counts(usage: Usage | RequestUsage) -> list[int]:
+    return [
+        usage.requests,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.total_tokens,
+        usage.input_tokens_details.cached_tokens,
+        usage.output_tokens_details.reasoning_tokens,
+        usage.input_tokens_details.cache_write_tokens,
+    ]

@@ -1,0 +1,50 @@
+"""What a call would change, as it is now: the preview of a tool that looks at the world.
+
+It is recorded when the call asks, so that everybody who decides sees the same, and made again just before the call
+starts. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import msgspec
+
+from ..core.digest import canonical
+from ..core.preview import Preview
+from ..core.run import Call
+from ..tools.base import Tool, plain_preview
+
+CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
+
+
+async def look(tool: Tool, params: Any) -> Preview:
+    """The preview now. One that fails neither hides the call nor lets it pass: the arguments are there to show."""
+    try:
+        made: Any = tool.preview(params)
+        made = await made if inspect.isawaitable(made) else made
+        if isinstance(made, Preview):
+            return recorded(made)
+        note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
+    except Exception as error:
+        note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
+    return plain_preview(params, tool.secrets, note)
+
+
+def recorded(preview: Preview) -> Preview:
+    """The preview as a log gives it back, or an error: everybody sees the same, in this process and in others."""
+    made = msgspec.json.decode(msgspec.json.encode(preview), type=Preview)
+    canonical(made.basis)
+    return made
+
+
+async def changed_since(tool: Tool, call: Call) -> bool:
+    """Whether what an approved call was shown with has changed since."""
+    if not tool.looks or call.preview is None:
+        return False
+    shown, now = call.preview.basis, (await look(tool, call.params)).basis
+    if call.edited:  # who changed the arguments may look at other things; what both look at must be the same
+        blind = bool(shown) and not now
+        return blind or any(now[name] != shown[name] for name in now.keys() & shown.keys())
+    return now != shown

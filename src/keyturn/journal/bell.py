@@ -1,0 +1,78 @@
+"""Waking those who wait for a journal, in this process: futures of any event loop, rung from any thread.
+
+A ring without a listener is nothing. Who waits first says so and then looks, so that no ring is missed in between. How
+other processes are rung is the member's affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+
+# Under this name wait those who want to know of any run that is due. No run is called like that.
+DUE = "\x00due"
+# However a ring from another process got lost, who waits looks again after so many seconds.
+AT_MOST = 15.0
+
+
+class Bell:
+    """Those who wait, by tenant and run.
+
+    >>> async def rung():
+    ...     bell = Bell()
+    ...     with bell.heard("default", "run") as ring:
+    ...         bell.ring([("default", "run")])
+    ...         return await waited(ring, 5.0)
+    >>> asyncio.run(rung())
+    True
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str], list[asyncio.Event]] = {}
+        self._loops: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def heard(self, tenant: str, name: str) -> Generator[asyncio.Event]:
+        """An event that is set by each ring of that name."""
+        event, key = asyncio.Event(), (tenant, name)
+        with self._lock:
+            self._waiting.setdefault(key, []).append(event)
+            self._loops[event] = asyncio.get_running_loop()
+        try:
+            yield event
+        finally:
+            with self._lock:
+                del self._loops[event]
+                self._waiting[key].remove(event)
+                if not self._waiting[key]:
+                    del self._waiting[key]
+
+    def ring(self, names: Iterable[tuple[str, str]]) -> None:
+        """Wake who waits for any of these."""
+        with self._lock:
+            woken = [(event, self._loops[event]) for name in set(names) for event in self._waiting.get(name, ())]
+        self._wake(woken)
+
+    def ring_all(self) -> None:
+        """Wake everybody: something was rung elsewhere, and it is not known what."""
+        with self._lock:
+            woken = list(self._loops.items())
+        self._wake(woken)
+
+    def _wake(self, woken: list[tuple[asyncio.Event, asyncio.AbstractEventLoop]]) -> None:
+        for event, loop in woken:
+            with suppress(RuntimeError):  # its loop is closed: nobody waits there any more
+                loop.call_soon_threadsafe(event.set)
+
+
+async def waited(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for a ring, for so long at most; whether there was one."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    event.clear()
+    return True

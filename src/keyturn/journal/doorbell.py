@@ -1,0 +1,91 @@
+"""Ringing other processes on this machine that have the same file open: a datagram to each one's socket.
+
+Each process that waits has a socket in a directory that stands for the file; whoever commits sends to all that are
+there. A ring that gets lost is made good by the waiter's own look every few seconds. It knows nothing of journals.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+
+class Doorbell:
+    """The sockets of one file. `rung` is called, in a thread of its own, when another process rings."""
+
+    def __init__(self, path: Path, rung: Callable[[], None]) -> None:
+        self._rung = rung
+        self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._folder = _folder(path)
+        self._mine: socket.socket | None = None
+        self._out: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def listen(self) -> None:
+        """Begin to hear other processes; once is enough."""
+        with self._lock:
+            if self._mine is not None or not hasattr(socket, "AF_UNIX"):
+                return
+            self._mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            try:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._mine.bind(str(self._folder / self._name))
+            except OSError:  # without a place for it, who waits looks by itself
+                self._mine.close()
+                return
+        threading.Thread(target=self._hear, args=(self._mine,), name="keyturn-doorbell", daemon=True).start()
+
+    def ring(self) -> None:
+        """Ring every other process that listens; those that died are forgotten."""
+        with suppress(OSError):
+            for name in os.listdir(self._folder):
+                if name != self._name:
+                    self._ring(self._folder / name)
+
+    def close(self) -> None:
+        """Stop listening."""
+        with self._lock:
+            mine, self._mine = self._mine, None
+        if mine is not None:
+            with suppress(OSError):
+                (self._folder / self._name).unlink()
+            with suppress(OSError):
+                mine.shutdown(socket.SHUT_RDWR)
+            mine.close()
+        if self._out is not None:
+            self._out.close()
+
+    def _ring(self, other: Path) -> None:
+        if self._out is None:
+            self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._out.setblocking(False)
+        try:
+            self._out.sendto(b"!", str(other))
+        except BlockingIOError:  # it has not heard the last ones yet, and will look after them
+            return
+        except (ConnectionRefusedError, FileNotFoundError):
+            with suppress(OSError):
+                other.unlink()
+
+    def _hear(self, mine: socket.socket) -> None:
+        while True:
+            try:
+                if not mine.recv(16):
+                    return
+            except OSError:
+                return
+            self._rung()
+
+
+def _folder(path: Path) -> Path:
+    """A directory of this user's that stands for the file, short enough for a socket's address."""
+    stat = path.stat()
+    which = hashlib.sha256(f"{stat.st_dev}:{stat.st_ino}".encode()).hexdigest()[:16]
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"keyturn-{os.getuid()}" / which

@@ -1,0 +1,95 @@
+"""The rows of one tenant in this process's memory: what a database would keep in its tables.
+
+It applies changes and answers queries; locks, logs and time are the journal's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import nlargest, nsmallest
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from .rows import Changes, GrantRow, Notice, Query, RequestRow, RunRow
+
+Row = TypeVar("Row", RunRow, RequestRow, GrantRow)
+# What a query may ask of a row, under the row's own name for it.
+_ASKED = ("run", "agent", "tool", "kind")
+
+
+@dataclass(slots=True)
+class MemoryRows:
+    """Runs, requests, grants and notices."""
+
+    runs: dict[str, RunRow] = field(default_factory=dict[str, RunRow])
+    requests: dict[str, RequestRow] = field(default_factory=dict[str, RequestRow])
+    grants: dict[tuple[str, str], GrantRow] = field(default_factory=dict[tuple[str, str], GrantRow])
+    notices: list[Notice] = field(default_factory=list[Notice])
+    numbered: int = 0
+
+    def apply(self, changes: Changes) -> None:
+        """Take in what an append changes."""
+        self.runs[changes.run.run] = changes.run
+        for closing in changes.closed:
+            row = self.requests.get(closing.id)
+            if row is not None:
+                self.requests[closing.id] = replace(row, state=closing.state, closed_at=closing.at, by=closing.by)
+        for row in changes.opened:
+            self.requests[row.id] = row
+        for grant in changes.grants:
+            self.grants[grant.run, grant.id] = grant
+        for name in changes.revoked:
+            key = (changes.run.run, name)
+            if key in self.grants:
+                self.grants[key] = replace(self.grants[key], revoked=True)
+        for notice in changes.notices:
+            self.numbered += 1
+            self.notices.append(replace(notice, number=self.numbered))
+
+    def find_runs(self, query: Query) -> list[RunRow]:
+        """Runs, in the order in which they started."""
+        wanted = query.run if query.id is None else query.id
+        rows = (row for row in self.runs.values() if wanted in (None, row.run) and query.state in (None, row.status))
+        return _page(rows, query, lambda row: (row.started_at, row.run))
+
+    def find_requests(self, query: Query) -> list[RequestRow]:
+        """Requests, in the order in which they were asked."""
+        rows = (
+            row for row in self.requests.values() if query.id in (None, row.id) and query.state in (None, row.state)
+        )
+        return _page(rows, query, lambda row: (row.asked_at, row.id))
+
+    def find_grants(self, query: Query) -> list[GrantRow]:
+        """Grants, in the order of their ids."""
+        rows = (
+            row
+            for row in self.grants.values()
+            if query.id in (None, row.id) and query.state in (None, "revoked" if row.revoked else "open")
+        )
+        return _page(rows, query, lambda row: (0, f"{row.run}/{row.id}"))
+
+    def outbox(self, limit: int, done: int | None) -> list[Notice]:
+        """What is to be told, once what was told is forgotten."""
+        if done is not None:
+            self.notices = [notice for notice in self.notices if notice.number > done]
+        return self.notices[:limit]
+
+    def erase(self, run: str) -> None:
+        """Forget what the rows of a run say, and keep that it was."""
+        row = self.runs.get(run)
+        if row is not None:
+            self.runs[run] = RunRow(run, row.agent, "erased", row.started_at, row.updated_at, turns=row.turns)
+        self.requests = {name: row for name, row in self.requests.items() if row.run != run}
+        self.grants = {name: row for name, row in self.grants.items() if row.run != run}
+        self.notices = [notice for notice in self.notices if notice.run != run]
+
+
+def _page(rows: Iterable[Row], query: Query, key: Callable[[Row], tuple[int, str]]) -> list[Row]:
+    asked: list[tuple[str, Any]] = [(name, getattr(query, name)) for name in _ASKED]
+    wanted = [(name, value) for name, value in asked if value is not None]
+    fits = (row for row in rows if all(getattr(row, name, value) == value for name, value in wanted))
+    if query.newest:
+        return nlargest(query.limit, (row for row in fits if query.after is None or key(row) < query.after), key=key)
+    return nsmallest(query.limit, (row for row in fits if query.after is None or key(row) > query.after), key=key)

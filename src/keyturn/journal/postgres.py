@@ -1,0 +1,202 @@
+"""The journal in PostgreSQL: shared by a fleet, its time and its word on who holds what are the database's.
+
+Through `psycopg`. A transaction runs under READ COMMITTED, said at each one, whatever the server's default; rows are
+locked in the order of the batch and a deadlock is tried again. A commit whose answer got lost is looked up, never
+repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any, Self
+
+from ..core.errors import StorageError, StorageFull, UserError
+from . import statements as say
+from .bell import Bell
+from .sql_journal import Rung, SQLJournal
+from .store_thread import Outcome, StoreThread
+
+CHANNEL = "keyturn"
+_AGAIN = {"40001", "40P01", "55P03"}
+_FULL = {"53100", "53200"}
+# What `NOTIFY` carries is short; a name that is longer wakes everybody.
+_PAYLOAD = 7_000
+
+
+class PostgresJournal(SQLJournal):
+    """Runs in a PostgreSQL database; `url` is as psycopg takes it. `clock` is for tests: time is the database's.
+
+    The tables are made in the schema that the connection's `search_path` names, or by an administrator before.
+    """
+
+    def __init__(self, url: str, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
+        if find_spec("psycopg") is None:
+            raise UserError("a PostgreSQL journal needs psycopg: pip install 'keyturn[postgres]'")
+        bell = Bell()
+
+        def connect() -> PostgresConnection:
+            return PostgresConnection(url, clock)
+
+        def after(results: list[Any]) -> None:
+            bell.ring([name for result in results if isinstance(result, Rung) for name in result])
+
+        prepare(url)
+        self._listener = Listener(url, bell)
+        writer = StoreThread("keyturn-postgres-writer", connect, judge, after)
+        reader = StoreThread("keyturn-postgres-reader", connect, judge, writes=False)
+        super().__init__(say.POSTGRES, writer, reader, bell, tenant)
+        weakref.finalize(self, self._listener.stop)
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """The journal of a URL such as `postgresql://ann@db.example/keyturn`."""
+        return cls(url)
+
+    async def listening(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self._listener.begin)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self._listener.close)
+        await super().close()
+
+
+class PostgresConnection:
+    """One connection, in the one thread that uses it."""
+
+    def __init__(self, url: str, clock: Callable[[], int] | None) -> None:
+        import psycopg
+
+        self._clock = clock
+        self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=None)
+        self._said: dict[str, Any] = {}
+
+    def execute(self, sql: str, *values: Any) -> list[Any]:
+        said = self._said.get(sql)
+        if said is None:
+            said = self._said[sql] = say.POSTGRES.said(sql).encode()
+        cursor = self._db.execute(said, values or None)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def begin(self) -> None:
+        self._db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED")
+
+    def commit(self, results: list[Any]) -> None:
+        for tenant, run in {name for result in results if isinstance(result, Rung) for name in result}:
+            payload = json.dumps([tenant, run])
+            told = payload if len(payload) < _PAYLOAD else ""
+            self._db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, told))
+        self._db.execute(b"COMMIT")
+
+    def rollback(self) -> None:
+        from psycopg.pq import TransactionStatus
+
+        if self._db.info.transaction_status != TransactionStatus.IDLE:
+            self._db.execute(b"ROLLBACK")
+
+    def now(self) -> int:
+        if self._clock is not None:
+            return self._clock()
+        row = self._db.execute(b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint").fetchone()
+        assert row is not None
+        return row[0]
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class Listener:
+    """A connection that hears what other processes commit, begun when somebody first waits."""
+
+    def __init__(self, url: str, bell: Bell) -> None:
+        self._url, self._bell = url, bell
+        self._ready, self._closed = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Hear from now on; it returns when nothing is missed any more."""
+        with self._lock:
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._listen, name="keyturn-postgres-listener", daemon=True)
+                self._thread.start()
+        self._ready.wait(10)
+
+    def stop(self) -> None:
+        """Stop hearing, soon."""
+        self._closed.set()
+
+    def close(self) -> None:
+        """Stop hearing, now."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _listen(self) -> None:
+        import psycopg
+
+        while not self._closed.is_set():
+            try:
+                with psycopg.connect(self._url, autocommit=True, connect_timeout=10) as db:
+                    db.execute(f"LISTEN {CHANNEL}")
+                    self._ready.set()
+                    self._bell.ring_all()  # what was told while nobody heard
+                    self._hear(db)
+            except psycopg.Error:
+                self._closed.wait(0.2)
+
+    def _hear(self, db: Any) -> None:
+        while not self._closed.is_set():
+            for told in db.notifies(timeout=0.2):
+                name: Any = None
+                with suppress(ValueError):
+                    name = json.loads(told.payload)
+                if name is not None:
+                    self._bell.ring([(name[0], name[1])])
+                else:
+                    self._bell.ring_all()
+
+
+def prepare(url: str) -> None:
+    """See that the newest schema is there; each version comes whole or not at all, whoever comes first makes it."""
+    import psycopg
+
+    try:
+        with psycopg.connect(url, connect_timeout=10) as db:
+            db.execute("SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))")
+            db.execute("CREATE TABLE IF NOT EXISTS keyturn_schema (version BIGINT NOT NULL)")
+            row = db.execute("SELECT max(version) FROM keyturn_schema").fetchone()
+            version = (row[0] if row is not None else None) or 0
+            if version > say.SCHEMA:
+                raise StorageError(
+                    f"the database was written by a newer Keyturn (schema {version}); upgrade to open it"
+                )
+            missing = say.migrations(say.POSTGRES)[version:]
+            for statement in (statement for statements in missing for statement in statements):
+                db.execute(statement.encode())
+            if missing:
+                db.execute("INSERT INTO keyturn_schema (version) VALUES (%s)", (say.SCHEMA,))
+    except psycopg.Error as error:
+        # The URL may hold a password and stays out of this.
+        raise StorageError(f"the PostgreSQL journal cannot be opened: {error}") from error
+
+
+def judge(error: BaseException) -> Outcome:
+    """What an error of PostgreSQL's means for what was asked."""
+    import psycopg
+
+    state = getattr(error, "sqlstate", None)
+    if state in _AGAIN:
+        return Outcome(StorageError(f"the journal's database was too busy: {error}"), again=True)
+    if state in _FULL:
+        return Outcome(StorageFull("there is no room left in the journal's database; make room and resume"))
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return Outcome(StorageError(f"the journal's database cannot be reached: {error}"), unknown=True)
+    if isinstance(error, psycopg.Error):
+        return Outcome(StorageError(f"the journal's database refused: {error}"))
+    return Outcome(error)

@@ -1,0 +1,134 @@
+"""What a store keeps of its runs at a glance: rows derived from the log, written in the same transaction as its lines.
+
+Rows are data. The log is the truth: every row can be made again from it, and `keyturn.testing.checker` does so to see
+that none of them lies. Who computes rows is the engine's affair, where they are kept the journal's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One run: who works on what, how it stands, and how much waits for people.
+
+    `status` is running, waiting, finished, failed, cancelled or erased.
+
+    >>> RunRow("run", "desk", "waiting", 0, 5, waiting=1).status
+    'waiting'
+    """
+
+    run: str
+    agent: str
+    status: str
+    started_at: int
+    updated_at: int
+    waiting: int = 0
+    turns: int = 0
+    workflow: str = ""
+    error: str = ""
+
+
+class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One request: a call that waits, or waited, for somebody.
+
+    `body` is a JSON text of what people are shown: arguments with secrets redacted, preview, terms, differences.
+    `state` is open, or how the request was closed: the verdict, or "void".
+
+    >>> RequestRow("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).state
+    'open'
+    """
+
+    id: str
+    run: str
+    call: str
+    kind: str
+    tool: str
+    agent: str
+    digest: str
+    asked_at: int
+    expires_at: int | None = None
+    reason: str = ""
+    risk: str = ""
+    body: str = "{}"
+    state: str = "open"
+    closed_at: int | None = None
+    by: str = ""
+
+
+class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The end of an open request: how, when, and by whom."""
+
+    id: str
+    state: str
+    at: int
+    by: str = ""
+
+
+class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One standing decision of a run; `body` is its terms as JSON.
+
+    >>> GrantRow("g1", "run", "pay", "desk", uses=2).revoked
+    False
+    """
+
+    id: str
+    run: str
+    tool: str
+    agent: str
+    body: str = "{}"
+    uses: int = 0
+    revoked: bool = False
+
+
+class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that people are to be told; `number` is the store's own, in the order of commits.
+
+    >>> Notice("request.opened", "run", {"request": "5e1f"}).number
+    0
+    """
+
+    topic: str
+    run: str
+    about: dict[str, Any] = {}
+    number: int = 0
+
+
+class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one append changes beside the log, all or nothing with it.
+
+    Requests are closed before others are opened: one that asks again is open under the id it had.
+    """
+
+    run: RunRow
+    opened: list[RequestRow] = []
+    closed: list[Closing] = []
+    grants: list[GrantRow] = []
+    revoked: list[str] = []
+    notices: list[Notice] = []
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows are wanted: all that is given must be equal. Pages follow each other by `after`, the last row's key.
+
+    Rows come in the order of their time (when asked, when started), the oldest first unless `newest`.
+
+    >>> Query(state="open", tool="pay").limit
+    100
+    """
+
+    id: str | None = None
+    run: str | None = None
+    state: str | None = None
+    agent: str | None = None
+    tool: str | None = None
+    kind: str | None = None
+    after: tuple[int, str] | None = None
+    limit: int = 100
+    newest: bool = False
+
+
+#: The first page of everything.
+ALL = Query()

@@ -1,0 +1,166 @@
+"""A journal over a SQL database: the two seams, spoken to one thread that writes and one that reads.
+
+A member says how its connections are made, what its errors mean, and how other processes are rung. What is said to the
+database stands in `sql.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import AsyncGenerator, Callable, Sequence
+from copy import copy
+from typing import Any, Self
+
+from .base import Claim
+from .bell import AT_MOST, DUE, Bell, waited
+from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .sql import Tenant
+from .statements import Dialect
+from .store_thread import Connection, StoreThread
+
+
+class SQLJournal:
+    """What SQLite's and PostgreSQL's journals share. `tenant` is whose view this object is."""
+
+    def __init__(self, dialect: Dialect, writer: StoreThread, reader: StoreThread, bell: Bell, tenant: str) -> None:
+        self.tenant = tenant
+        self._dialect, self._bell = dialect, bell
+        self._writer, self._reader = writer, reader
+        self._mine = Tenant(dialect, tenant)
+        # A view keeps the store that it is a view of, and by that its threads.
+        self._whole: Self | None = None
+        # Who forgets to close it loses nothing: its threads end when nobody has it any more.
+        weakref.finalize(self, _stop, writer, reader)
+
+    def of(self, tenant: str) -> Self:
+        """The same store as another tenant sees it."""
+        view = copy(self)
+        view.tenant, view._mine = tenant, Tenant(self._dialect, tenant)
+        view._whole = self._whole or self
+        return view
+
+    async def append(
+        self,
+        run: str,
+        expected: int,
+        lines: Sequence[bytes],
+        claim: Claim | None = None,
+        changes: Changes | None = None,
+    ) -> None:
+        added, told = [bytes(line) for line in lines], [] if claim else [(self.tenant, DUE)]
+        wrote: list[str | None] = [None]
+
+        def append(db: Connection) -> Any:
+            wrote[0] = self._mine.append(db, run, expected, added, claim, changes)
+            return Rung([(self.tenant, run), *told]) if added else None
+
+        def appended(db: Connection) -> tuple[bool, Any]:
+            place, hash_ = expected + len(added) - 1, wrote[0]
+            return hash_ is not None and self._mine.holds(db, run, place, hash_), Rung([(self.tenant, run), *told])
+
+        await self._writer.ask(append, appended)
+
+    async def read(self, run: str, after: int = 0) -> list[bytes]:
+        return await self._reader.ask(lambda db: self._mine.read(db, run, after))
+
+    async def head(self, run: str) -> int:
+        return await self._reader.ask(lambda db: self._mine.head(db, run))
+
+    async def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
+        with self._bell.heard(self.tenant, run) as ring:
+            await self.listening()
+            while True:
+                for line in await self.read(run, after):
+                    after += 1
+                    yield line
+                await waited(ring, AT_MOST)
+
+    async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
+        made: list[Claim] = []
+
+        def take(db: Connection) -> Claim:
+            made[:] = [self._mine.claim(db, run, worker, ttl_ms)]
+            return made[0]
+
+        def taken(db: Connection) -> tuple[bool, Any]:
+            found = bool(made) and self._mine.held_by(db, run) == (worker, made[0].epoch)
+            return found, made[0] if found else None
+
+        return await self._writer.ask(take, taken)
+
+    async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
+        return await self._writer.ask(lambda db: self._mine.renew(db, claim, ttl_ms))
+
+    async def release(self, claim: Claim, due: int | None = None) -> None:
+        def release(db: Connection) -> Any:
+            return Rung([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
+
+        await self._writer.ask(release)
+
+    async def due(self, limit: int = 100) -> list[str]:
+        return await self._reader.ask(lambda db: self._mine.due(db, limit))
+
+    async def now(self) -> int:
+        return await self._reader.ask(lambda db: db.now())
+
+    async def stir(self, timeout: float | None = None) -> None:
+        with self._bell.heard(self.tenant, DUE) as ring:
+            await self.listening()
+            begun = asyncio.get_running_loop().time()
+            while True:
+                first, now = await self._reader.ask(self._mine.next_due)
+                left = None if timeout is None else timeout - (asyncio.get_running_loop().time() - begun)
+                if (first is not None and first <= now) or (left is not None and left <= 0):
+                    return
+                waits = [AT_MOST, *([] if left is None else [left])]
+                waits += [] if first is None else [(first - now) / 1_000]
+                await waited(ring, max(min(waits), 0.001))
+
+    async def listening(self) -> None:
+        """See that other processes' commits are heard from now on."""
+
+    async def runs(self, query: Query = ALL) -> list[RunRow]:
+        return await self._reader.ask(lambda db: self._mine.runs(db, query))
+
+    async def requests(self, query: Query = ALL) -> list[RequestRow]:
+        return await self._reader.ask(lambda db: self._mine.requests(db, query))
+
+    async def grants(self, query: Query = ALL) -> list[GrantRow]:
+        return await self._reader.ask(lambda db: self._mine.grants(db, query))
+
+    async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
+        thread = self._reader if done is None else self._writer
+        return await thread.ask(lambda db: self._mine.outbox(db, limit, done))
+
+    async def hashes(self, run: str) -> list[tuple[str, str]]:
+        return await self._reader.ask(lambda db: self._mine.links(db, run))
+
+    async def erase(self, run: str) -> None:
+        await self._writer.ask(lambda db: self._mine.erase(db, run))
+
+    async def close(self) -> None:
+        """Finish what was asked and close the connections. All views of the store are closed with it."""
+        for thread in (self._writer, self._reader):
+            await asyncio.get_running_loop().run_in_executor(None, thread.close)
+
+
+def _stop(*threads: StoreThread) -> None:
+    for thread in threads:
+        thread.stop()
+
+
+class Rung(list[tuple[str, str]]):
+    """What a job that was committed rings: tenants and runs."""
+
+
+def ringing(bell: Bell, elsewhere: Callable[[list[tuple[str, str]]], None]) -> Callable[[list[Any]], None]:
+    """What a writer does after a commit: wake who waits here, then who waits in other processes."""
+
+    def ring(results: list[Any]) -> None:
+        names = [name for result in results if isinstance(result, Rung) for name in result]
+        if names:
+            bell.ring(names)
+            elsewhere(names)
+
+    return ring

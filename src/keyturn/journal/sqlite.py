@@ -1,0 +1,186 @@
+"""The journal in a SQLite file: one writer at a time, durable when an append returns, many processes on one file.
+
+Through `apsw`, which brings a current SQLite with it. WAL and `synchronous=FULL`; what waits for a commit shares one.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote
+
+from ..core.errors import StorageError, StorageFull, UserError
+from . import statements as say
+from .bell import Bell
+from .doorbell import Doorbell
+from .sql_journal import SQLJournal, ringing
+from .store_thread import Outcome, StoreThread
+
+BUSY_SECONDS = 60.0
+# From 3.7.0 on, and mended in this version: two processes that reset a WAL at once can corrupt it.
+SOUND = (3, 51, 3)
+
+
+class SQLiteJournal(SQLJournal):
+    """Runs in a SQLite file, made when it is not there. `clock` gives the time in milliseconds.
+
+    >>> import asyncio, tempfile
+    >>> async def keep(path):
+    ...     journal = SQLiteJournal(path)
+    ...     await journal.append("run", 0, [b"one", b"two"])
+    ...     lines = await journal.read("run", after=1)
+    ...     await journal.close()
+    ...     return lines
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(keep(f"{folder}/runs.db"))
+    [b'two']
+    """
+
+    def __init__(self, path: str | Path, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
+        self.path = file = Path(path)
+        prepare(file)
+        bell = Bell()
+        self._doorbell = doorbell = Doorbell(file, bell.ring_all)
+
+        def connect() -> SQLiteConnection:  # it must not hold the journal, which ends its threads by being forgotten
+            return SQLiteConnection(file, clock)
+
+        after = ringing(bell, lambda _names: doorbell.ring())
+        writer = StoreThread("keyturn-sqlite-writer", connect, judge, after)
+        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False)
+        super().__init__(say.SQLITE, writer, reader, bell, tenant)
+        weakref.finalize(self, doorbell.close)
+        doorbell.listen()
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """The journal of a URL: `sqlite:///runs.db` is beside you, `sqlite:////var/lib/runs.db` is absolute."""
+        path = unquote(url.removeprefix("sqlite://"))
+        if not path.startswith("/") or path in ("/", "/:memory:"):
+            raise UserError(
+                "a SQLite journal needs a file: sqlite:///keyturn.db, or sqlite:////absolute/path/keyturn.db; for a "
+                "journal that is lost with the process, use memory://"
+            )
+        return cls(path[1:])
+
+    async def close(self) -> None:
+        self._doorbell.close()
+        await super().close()
+
+    async def backup(self, path: str | Path) -> None:
+        """Copy the whole store, as it is now, to a file that is not there yet."""
+        if Path(path).exists():
+            raise UserError(f"{str(path)!r} is there already; a backup never overwrites")
+        await self._reader.ask(lambda db: db.execute("VACUUM INTO ?", str(path)))
+
+
+class SQLiteConnection:
+    """One connection, in the one thread that uses it."""
+
+    def __init__(self, path: Path, clock: Callable[[], int] | None) -> None:
+        import apsw
+
+        self._clock = clock or _now
+        self._db: Any = apsw.Connection(str(path))
+        self._db.set_busy_handler(_patience())
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF", "cell_size_check=ON", "mmap_size=0"):
+            self._db.execute(f"PRAGMA {pragma}")
+        self._cursor = self._db.cursor()
+
+    def execute(self, sql: str, *values: Any) -> list[Any]:
+        return self._cursor.execute(sql, values).fetchall()
+
+    def begin(self) -> None:
+        self._cursor.execute("BEGIN IMMEDIATE")
+
+    def commit(self, results: list[Any]) -> None:
+        self._cursor.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self._db.in_transaction:
+            self._cursor.execute("ROLLBACK")
+
+    def now(self) -> int:
+        return self._clock()
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def prepare(path: Path) -> None:
+    """See that the file is there, is ours, and has the newest schema; each version comes whole or not at all."""
+    import apsw
+
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < SOUND:
+        warnings.warn(
+            f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL that several processes write; use 3.51.3 or newer",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    try:
+        db = SQLiteConnection(path, None)
+        try:
+            _migrate(db, path)
+        finally:
+            db.close()
+    except apsw.Error as error:
+        raise StorageError(f"{str(path)!r} cannot be used as a journal: {error}") from error
+
+
+def _migrate(db: SQLiteConnection, path: Path) -> None:
+    db.begin()
+    try:
+        [(version,)] = db.execute("PRAGMA user_version")
+        if version > say.SCHEMA:
+            raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
+        if version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"):
+            raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
+        for statements in say.migrations(say.SQLITE)[version:]:
+            for statement in statements:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {say.SCHEMA}")
+    except BaseException:
+        db.rollback()
+        raise
+    db.commit([])
+
+
+def judge(error: BaseException) -> Outcome:
+    """What an error of SQLite's means for what was asked."""
+    import apsw
+
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return Outcome(StorageError(f"the journal's file stayed locked for {BUSY_SECONDS:g} s: {error}"), again=True)
+    if isinstance(error, apsw.FullError):
+        return Outcome(StorageFull("there is no room left for the journal; make room and resume: nothing was lost"))
+    if isinstance(error, apsw.IOError):
+        # The file is opened anew before anything else is written: what a failed fsync left behind is not trusted.
+        return Outcome(StorageError(f"the journal's file could not be written: {error}"), unknown=False)
+    if isinstance(error, apsw.Error):
+        return Outcome(StorageError(f"the journal's database refused: {error}"))
+    return Outcome(error)
+
+
+def _patience() -> Callable[[int], bool]:
+    """Wait for another process's commit with a little chance in it, so that of many none waits for ever."""
+    begun = [0.0]
+
+    def wait(count: int) -> bool:
+        if count == 0:
+            begun[0] = time.monotonic()
+        if time.monotonic() - begun[0] > BUSY_SECONDS:
+            return False
+        time.sleep(random.uniform(0.0002, min(0.001 * (count + 1), 0.02)))
+        return True
+
+    return wait
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

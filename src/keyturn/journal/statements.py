@@ -1,0 +1,121 @@
+"""What the SQL journals say to their database: one text for both dialects, so that neither drifts from the other.
+
+Values are always passed beside a statement, never put into it. A question mark is a value's place; a dialect that
+writes it otherwise changes it once, here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Where the two databases differ in words."""
+
+    blob: str
+    counter: str
+    compact: str
+    locked: str
+    mark: str
+
+    def said(self, statement: str) -> str:
+        """A statement in this dialect."""
+        return statement if self.mark == "?" else statement.replace("?", self.mark)
+
+
+SQLITE = Dialect("BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", " WITHOUT ROWID", "", "?")
+POSTGRES = Dialect("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s")
+
+
+def migrations(dialect: Dialect) -> list[list[str]]:
+    """The statements of each version of the schema, in order. A version that was released is never changed again."""
+    return [_first(dialect)]
+
+
+def _first(dialect: Dialect) -> list[str]:
+    blob, compact = dialect.blob, dialect.compact
+    return [
+        "CREATE TABLE runs (tenant TEXT NOT NULL, run TEXT NOT NULL, head BIGINT NOT NULL DEFAULT 0, "
+        f"hash {blob}, epoch BIGINT NOT NULL DEFAULT 0, holder TEXT, held_until BIGINT, due BIGINT, "
+        "agent TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', started_at BIGINT NOT NULL DEFAULT 0, "
+        "updated_at BIGINT NOT NULL DEFAULT 0, waiting BIGINT NOT NULL DEFAULT 0, turns BIGINT NOT NULL DEFAULT 0, "
+        f"workflow TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', PRIMARY KEY (tenant, run)){compact}",
+        "CREATE INDEX runs_held ON runs (tenant, held_until) WHERE held_until IS NOT NULL",
+        "CREATE INDEX runs_due ON runs (tenant, due) WHERE due IS NOT NULL",
+        "CREATE INDEX runs_started ON runs (tenant, started_at, run)",
+        f"CREATE TABLE events (tenant TEXT NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, line {blob}, "
+        f"digest {blob}, hash {blob} NOT NULL, PRIMARY KEY (tenant, run, seq)){compact}",
+        "CREATE TABLE requests (tenant TEXT NOT NULL, id TEXT NOT NULL, run TEXT NOT NULL, call TEXT NOT NULL, "
+        "kind TEXT NOT NULL, tool TEXT NOT NULL, agent TEXT NOT NULL, digest TEXT NOT NULL, asked_at BIGINT NOT NULL, "
+        "expires_at BIGINT, reason TEXT NOT NULL, risk TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL, "
+        f"closed_at BIGINT, closed_by TEXT NOT NULL, PRIMARY KEY (tenant, id)){compact}",
+        "CREATE INDEX requests_open ON requests (tenant, asked_at, id) WHERE state = 'open'",
+        "CREATE INDEX requests_asked ON requests (tenant, asked_at, id)",
+        "CREATE INDEX requests_run ON requests (tenant, run)",
+        "CREATE TABLE grants (tenant TEXT NOT NULL, run TEXT NOT NULL, id TEXT NOT NULL, tool TEXT NOT NULL, "
+        "agent TEXT NOT NULL, body TEXT NOT NULL, uses BIGINT NOT NULL, revoked BIGINT NOT NULL, "
+        f"PRIMARY KEY (tenant, run, id)){compact}",
+        f"CREATE TABLE outbox (number {dialect.counter}, tenant TEXT NOT NULL, run TEXT NOT NULL, "
+        "topic TEXT NOT NULL, about TEXT NOT NULL)",
+        "CREATE INDEX outbox_tenant ON outbox (tenant, number)",
+    ]
+
+
+HEAD = "SELECT head, hash, epoch, holder, held_until, due, status FROM runs WHERE tenant = ? AND run = ?"
+NEW_RUN = "INSERT INTO runs (tenant, run) VALUES (?, ?) ON CONFLICT (tenant, run) DO NOTHING"
+ADD_LINE = "INSERT INTO events (tenant, run, seq, line, hash) VALUES (?, ?, ?, ?, ?)"
+APPENDED = "UPDATE runs SET head = ?, hash = ?, due = ? WHERE tenant = ? AND run = ?"
+LINES = "SELECT line FROM events WHERE tenant = ? AND run = ? AND seq >= ? AND line IS NOT NULL ORDER BY seq"
+HASH_AT = "SELECT hash FROM events WHERE tenant = ? AND run = ? AND seq = ?"
+LINKS = "SELECT line, digest, hash FROM events WHERE tenant = ? AND run = ? ORDER BY seq"
+TAKEN = "UPDATE runs SET epoch = ?, holder = ?, held_until = ?, due = NULL WHERE tenant = ? AND run = ?"
+RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
+RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tenant = ? AND run = ?"
+DUE = (
+    "SELECT at, run FROM (SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND head > 0 "
+    "UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND head > 0) AS found "
+    "ORDER BY at, run LIMIT ?"
+)
+NEXT_DUE = (
+    "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
+    "AND head > 0 UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL AND holder IS NULL "
+    "AND head > 0) AS found"
+)
+RUN_ROW = (
+    "UPDATE runs SET agent = ?, status = ?, started_at = ?, updated_at = ?, waiting = ?, turns = ?, workflow = ?, "
+    "error = ? WHERE tenant = ? AND run = ?"
+)
+CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ? WHERE tenant = ? AND id = ?"
+OPEN = (
+    "INSERT INTO requests (tenant, id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, "
+    "state, closed_at, closed_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (tenant, id) DO UPDATE SET kind = excluded.kind, digest = excluded.digest, "
+    "asked_at = excluded.asked_at, expires_at = excluded.expires_at, reason = excluded.reason, risk = excluded.risk, "
+    "body = excluded.body, state = excluded.state, closed_at = excluded.closed_at, closed_by = excluded.closed_by"
+)
+GRANT = (
+    "INSERT INTO grants (tenant, run, id, tool, agent, body, uses, revoked) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (tenant, run, id) DO UPDATE SET uses = excluded.uses, revoked = excluded.revoked"
+)
+REVOKE = "UPDATE grants SET revoked = 1 WHERE tenant = ? AND run = ? AND id = ?"
+TELL = "INSERT INTO outbox (tenant, run, topic, about) VALUES (?, ?, ?, ?)"
+TOLD = "DELETE FROM outbox WHERE tenant = ? AND number <= ?"
+TO_TELL = "SELECT topic, run, about, number FROM outbox WHERE tenant = ? ORDER BY number LIMIT ?"
+ALL_LINES = "SELECT seq, line FROM events WHERE tenant = ? AND run = ? AND line IS NOT NULL"
+ERASE_LINE = "UPDATE events SET line = NULL, digest = ? WHERE tenant = ? AND run = ? AND seq = ?"
+ERASE = (
+    "UPDATE runs SET status = 'erased', waiting = 0, workflow = '', error = '', due = NULL, holder = NULL, "
+    "held_until = NULL WHERE tenant = ? AND run = ?",
+    "DELETE FROM requests WHERE tenant = ? AND run = ?",
+    "DELETE FROM grants WHERE tenant = ? AND run = ?",
+    "DELETE FROM outbox WHERE tenant = ? AND run = ?",
+)
+RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
+REQUEST_COLUMNS = (
+    "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by"
+)
+GRANT_COLUMNS = "id, run, tool, agent, body, uses, revoked"
+TENANTS = "SELECT DISTINCT tenant FROM runs ORDER BY tenant"

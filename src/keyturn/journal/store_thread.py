@@ -1,0 +1,242 @@
+"""One thread that owns one connection and does what is asked of it in order, many jobs in one commit.
+
+A commit costs far more than a row, so whatever waits when one begins goes along with it: each job under a savepoint of
+its own, so that a lost race undoes itself and nothing else. An answer is given after the commit, never before. What
+the jobs do, and in which dialect, is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+MOST_AT_ONCE = 64
+
+
+class Connection(Protocol):
+    """What a member's connection can do. Errors of the database come out as they are.
+
+    `commit` is given the results of what was done, of which a database may tell others in the same transaction.
+    """
+
+    def execute(self, sql: str, *values: Any) -> list[Any]:
+        """Run one statement and give all its rows."""
+        ...
+
+    def begin(self) -> None: ...
+    def commit(self, results: list[Any]) -> None: ...
+    def rollback(self) -> None: ...
+    def now(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Outcome(Exception):
+    """How a batch failed: `again` says that none of it happened, `unknown` that nobody can tell yet."""
+
+    def __init__(self, error: BaseException, *, again: bool = False, unknown: bool = False) -> None:
+        super().__init__(str(error))
+        self.error, self.again, self.unknown = error, again, unknown
+
+
+@dataclass(slots=True)
+class Job:
+    """Something to be done with the connection; `done` finds out afterwards whether it was, where that is unknown."""
+
+    do: Callable[[Connection], Any]
+    done: Callable[[Connection], tuple[bool, Any]] | None
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def answer(self) -> None:
+        """Tell whoever asked, in their own event loop."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+            self.loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class StoreThread:
+    """The thread. `connect` opens the connection in it; `judge` turns a database's error into an `Outcome`."""
+
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Connection],
+        judge: Callable[[BaseException], Outcome],
+        after: Callable[[list[Any]], None] | None = None,
+        *,
+        writes: bool = True,
+    ) -> None:
+        self._name, self._connect, self._judge, self._after, self._writes = name, connect, judge, after, writes
+        self._jobs: deque[Job] = deque()
+        self._ready = threading.Condition()
+        self._connection: Connection | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    async def ask(
+        self, do: Callable[[Connection], Any], done: Callable[[Connection], tuple[bool, Any]] | None = None
+    ) -> Any:
+        """Have something done; what it gives comes back once it is durable.
+
+        Somebody who stops waiting does not stop it: what was asked is done or refused whole.
+        """
+        loop = asyncio.get_running_loop()
+        job = Job(do, done, loop, loop.create_future())
+        with self._ready:
+            if self._closed:
+                raise RuntimeError("this journal was closed")
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._thread.start()
+            self._ready.notify()
+        return await job.future
+
+    def stop(self) -> None:
+        """Let it finish what was asked and end; nobody waits for that."""
+        with self._ready:
+            self._closed = True
+            self._ready.notify()
+
+    def close(self) -> None:
+        """Finish what was asked, then close the connection."""
+        self.stop()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _work(self) -> None:
+        while self._wait():
+            self._round()  # apart, so that nothing of what was asked is held while nothing is asked
+        self._drop()
+
+    def _wait(self) -> bool:
+        """Wait for something to do; False once it is closed and all is done."""
+        with self._ready:
+            while not self._jobs and not self._closed:
+                self._ready.wait()
+            return bool(self._jobs)
+
+    def _round(self) -> None:
+        batch = self._next()
+        try:
+            self._do(batch)
+        except BaseException as error:
+            for job in batch:
+                job.error = job.error or error
+        told = [job.result for job in batch if job.error is None]
+        if self._after is not None and told:  # first, because whoever has an answer may end this process
+            with suppress(Exception):  # who could not be woken looks again by itself
+                self._after(told)
+        for job in batch:
+            job.answer()
+
+    def _next(self) -> list[Job]:
+        with self._ready:
+            count = min(len(self._jobs), MOST_AT_ONCE if self._writes else 1)
+            return [self._jobs.popleft() for _ in range(count)]
+
+    def _do(self, batch: list[Job]) -> None:
+        tries = 0
+        while (outcome := self._try(batch, again=tries > 0)) is not None:
+            tries += 1
+            if not (outcome.again or outcome.unknown) or not self._patient(tries):
+                for job in batch:
+                    job.error = job.error or outcome.error
+                return
+
+    def _try(self, batch: list[Job], *, again: bool) -> Outcome | None:
+        """Do what is to be done; how it failed, if it did. What was done is taken out of the batch."""
+        try:
+            connection = self._open()
+            todo = [job for job in batch if not (again and self._was_done(connection, job))]
+            if todo:
+                self._together(connection, todo)
+        except BaseException as error:
+            outcome = self._judge(error)
+            self._abandon(outcome)
+            return outcome
+        return None
+
+    def _patient(self, tries: int) -> bool:
+        """Wait a little before another try; False once it was tried often enough."""
+        with self._ready:
+            if tries > 40 or (self._closed and tries > 5):
+                return False
+        threading.Event().wait(min(0.005 * 2**tries, 0.5))
+        return True
+
+    def _together(self, connection: Connection, batch: list[Job]) -> None:
+        """Do a batch as one transaction, each job all or nothing."""
+        if not self._writes:
+            for job in batch:
+                self._one(connection, job, alone=True)
+            return
+        connection.begin()
+        for job in batch:
+            job.error = None
+            self._one(connection, job, alone=len(batch) == 1)
+        if len(batch) == 1 and batch[0].error is not None:
+            connection.rollback()
+        else:
+            connection.commit([job.result for job in batch if job.error is None])
+
+    def _one(self, connection: Connection, job: Job, *, alone: bool) -> None:
+        if not alone:
+            connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.do(connection)
+        except BaseException as error:
+            outcome = self._judge(error)
+            if outcome.again or outcome.unknown or outcome.error is not error:
+                raise  # the database's own trouble concerns the whole batch
+            job.error = error
+            if not alone:
+                connection.execute("ROLLBACK TO SAVEPOINT job")
+        if not alone:
+            connection.execute("RELEASE SAVEPOINT job")
+
+    def _was_done(self, connection: Connection, job: Job) -> bool:
+        if job.done is None:
+            return False
+        done, result = job.done(connection)
+        if done:
+            job.result, job.error = result, None
+        return done
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _abandon(self, outcome: Outcome) -> None:
+        """Leave the transaction; where its connection may be broken, leave that, too."""
+        if self._connection is None:
+            return
+        if not outcome.unknown:
+            try:
+                self._connection.rollback()
+                return
+            except BaseException:
+                pass
+        self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(BaseException):
+                connection.close()

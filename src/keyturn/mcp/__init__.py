@@ -1,0 +1,39 @@
+"""MCP servers: other people's programs that bring tools. `base.py` is the seam, one file is one member.
+
+This module only names what is public; each name is imported when first used, since the protocol's package is large.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "MCPServer": "base",
+    "MCPServerError": "base",
+    "MCPServerManager": "servers",
+    "MCPServerSse": "sse",
+    "MCPServerSseParams": "sse",
+    "MCPServerStdio": "stdio",
+    "MCPServerStdioParams": "stdio",
+    "MCPServerStreamableHttp": "streamable_http",
+    "MCPServerStreamableHttpParams": "streamable_http",
+    "MCPTool": "tool",
+    "MCPToolMetaContext": "tool",
+    "RemoteTool": "base",
+    "ServerOptions": "options",
+    "ToolFilterContext": "filters",
+    "ToolFilterStatic": "filters",
+    "create_static_tool_filter": "filters",
+}
+
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the table is the list
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,116 @@
+"""The seam to an MCP server: what it lists, how it is called, and what it means that a call went wrong.
+
+A server is somebody else's program. What it says of its tools is its word and never a fact. Nothing here knows a
+transport, an agent or a run; a new kind of server is one member file.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+from ..core.digest import digest
+from ..core.errors import KeyturnError
+
+
+class MCPServerError(KeyturnError):
+    """An MCP server could not be reached, or said what no well-behaved server says.
+
+    `may_have_acted` says whether a call was sent, so that nobody knows what it did.
+
+    >>> MCPServerError("files", "it could not be started").may_have_acted
+    False
+    """
+
+    def __init__(self, server: str, problem: str, *, may_have_acted: bool = False) -> None:
+        self.server = server
+        self.problem = problem
+        self.may_have_acted = may_have_acted
+        super().__init__(f"MCP server {server!r}: {problem}")
+
+
+@dataclass(frozen=True)
+class RemoteTool:
+    """A tool as its server lists it. `raw` is the protocol's own object.
+
+    >>> RemoteTool("files", "read", "Reads a file.", {"type": "object"}).spec["server"]
+    'files'
+    """
+
+    server: str
+    name: str
+    description: str
+    schema: dict[str, Any]
+    about: dict[str, Any] = field(default_factory=dict[str, Any])
+    raw: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """All that identifies it: any change of it is another tool."""
+        said = {"tool": self.name, "description": self.description, "schema": self.schema, **self.about}
+        return {"kind": "mcp", "server": self.server, **said}
+
+    @cached_property
+    def digest(self) -> str:
+        """What an approval is bound to."""
+        return digest(self.spec)
+
+    def hint(self, name: str) -> bool:
+        """Whether the server claims this of the tool, such as `readOnlyHint`."""
+        claimed: dict[str, Any] = self.about.get("annotations") or {}
+        return claimed.get(name) is True
+
+
+@dataclass(frozen=True)
+class Reply:
+    """How a call of a remote tool went on: a result, or questions that people must answer first.
+
+    `requests` holds the questions by key; `state` is what the call goes on from.
+    """
+
+    result: Any = None
+    requests: dict[str, Any] | None = None
+    state: dict[str, Any] | None = None
+
+
+class MCPServer(abc.ABC):
+    """Something that speaks MCP. An agent gets its tools by `tools_for`.
+
+    >>> sorted(MCPServer.__abstractmethods__)
+    ['call_tool', 'cleanup', 'connect', 'invalidate_tools_cache', 'list_tools', 'tools_for']
+    """
+
+    name: str
+
+    @abc.abstractmethod
+    async def connect(self) -> None:
+        """Open the connection. Once more does nothing."""
+
+    @abc.abstractmethod
+    async def cleanup(self) -> None:
+        """Close the connection and stop what was started for it. May be called from another task than `connect`."""
+
+    @abc.abstractmethod
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
+        """The tools that the server lists and the filter lets through, as the protocol's own objects."""
+
+    @abc.abstractmethod
+    async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: Any = None) -> Any:
+        """Call a tool at once, past any approval: for your own code, never for a model's."""
+
+    @abc.abstractmethod
+    def invalidate_tools_cache(self) -> None:
+        """List anew when the tools are asked for the next time."""
+
+    @abc.abstractmethod
+    async def tools_for(self, context: Any, agent: Any) -> list[Any]:
+        """The tools as an agent has them: gated, checked, and named so that no two can be confused."""
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.cleanup()

@@ -1,0 +1,139 @@
+"""The calls that stand open on a server, and the questions that are asked within them.
+
+A server of the older protocol asks a person while its call stands open: such a call is parked here by a token until
+somebody has answered, and is gone with the process. Nothing here knows what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from .bounds import PARKED_CALLS
+from .outcomes import Lost
+
+
+@dataclass(eq=False)
+class Question:
+    """What a server asks within a call, and the answer it waits for."""
+
+    params: Any
+    answer: asyncio.Future[Any]
+
+
+@dataclass(eq=False)
+class OpenCall:
+    """A call that has not ended."""
+
+    task: asyncio.Task[Any]
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    question: Question | None = None
+
+
+@dataclass(frozen=True)
+class Parked:
+    """A call that waits for people."""
+
+    token: str
+    params: Any
+
+
+class Calls:
+    """The open calls of one server."""
+
+    def __init__(self) -> None:
+        self._open: set[OpenCall] = set()
+        self._parked: dict[str, OpenCall] = {}
+        self._changed = asyncio.Event()
+        self._unclear = False
+        self.answering = 0
+
+    async def run(self, work: Coroutine[Any, Any, Any], seconds: float | None) -> Any:
+        """The call's result, or `Parked`; `TimeoutError` where it took longer than it may."""
+        call = OpenCall(asyncio.ensure_future(work))
+        self._open.add(call)
+        call.task.add_done_callback(lambda _task: self._ended(call))
+        return await self._until(call, seconds)
+
+    async def go_on(self, token: str, answer: Any, seconds: float | None) -> Any:
+        """Answer a parked call and await it further; `Lost` where it is gone."""
+        call = self._parked.pop(token, None)
+        question = None if call is None else call.question
+        if call is None or question is None or question.answer.done() or call.task.done():
+            raise Lost("the call stood open in a process or on a connection that is gone")
+        call.question = None
+        call.asked.clear()
+        question.answer.set_result(answer)
+        return await self._until(call, seconds)
+
+    def parked(self, token: str) -> Any:
+        """What a parked call asks, None where it is gone."""
+        call = self._parked.get(token)
+        return None if call is None or call.question is None or call.task.done() else call.question.params
+
+    async def ask(self, params: Any) -> Any:
+        """Put a server's question to whoever made the call; None where nobody can tell which call that is."""
+        call = await self._whose()
+        if call is None:
+            return None
+        call.question = Question(params, asyncio.get_running_loop().create_future())
+        call.asked.set()
+        self._changed.set()
+        return await call.question.answer
+
+    def drop(self) -> None:
+        """Give up everything that stands open."""
+        for call in list(self._open):
+            call.task.cancel()
+        self._parked.clear()
+
+    async def _until(self, call: OpenCall, seconds: float | None) -> Any:
+        asked = asyncio.ensure_future(call.asked.wait())
+        try:
+            while True:
+                both: set[asyncio.Future[Any]] = {call.task, asked}
+                done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                if done or not self.answering:  # the time that somebody takes to answer is not the server's
+                    break
+        except asyncio.CancelledError:
+            call.task.cancel()
+            raise
+        finally:
+            asked.cancel()
+        if call.task in done:
+            if call.task.cancelled():
+                raise Lost("the connection was closed")
+            return call.task.result()
+        if call.question is not None:
+            return self._park(call, call.question)
+        call.task.cancel()
+        raise TimeoutError
+
+    def _park(self, call: OpenCall, question: Question) -> Parked:
+        while len(self._parked) >= PARKED_CALLS:
+            self._parked.pop(next(iter(self._parked))).task.cancel()
+        token = secrets.token_hex(16)
+        self._parked[token] = call
+        return Parked(token, question.params)
+
+    async def _whose(self) -> OpenCall | None:
+        """The one call that can be asking. With several at work, wait for the others to end: guessing would mislead."""
+        if self._unclear:
+            return None
+        self._unclear = True
+        try:
+            while len(working := [call for call in self._open if call.question is None]) > 1:
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            self._unclear = False
+        return working[0] if working else None
+
+    def _ended(self, call: OpenCall) -> None:
+        self._open.discard(call)
+        self._changed.set()
+        if not call.task.cancelled():
+            call.task.exception()  # a parked call may end when nobody looks

@@ -1,0 +1,197 @@
+"""One connection to a server: opened, kept and closed by a task of its own, in the loop at home.
+
+Here is what the protocol's own client says of an answer, and what that means: answered, never sent, or unknown. It
+must not know tools, agents or approvals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp import Client, MCPError
+from mcp.client.session import ElicitationFnT, MessageHandlerFnT
+from mcp.types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from .http import SESSION_OVER, UNSENT
+from .outcomes import Lost, Refused, Unreached, Unsent
+
+_ANSWER: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
+# What the client itself says when no answer could be had, and what a server says that does not know either.
+_UNKNOWN = (CONNECTION_CLOSED, REQUEST_TIMEOUT, INTERNAL_ERROR, PARSE_ERROR, INVALID_REQUEST)
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """Where a connection's own words go: questions to people, and notices."""
+
+    elicited: ElicitationFnT
+    noticed: MessageHandlerFnT
+
+
+class Connection:
+    """A line to a server. It is `alive` until either side closes it."""
+
+    def __init__(self, transport: Callable[[], Any], mode: str, outlet: Outlet) -> None:
+        self._transport, self._mode, self._outlet = transport, mode, outlet
+        self._stop = asyncio.Event()
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self.alive = False
+
+    async def open(self, seconds: float) -> None:
+        """Connect and agree on a protocol, in time, or leave nothing behind."""
+        self._task = asyncio.create_task(self._own())
+        try:
+            async with asyncio.timeout(seconds):
+                self._client = await asyncio.shield(self._ready)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, TimeoutError):
+                raise Unreached(f"it did not answer within {seconds:g} s") from None
+            if isinstance(error, Exception):
+                raise Unreached(told(error)) from None
+            raise
+
+    async def close(self) -> None:
+        """Close it; the process behind it is stopped. Whoever waits for an answer is told that none will come."""
+        self.alive = False
+        self._stop.set()
+        if self._task is None:
+            return
+        if not self._ready.done() or self._client is None:
+            self._task.cancel()
+        await asyncio.gather(asyncio.shield(self._task), return_exceptions=True)
+
+    async def page(self, cursor: str | None) -> ListToolsResult:
+        """One page of the listing."""
+        assert self._client is not None
+        params = PaginatedRequestParams(cursor=cursor) if cursor is not None else None
+        try:
+            return await self._client.session.list_tools(params=params)
+        except (MCPError, ValidationError, RuntimeError) as error:
+            raise self._meaning(error) from None
+
+    async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
+        """Call a tool. `extra` is what goes with it: `_meta`, or the answers to an earlier question."""
+        assert self._client is not None
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, **extra))
+        try:
+            # Not call_tool(): that checks the answer by a schema of the server's, which may take for ever.
+            return await self._client.session.send_request(request, _ANSWER)
+        except (MCPError, ValidationError, RuntimeError) as error:
+            raise self._meaning(error) from None
+
+    async def _own(self) -> None:
+        try:
+            async with Client(
+                _watched(self._transport(), self._ended),
+                mode=self._mode,
+                cache=None,
+                elicitation_callback=self._outlet.elicited,
+                message_handler=self._outlet.noticed,
+                client_info=Implementation(name="keyturn", version="1"),
+            ) as client:
+                self.alive = True
+                self._ready.set_result(client)
+                await self._stop.wait()
+        except BaseException as error:
+            if not self._ready.done():
+                self._ready.set_exception(error if isinstance(error, Exception) else ConnectionError("closed"))
+                self._ready.exception()  # it may be that nobody waits any more
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self.alive = False
+
+    def _ended(self) -> None:
+        self.alive = False
+        self._stop.set()
+
+    def _meaning(self, error: Exception) -> Exception:
+        if isinstance(error, ValidationError):
+            return Lost("its answer is none that the protocol knows")
+        if not isinstance(error, MCPError):
+            return Lost(told(error)) if self.alive else Unsent("the connection is closed")
+        if error.data == SESSION_OVER:
+            self._ended()
+        return Unsent(told(error)) if error.data in (UNSENT, SESSION_OVER) else _answered(error)
+
+
+def _answered(error: MCPError) -> Exception:
+    return Lost(told(error)) if error.code in _UNKNOWN else Refused(told(error))
+
+
+@contextlib.asynccontextmanager
+async def _watched(transport: Any, ended: Callable[[], None]) -> AsyncGenerator[tuple[Any, Any]]:
+    async with transport as (read, write):
+        yield _Watched(read, ended), write
+
+
+class _Watched:
+    """A stream that says when it ended, so that a dead connection is known before anything is sent on it."""
+
+    def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
+        self._stream, self._ended = stream, ended
+
+    @property
+    def last_context(self) -> Any:
+        """What the protocol's client looks for on its own streams."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        """The next message."""
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _Watched:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except BaseException:
+            self._ended()
+            raise
+
+    async def __aenter__(self) -> _Watched:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._stream.__aexit__(*error)
+
+
+def told(error: BaseException) -> str:
+    """An error in few words. A URL may hold a password, so that none is repeated."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, MCPError):
+        return error.message[:500]
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status is not None:
+        return f"it answered with HTTP status {status}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return type(error).__name__

@@ -1,0 +1,79 @@
+"""A server's questions to people as JSON that a log can hold, and people's answers as the server wants them.
+
+An answer that does not fit is never sent: the question is asked again, with what was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp.types import ElicitRequest, ElicitResult
+from pydantic import ValidationError
+
+from .outcomes import Refused
+from .schema import misfit
+
+ONLY = "elicitation"
+_ACTIONS = ("accept", "decline", "cancel")
+
+
+class Unfit(Exception):
+    """An answer that cannot be sent; the text says why."""
+
+
+def question(params: Any) -> dict[str, Any]:
+    """What is asked, as JSON: its message, and the schema of the answer or the URL to visit."""
+    said: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    said.pop("_meta", None)
+    return said
+
+
+def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
+    """All that a call needs answered; what only a model or a file system could answer is refused."""
+    other = next((each for each in requests.values() if not isinstance(each, ElicitRequest)), None)
+    if other is not None:
+        raise Refused(f"it asked for {other.method}, which is not supported; the call was not finished")
+    return {key: question(each.params) for key, each in requests.items()}
+
+
+def results(asked: Mapping[str, Any], answers: Any) -> dict[str, ElicitResult]:
+    """People's answers, by the key of each question; None declines them all.
+
+    An answer is `{"action": "accept" | "decline" | "cancel", "content": {...}}`, or the content alone. Where only one
+    thing is asked, its key may be left out.
+    """
+    if answers is None:
+        return {key: ElicitResult(action="decline") for key in asked}
+    given: dict[str, Any] = dict(cast("Mapping[str, Any]", answers)) if isinstance(answers, Mapping) else {}
+    if not given or not set(given) <= set(asked):
+        if len(asked) != 1:
+            raise Unfit(f"the answer must be an object with an entry for each of {', '.join(sorted(asked))}")
+        given = {next(iter(asked)): answers}
+    missing = sorted(set(asked) - set(given))
+    if missing:
+        raise Unfit(f"there is no answer to {', '.join(missing)}")
+    return {key: _result(asked[key], given[key]) for key in asked}
+
+
+def _result(asked: Mapping[str, Any], answer: Any) -> ElicitResult:
+    said = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
+    if said is None and answer is not None:
+        raise Unfit("the answer must be an object: the content, or an action with a content")
+    if said is None:
+        return ElicitResult(action="decline")
+    action: Any = said.get("action")
+    worded = action in _ACTIONS and set(said) <= {"action", "content"}
+    if worded and action != "accept":
+        return ElicitResult(action=action)
+    content: Any = said.get("content") if worded else said
+    schema = asked.get("requestedSchema")
+    if schema is None:
+        return ElicitResult(action="accept")
+    problem = misfit(schema, {} if content is None else content)
+    if problem is not None:
+        raise Unfit(f"the answer does not fit what was asked: {problem}")
+    try:
+        return ElicitResult(action="accept", content=content)
+    except ValidationError:
+        raise Unfit("the answer may hold texts, numbers, true, false and lists of texts only") from None

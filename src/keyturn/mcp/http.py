@@ -1,0 +1,68 @@
+"""The HTTP client under a connection: what is too large is not read, and what was never sent says so.
+
+A request that found nobody is another thing than one whose answer was lost: the first may be sent again. Nothing here
+knows the protocol above but the form of its errors.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+from mcp.types import CONNECTION_CLOSED
+
+from .bounds import MESSAGE_BYTES
+
+# A server cannot know them, so that none can claim that a call it got was never sent.
+UNSENT = secrets.token_hex(16)
+SESSION_OVER = secrets.token_hex(16)
+_SESSION = "mcp-session-id"
+_NOBODY = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that is read up to a limit. Whatever ends it early is this one request's affair."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        try:
+            async for chunk in self._stream:
+                size += len(chunk)
+                if size > MESSAGE_BYTES:
+                    raise httpx2.StreamError(f"the answer is larger than {MESSAGE_BYTES} bytes")
+                yield chunk
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError(f"the answer broke off ({type(error).__name__})") from None
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class Client(httpx2.AsyncClient):
+    """A client that answers with a protocol error where the network failed, so that only one call fails of it."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            response = await super().send(request, **options)
+        except httpx2.TransportError as error:
+            if request.method != "POST":
+                raise
+            nobody = isinstance(error, _NOBODY)
+            said = "it cannot be reached" if nobody else f"the connection broke ({type(error).__name__})"
+            return _failed(request, said, UNSENT if nobody else None)
+        if response.status_code == 404 and request.method == "POST" and _SESSION in request.headers:
+            await response.aclose()  # it was started again, say: by the protocol, a new session must be opened
+            return _failed(request, "it knows no such session", SESSION_OVER)
+        if "text/event-stream" not in response.headers.get("content-type", ""):
+            response.stream = _Bounded(response.stream)
+        return response
+
+
+def _failed(request: httpx2.Request, problem: str, mark: str | None) -> httpx2.Response:
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": CONNECTION_CLOSED, "message": problem, "data": mark}}
+    return httpx2.Response(503, json=body, request=request)

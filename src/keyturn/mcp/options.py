@@ -1,0 +1,111 @@
+"""The options of a server: what users may say of it, checked when they say it.
+
+An option that is wrong would show it only when a call is made, which is when somebody relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypedDict
+
+from ..core.errors import UserError
+from .approval import RequireApproval
+from .bounds import CONNECT_SECONDS, LIST_PAGES
+from .filters import ToolFilter, check_filter
+
+UNSET: Any = object()
+
+
+class ServerOptions(TypedDict, total=False):
+    """The options that every kind of server has, beside those with a place of their own.
+
+    `trust_annotations=True` believes the server that a tool reads only or may be repeated: then such a call is tried
+    again where its outcome is unknown. `elicitation_callback(context, params)` answers a server's questions in line;
+    without it they wait for people as requests of kind "external".
+
+    >>> ServerOptions(require_approval="always", trust_annotations=False)["require_approval"]
+    'always'
+    """
+
+    tool_filter: ToolFilter
+    use_structured_content: bool
+    max_retry_attempts: int
+    retry_backoff_seconds_base: float
+    retry_backoff_seconds_max: float | None
+    message_handler: Callable[[Any], Any] | None
+    require_approval: RequireApproval
+    failure_error_function: Callable[[Any, Exception], Any] | None
+    tool_meta_resolver: Callable[[Any], Any] | None
+    tool_input_guardrails: list[Any] | None
+    tool_output_guardrails: list[Any] | None
+    max_list_pages: int | None
+    trust_annotations: bool
+    elicitation_callback: Callable[[Any, Any], Any] | None
+    connect_timeout_seconds: float
+    mode: Literal["auto", "legacy"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The same with their defaults."""
+
+    cache_tools_list: bool = False
+    seconds: float | None = 5
+    tool_filter: Any = None
+    use_structured_content: bool = False
+    max_retry_attempts: int = 0
+    retry_backoff_seconds_base: float = 1.0
+    retry_backoff_seconds_max: float | None = 30.0
+    message_handler: Callable[[Any], Any] | None = None
+    require_approval: RequireApproval = None
+    failure_error_function: Any = UNSET
+    tool_meta_resolver: Callable[[Any], Any] | None = None
+    tool_input_guardrails: list[Any] | None = None
+    tool_output_guardrails: list[Any] | None = None
+    max_list_pages: int | None = LIST_PAGES
+    trust_annotations: bool = False
+    elicitation_callback: Callable[[Any, Any], Any] | None = None
+    connect_timeout_seconds: float = CONNECT_SECONDS
+    mode: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_filter(self.tool_filter)
+        for name in ("message_handler", "tool_meta_resolver", "elicitation_callback"):
+            _check(name, getattr(self, name), _callback, "a callable or None")
+        _check("seconds", self.seconds, _seconds, "a number of seconds greater than 0, or None")
+        _check("connect_timeout_seconds", self.connect_timeout_seconds, _seconds, "a number of seconds greater than 0")
+        _check("max_retry_attempts", self.max_retry_attempts, _count, "a number that is not negative")
+        _check("mode", self.mode, ("auto", "legacy").__contains__, "'auto' or 'legacy'")
+
+    def pause(self, attempt: int) -> float:
+        """How long to wait before another attempt."""
+        wait = self.retry_backoff_seconds_base * 2.0 ** min(attempt, 30)
+        return wait if self.retry_backoff_seconds_max is None else min(wait, self.retry_backoff_seconds_max)
+
+
+def settings(cache_tools_list: bool, seconds: float | None, options: Mapping[str, Any]) -> Settings:
+    """The settings that a user's options come to; an option that nobody knows is refused."""
+    known = {field.name for field in fields(Settings)} - {"cache_tools_list", "seconds"}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise TypeError(f"an MCP server has no option {unknown[0]!r}; the options are {', '.join(sorted(known))}")
+    return Settings(cache_tools_list, seconds, **options)
+
+
+def _check(name: str, value: Any, fits: Callable[[Any], bool], may_be: str) -> None:
+    if not fits(value):
+        name = "client_session_timeout_seconds" if name == "seconds" else name
+        raise UserError(f"{name} of an MCP server must be {may_be}, not {value!r}")
+
+
+def _callback(value: Any) -> bool:
+    return value is None or callable(value)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _seconds(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)

@@ -1,0 +1,19 @@
+"""What became of a request that has no result: refused, never sent, or lost. These never leave this room."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """The server answered that it does not do this: nothing ran."""
+
+
+class Unsent(Exception):
+    """The request reached nobody: nothing ran, and it may be sent again."""
+
+
+class Unreached(Unsent):
+    """There is no connection, and none could be opened."""
+
+
+class Lost(Exception):
+    """The request was sent, and nobody knows what became of it."""

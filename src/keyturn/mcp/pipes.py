@@ -1,0 +1,157 @@
+"""A server as a process of ours: messages as lines over its input and output, and an end to it whatever it does.
+
+It gets a small environment, never ours: keys lie there. A line that is no message is skipped, and one that does not
+end closes the connection. The process is the head of a group of its own, which ends as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import signal
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from .bounds import MESSAGE_BYTES, NOISE_BYTES, STOP_SECONDS
+
+_CHUNK = 1 << 16
+_GROUPS: set[int] = set()
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to start: a program and its arguments, and what it gets of the world."""
+
+    command: str
+    args: list[str] = field(default_factory=list[str])
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+
+
+class _Lines:
+    """Bytes as they come, cut into lines; `over` once a line or the noise between messages is too long."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._held = self._noise = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            yield b"".join([*self._parts, line])
+            self._parts, self._held = [], 0
+        self._parts.append(rest)
+        self._held += len(rest)
+
+    def told(self, line: bytes, *, message: bool) -> None:
+        self._noise = 0 if message else self._noise + len(line) + 1
+
+    @property
+    def over(self) -> bool:
+        return self._held > MESSAGE_BYTES or self._noise > NOISE_BYTES
+
+
+@contextlib.asynccontextmanager
+async def pipes(command: Command, errors: Any) -> AsyncGenerator[tuple[Any, Any]]:
+    """The streams of a started server, for as long as the context is open."""
+    process = await asyncio.create_subprocess_exec(
+        command.command,
+        *command.args,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=errors,
+        env=get_default_environment() | (command.env or {}),
+        cwd=command.cwd,
+        start_new_session=True,
+    )
+    _GROUPS.add(process.pid)
+    told, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, given = anyio.create_memory_object_stream[SessionMessage](0)
+    tasks = [asyncio.create_task(_read(process, told)), asyncio.create_task(_write(process, given, told))]
+    try:
+        yield read, write
+    finally:
+        for stream in (read, write, told, given):
+            stream.close()
+        await asyncio.shield(_stop(process))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _read(process: asyncio.subprocess.Process, told: MemoryObjectSendStream[Any]) -> None:
+    assert process.stdout is not None
+    lines = _Lines()
+    try:
+        while not lines.over and (chunk := await process.stdout.read(_CHUNK)):
+            for line in lines.feed(chunk):
+                message = _message(line)
+                lines.told(line, message=message is not None)
+                if message is not None:
+                    await told.send(message)
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+        return
+    finally:
+        told.close()
+
+
+def _message(line: bytes) -> SessionMessage | None:
+    if len(line) > MESSAGE_BYTES:
+        return None
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        return None
+
+
+async def _write(process: asyncio.subprocess.Process, given: Any, told: MemoryObjectSendStream[Any]) -> None:
+    assert process.stdin is not None
+    try:
+        async for message in given:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            process.stdin.write(text.encode() + b"\n")
+            await process.stdin.drain()
+    except (anyio.ClosedResourceError, OSError):
+        told.close()  # nobody reads: whoever waits for an answer learns that none will come
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """End the whole group: by closing its input, by asking, by force."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    for how in (None, signal.SIGTERM, signal.SIGKILL):
+        if how is not None:
+            _signal(process.pid, how)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                # Not wait(): that also waits for pipes that a grandchild may hold open.
+                while process.returncode is None:
+                    await asyncio.sleep(0.005)
+        if process.returncode is not None:
+            break
+    _signal(process.pid, signal.SIGKILL)  # what it started and left behind
+    _GROUPS.discard(process.pid)
+    transport = getattr(process, "_transport", None)
+    if transport is not None:
+        transport.close()
+
+
+def _signal(group: int, how: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, how)
+
+
+@atexit.register
+def _end_all() -> None:
+    for group in list(_GROUPS):
+        _signal(group, signal.SIGKILL)

@@ -1,0 +1,64 @@
+"""What a remote tool gave back, as what the model reads: texts, images, files, or structured content as JSON.
+
+What a model cannot read is named in words, so that nothing is left out unseen.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from ..tools.outputs import ToolOutputFileContent, ToolOutputImage, ToolOutputText
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+NOTHING = "The tool gave no output."
+
+
+def value_of(result: Any, *, structured: bool) -> Any:
+    """A call's result as a tool's return value: one text, or a list of parts."""
+    if result.structured_content is not None and (structured or not result.content):
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    parts = [_part(content) for content in result.content]
+    if not parts:
+        return NOTHING
+    return parts[0].text if len(parts) == 1 and isinstance(parts[0], ToolOutputText) else parts
+
+
+def _part(content: Any) -> Any:
+    made = _PARTS.get(content.type)
+    return ToolOutputText(f"[content of type {content.type!r} left out]") if made is None else made(content)
+
+
+def _text(content: Any) -> Any:
+    return ToolOutputText(content.text)
+
+
+def _image(content: Any) -> Any:
+    if content.mime_type not in _IMAGES:
+        return _left_out(content.type, content.mime_type, content.data)
+    return ToolOutputImage(image_url=f"data:{content.mime_type};base64,{content.data}")
+
+
+def _audio(content: Any) -> Any:
+    return _left_out(content.type, content.mime_type, content.data)
+
+
+def _link(content: Any) -> Any:
+    about = [content.name, content.description, content.mime_type]
+    return ToolOutputText(f"[resource {content.uri}: {', '.join(each for each in about if each)}]")
+
+
+def _resource(content: Any) -> Any:
+    resource = content.resource
+    if getattr(resource, "text", None) is not None:
+        return ToolOutputText(f"[resource {resource.uri}]\n{resource.text}")
+    name = cast("str", resource.uri).rpartition("/")[2] or "resource"
+    kind = resource.mime_type or "application/octet-stream"
+    return ToolOutputFileContent(file_data=f"data:{kind};base64,{resource.blob}", filename=name)
+
+
+def _left_out(kind: str, mime_type: str, data: str) -> Any:
+    return ToolOutputText(f"[{kind} of type {mime_type!r} left out: {len(data) * 3 // 4} bytes]")
+
+
+_PARTS = {"text": _text, "image": _image, "audio": _audio, "resource_link": _link, "resource": _resource}

@@ -1,0 +1,268 @@
+"""A server over the protocol's own client, whatever carries the messages: lists, calls, and goes on after a loss.
+
+A call that may have acted is never sent again by itself, unless the user trusts the server's word that it may be.
+What carries the messages is the member's affair. All work on the connection is done at home.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import inspect
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
+
+from mcp.types import INVALID_REQUEST, ElicitResult, ErrorData, InputRequiredResult, ServerNotification
+
+from ..core.errors import UserError
+from .base import MCPServer, MCPServerError, RemoteTool, Reply
+from .calls import Calls, Parked
+from .connection import Connection, Outlet
+from .elicitation import ONLY, Unfit, question, questions, results
+from .filters import ToolFilterContext, lets_through
+from .home import at_home, over_there
+from .listing import listed
+from .offers import Offers
+from .options import Settings
+from .outcomes import Lost, Refused, Unreached, Unsent
+
+_ROUNDS = 10
+_LIST_CHANGED = "notifications/tools/list_changed"
+
+
+class ProtocolServer(MCPServer):
+    """What every member shares; a member says what carries its messages.
+
+    >>> sorted(ProtocolServer.__abstractmethods__)
+    ['transport']
+    """
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        if not isinstance(name, str) or not name:
+            raise UserError(f"an MCP server's name must be a text that is not empty, not {name!r}")
+        self.name = name
+        self.settings = settings
+        self._offers = Offers(self, settings)
+        self._lock = asyncio.Lock()
+        self._calls = Calls()
+        self._connection: Connection | None = None
+        self._wanted = False
+        self._cache: dict[str, RemoteTool] | None = None
+        self._callers: asyncio.AbstractEventLoop | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+    @abc.abstractmethod
+    def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """What carries the messages: a context that yields the protocol's two streams. A new one each time."""
+
+    async def connect(self) -> None:
+        """Open the connection; an error if that cannot be done."""
+        self._wanted = True
+        try:
+            await at_home(self._line())
+        except Unsent as problem:
+            self._wanted = False
+            raise MCPServerError(self.name, f"it could not be connected: {problem}") from None
+        except BaseException:
+            self._wanted = False
+            raise
+
+    async def cleanup(self) -> None:
+        """Close the connection. What stands open on it is lost."""
+        self._wanted = False
+        await at_home(self._close())
+
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
+        """The tools that the filter lets through, as the protocol's own objects."""
+        return [tool.raw for tool in await self._filtered(run_context, agent)]
+
+    async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: Any = None) -> Any:
+        """Call a tool at once, past any approval. Questions that the server asks are declined."""
+        call = (tool_name, arguments or {}, meta)
+        reply = await self._send(*call, repeatable=False)
+        for _ in range(_ROUNDS):
+            if reply.requests is None:
+                return reply.result
+            reply = await self._answered(call, reply.state or {}, results(reply.requests, None))
+        raise MCPServerError(self.name, f"it asked again {_ROUNDS} times", may_have_acted=True)
+
+    def invalidate_tools_cache(self) -> None:
+        """List anew when the tools are asked for the next time."""
+        self._cache = None
+
+    async def tools_for(self, context: Any, agent: Any) -> list[Any]:
+        """The tools as an agent has them. A tool that did not change is the same object as before."""
+        return [self._offers.tool(remote, agent) for remote in await self._filtered(context, agent)]
+
+    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
+        """All tools by name; `fresh` asks the server whatever is kept."""
+        kept = self._cache if self.settings.cache_tools_list and not fresh else None
+        if kept is not None:
+            return kept
+        tools = await at_home(self._list())
+        self._offers.approvals.check_names(tools)
+        self._cache = tools
+        return tools
+
+    async def begin(self, tool: str, arguments: dict[str, Any], meta: Any, *, repeatable: bool) -> Reply:
+        """Call a tool for a model: a result, or questions to people."""
+        return await self._send(tool, arguments, meta, repeatable=repeatable)
+
+    async def go_on(self, call: tuple[str, dict[str, Any], Any], resumed: Any) -> Reply:
+        """Go on with a call once people have answered; an answer that does not fit is asked for again."""
+        asked = {key: each for key, each in resumed.requests.items() if key != "problem"}
+        try:
+            answers = results(asked, resumed.answers)
+        except Unfit as problem:
+            return Reply(requests={**asked, "problem": str(problem)}, state=resumed.state)
+        return await self._answered(call, resumed.state, answers)
+
+    async def _answered(self, call: tuple[str, Any, Any], state: dict[str, Any], answers: dict[str, Any]) -> Reply:
+        if "parked" in state:
+            return await at_home(self._meant(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds)))
+        extra = {"request_state": state["request_state"], "input_responses": answers}
+        return await self._send(*call, repeatable=False, extra=extra)
+
+    async def _send(
+        self, tool: str, arguments: dict[str, Any], meta: Any, *, repeatable: bool, extra: dict[str, Any] | None = None
+    ) -> Reply:
+        self._callers = asyncio.get_running_loop()
+        more = {**(extra or {}), **({"_meta": meta} if meta else {})}
+        attempt = 0
+        while True:
+            try:
+                return await at_home(self._meant(self._call(tool, arguments, more)))
+            except MCPServerError as error:
+                harmless = not error.may_have_acted or repeatable
+                again = isinstance(error, _Unanswered) and harmless and attempt < error.attempts(self.settings)
+                if not again:
+                    raise
+            await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
+            attempt += 1
+
+    async def _call(self, tool: str, arguments: dict[str, Any], extra: dict[str, Any]) -> Any:
+        for _ in range(_ROUNDS):
+            line = await self._line()
+            got = await self._calls.run(line.call(tool, arguments, extra), self.settings.seconds)
+            if not isinstance(got, InputRequiredResult):
+                return got
+            asked = got.input_requests or {}
+            if asked and self.settings.elicitation_callback is None:
+                return got
+            questions(asked)  # whatever is no question to people is refused
+            said = {key: await self._in_line(each.params) for key, each in cast("dict[str, Any]", asked).items()}
+            extra = {**extra, "request_state": got.request_state, "input_responses": said}
+        raise Refused(f"it asked again {_ROUNDS} times")
+
+    async def _meant(self, work: Any) -> Reply:
+        """What came of a call, in the words of this room's seam."""
+        try:
+            got = await work
+            if isinstance(got, Parked):
+                return Reply(requests={ONLY: question(got.params)}, state={"parked": got.token})
+            if isinstance(got, InputRequiredResult):
+                return Reply(requests=questions(got.input_requests or {}), state={"request_state": got.request_state})
+            return Reply(result=got)
+        except Refused as problem:
+            raise MCPServerError(self.name, str(problem)) from None
+        except Unsent as problem:
+            unreached = isinstance(problem, Unreached)
+            raise _Unanswered(self.name, f"nothing was sent: {problem}", free=0 if unreached else 1) from None
+        except TimeoutError:
+            problem = f"it did not answer within {self.settings.seconds:g} s"
+            raise _Unanswered(self.name, problem, may_have_acted=True) from None
+        except Lost as problem:
+            raise _Unanswered(self.name, f"its answer was lost: {problem}", may_have_acted=True) from None
+
+    async def _list(self) -> dict[str, RemoteTool]:
+        attempt = 0
+        while True:
+            free = 0
+            try:
+                line = await self._line()
+                async with asyncio.timeout(self.settings.seconds):
+                    return await listed(self.name, line.page, self.settings.max_list_pages)
+            except Unreached as problem:
+                said = str(problem)
+            except (Lost, Unsent) as problem:
+                free, said = 1, str(problem)
+            except TimeoutError:
+                said = f"it did not answer within {self.settings.seconds:g} s"
+            except Refused as problem:
+                raise MCPServerError(self.name, f"it lists no tools: {problem}") from None
+            if attempt >= max(free, self.settings.max_retry_attempts):
+                raise MCPServerError(self.name, f"its tools could not be listed: {said}")
+            await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
+            attempt += 1
+
+    async def _line(self) -> Connection:
+        """The connection, opened anew where it is gone."""
+        async with self._lock:
+            if not self._wanted:
+                raise MCPServerError(self.name, "it is not connected: use `async with server:`, or call connect()")
+            line = self._connection
+            if line is None or not line.alive:
+                if line is not None:
+                    await line.close()
+                line = Connection(self.transport, self.settings.mode, Outlet(self._elicited, self._noticed))
+                await line.open(self.settings.connect_timeout_seconds)
+                self._connection, self._cache = line, None
+            return line
+
+    async def _close(self) -> None:
+        async with self._lock:
+            line, self._connection, self._cache = self._connection, None, None
+            self._calls.drop()
+            if line is not None:
+                await line.close()
+
+    async def _filtered(self, context: Any, agent: Any) -> list[RemoteTool]:
+        about = ToolFilterContext(context, agent, self.name)
+        tools = (await self.listing()).values()
+        return [tool for tool in tools if await lets_through(self.settings.tool_filter, about, tool.name, tool.raw)]
+
+    async def _elicited(self, context: Any, params: Any) -> Any:
+        """The server asks within an open call: whoever waits for that call is asked."""
+        if self.settings.elicitation_callback is not None:
+            return await self._in_line(params)
+        answer = await self._calls.ask(params)
+        unclear = "nobody can tell which of several open calls asks this"
+        return ErrorData(code=INVALID_REQUEST, message=unclear) if answer is None else answer
+
+    async def _in_line(self, params: Any) -> Any:
+        callback, loop = self.settings.elicitation_callback, self._callers
+        assert callback is not None
+        if loop is None:
+            return ElicitResult(action="cancel")
+
+        async def asked() -> Any:
+            answer: Any = callback(None, params)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        self._calls.answering += 1
+        try:
+            answer = await over_there(loop, asked())
+        finally:
+            self._calls.answering -= 1
+        return results({ONLY: question(params)}, answer)[ONLY] if isinstance(answer, dict) else answer
+
+    async def _noticed(self, message: Any) -> None:
+        if isinstance(message, ServerNotification) and message.method == _LIST_CHANGED:
+            self._cache = None
+        if self.settings.message_handler is not None:
+            answer: Any = self.settings.message_handler(message)
+            if inspect.isawaitable(answer):
+                await answer
+
+
+class _Unanswered(MCPServerError):
+    """A call without an answer; `free` is how often it may be sent again though nobody set any attempts."""
+
+    def __init__(self, server: str, problem: str, *, may_have_acted: bool = False, free: int = 0) -> None:
+        super().__init__(server, problem, may_have_acted=may_have_acted)
+        self._free = free
+
+    def attempts(self, settings: Settings) -> int:
+        return max(self._free, settings.max_retry_attempts)

@@ -1,0 +1,55 @@
+"""A server over HTTP with server-sent events, the protocol's first transport for other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
+
+import httpx2
+from mcp.client.sse import sse_client
+
+from .options import ServerOptions, settings
+from .server import ProtocolServer
+from .urls import checked, shown
+
+
+class MCPServerSseParams(TypedDict, total=False):
+    """Where the server is, and what goes with each request. Times are in seconds.
+
+    >>> MCPServerSseParams(url="http://127.0.0.1:8000/sse")["url"]
+    'http://127.0.0.1:8000/sse'
+    """
+
+    url: Required[str]
+    headers: NotRequired[dict[str, str]]
+    timeout: NotRequired[float]
+    sse_read_timeout: NotRequired[float]
+    auth: NotRequired[httpx2.Auth | None]
+    httpx_client_factory: NotRequired[Callable[..., httpx2.AsyncClient]]
+
+
+class MCPServerSse(ProtocolServer):
+    """A server over SSE. It speaks the older protocol, so that questions it asks end with this process.
+
+    >>> MCPServerSse({"url": "http://127.0.0.1:8000/sse"}).name
+    'sse: http://127.0.0.1:8000/sse'
+    """
+
+    def __init__(
+        self,
+        params: MCPServerSseParams,
+        cache_tools_list: bool = False,
+        name: str | None = None,
+        client_session_timeout_seconds: float | None = 5,
+        **options: Unpack[ServerOptions],
+    ) -> None:
+        self.params = params
+        self._given = checked(params, MCPServerSseParams.__annotations__)
+        older = cast("ServerOptions", {**options, "mode": "legacy"})
+        chosen = settings(cache_tools_list, client_session_timeout_seconds, older)
+        super().__init__(f"sse: {shown(self._given['url'])}" if name is None else name, chosen)
+
+    def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """The stream of events, and requests beside it."""
+        return sse_client(**self._given)

@@ -1,0 +1,75 @@
+"""A server over streamable HTTP, the protocol's transport for other machines."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, NotRequired, Required, TypedDict, Unpack
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+
+from .bounds import MESSAGE_BYTES
+from .http import Client
+from .options import ServerOptions, settings
+from .server import ProtocolServer
+from .urls import checked, shown
+
+
+class MCPServerStreamableHttpParams(TypedDict, total=False):
+    """Where the server is, and what goes with each request. Times are in seconds.
+
+    A client of your own (`httpx_client_factory`) is used as it is: then bounds and lost connections are its affair.
+
+    >>> MCPServerStreamableHttpParams(url="http://127.0.0.1:8000/mcp")["url"]
+    'http://127.0.0.1:8000/mcp'
+    """
+
+    url: Required[str]
+    headers: NotRequired[dict[str, str]]
+    timeout: NotRequired[float]
+    sse_read_timeout: NotRequired[float]
+    terminate_on_close: NotRequired[bool]
+    auth: NotRequired[httpx2.Auth | None]
+    httpx_client_factory: NotRequired[Callable[..., httpx2.AsyncClient]]
+
+
+class MCPServerStreamableHttp(ProtocolServer):
+    """A server over streamable HTTP.
+
+    >>> MCPServerStreamableHttp({"url": "http://127.0.0.1:8000/mcp"}, name="files").name
+    'files'
+    """
+
+    def __init__(
+        self,
+        params: MCPServerStreamableHttpParams,
+        cache_tools_list: bool = False,
+        name: str | None = None,
+        client_session_timeout_seconds: float | None = 5,
+        **options: Unpack[ServerOptions],
+    ) -> None:
+        self.params = params
+        self._given = checked(params, MCPServerStreamableHttpParams.__annotations__)
+        chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
+        super().__init__(f"streamable_http: {shown(self._given['url'])}" if name is None else name, chosen)
+
+    def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Requests, and the streams of their answers."""
+        return self._opened()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[tuple[Any, Any]]:
+        given = self._given
+        timeout = httpx2.Timeout(given.get("timeout", 30.0), read=given.get("sse_read_timeout", 300.0))
+        make: Callable[..., httpx2.AsyncClient] = given.get("httpx_client_factory") or Client
+        async with (
+            make(headers=given.get("headers"), timeout=timeout, auth=given.get("auth")) as client,
+            streamable_http_client(
+                given["url"],
+                http_client=client,
+                terminate_on_close=given.get("terminate_on_close", True),
+                max_sse_event_size=MESSAGE_BYTES,
+            ) as streams,
+        ):
+            yield streams

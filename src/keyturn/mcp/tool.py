@@ -1,0 +1,246 @@
+"""One tool of a server, as an agent has it: it goes through the same gate as every other.
+
+It is a view on what the server lists now. Whoever approves it is shown the server's own words as such, and the
+listing is looked at again right before a call that needs leave is sent. What a server claims of itself opens nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, ClassVar, Protocol, cast
+
+from ..core.digest import digest
+from ..core.errors import BadJson, ToolMissing, UserError
+from ..core.items import Item
+from ..core.preview import Json, Preview, Text, redact
+from ..core.strict import parse
+from ..tools.base import InvalidArguments, NeedsApproval, NeedsInput, OutcomeUnknown, Prepared, Tool, ToolProblem
+from ..tools.outputs import rendered
+from ..tools.strict_schema import ensure_strict_json_schema
+from .base import MCPServerError, RemoteTool, Reply
+from .results import value_of
+from .schema import misfit
+
+_KEY = "keyturn/idempotency-key"
+_LONGEST = 64
+
+
+class Server(Protocol):
+    """What a tool needs of its server."""
+
+    name: str
+
+    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]: ...
+    async def begin(self, tool: str, arguments: dict[str, Any], meta: Any, *, repeatable: bool) -> Reply: ...
+    async def go_on(self, call: tuple[str, dict[str, Any], Any], resumed: Any) -> Reply: ...
+
+
+@dataclass(frozen=True)
+class Offer:
+    """How one agent has a server's tool: under which name, and with which settings of the server and the agent."""
+
+    name: str
+    needs_approval: NeedsApproval = False
+    strict: bool = False
+    trusted: bool = False
+    structured: bool = False
+    failure: Callable[[Any, Exception], Any] | bool | None = True
+    meta: Callable[[Any], Any] | None = None
+    guardrails: tuple[list[Any] | None, list[Any] | None] = (None, None)
+
+
+@dataclass(frozen=True)
+class MCPToolMetaContext:
+    """What a `tool_meta_resolver` may look at; it returns the `_meta` that goes with the call, or None.
+
+    >>> MCPToolMetaContext(None, "files", "read", {"path": "a"}).tool_name
+    'read'
+    """
+
+    run_context: Any
+    server_name: str
+    tool_name: str
+    arguments: dict[str, Any]
+
+
+class MCPTool(Tool):
+    """A tool of an MCP server. Agents get it from their `mcp_servers`; nobody makes it by hand.
+
+    >>> MCPTool.kind
+    'mcp'
+    """
+
+    kind: ClassVar[str] = "mcp"
+    looks: ClassVar[bool] = True
+
+    def __init__(self, server: Server, remote: RemoteTool, offer: Offer) -> None:
+        self._server, self._offer = server, offer
+        self.name, self.needs_approval = offer.name, offer.needs_approval
+        self.tool_input_guardrails, self.tool_output_guardrails = offer.guardrails
+        self.adopt(remote)
+
+    def __repr__(self) -> str:
+        return f"MCPTool(name={self.name!r}, server={self._server.name!r})"
+
+    @property
+    def server_name(self) -> str:
+        """The server it is a tool of."""
+        return self._server.name
+
+    @property
+    def qualified_name(self) -> str:
+        """The name under which people and models know the tool."""
+        return self.name
+
+    def adopt(self, remote: RemoteTool) -> None:
+        """Be what the server lists now."""
+        if getattr(self, "remote", None) == remote:
+            return
+        self.remote, self.description = remote, remote.description
+        self.params_json_schema, self.strict_json_schema = _offered(remote.schema, self._offer.strict)
+        self.read_only = self._offer.trusted and remote.hint("readOnlyHint")
+        self.idempotent = self._offer.trusted and remote.hint("idempotentHint")
+        self._spec = {**remote.spec, "name": self.name}
+
+    def spec(self) -> dict[str, Any]:
+        """The server, and all that it says of the tool."""
+        return self._spec
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The model's arguments, a JSON object that fits the server's schema."""
+        text = cast("str", item.get("arguments") or "")
+        try:
+            params = parse(text or "{}")
+        except BadJson as error:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
+        if not isinstance(params, dict):
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: they must be a JSON object")
+        problem = misfit(self.remote.schema, params)
+        if problem is not None:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: {problem}")
+        return Prepared(text or "{}", params, exact=bool(text))
+
+    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+        """Call the server, or go on with a call that people have answered for."""
+        await self._check_unchanged(context)
+        arguments = dict(prepared.params)
+        try:
+            meta = await self._meta(context, arguments)
+            if context.resumed is not None:
+                reply = await self._server.go_on((self.remote.name, arguments, meta), context.resumed)
+            else:
+                repeatable = self.read_only or self.idempotent
+                reply = await self._server.begin(self.remote.name, arguments, meta, repeatable=repeatable)
+        except MCPServerError as error:
+            if error.may_have_acted and not (self.read_only or self.idempotent):
+                raise OutcomeUnknown(str(error)) from error
+            raise ToolProblem(f"The tool gave no result. {error}") from error
+        if reply.requests is not None:
+            return NeedsInput(reply.requests, reply.state, self._question(reply.requests))
+        value = value_of(reply.result, structured=self._offer.structured)
+        if reply.result.is_error:
+            raise _Failed(value)
+        return value
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The call's result as the model reads it."""
+        return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
+
+    async def failure(self, context: Any, error: Exception) -> Any:
+        """What the server said of its error; else what `failure_error_function` says, which is raised where None."""
+        if isinstance(error, _Failed):
+            return error.value
+        if self._offer.failure is None:
+            raise error
+        if not callable(self._offer.failure):
+            return await super().failure(context, error)
+        told = self._offer.failure(context, error)
+        return await told if inspect.isawaitable(told) else told
+
+    async def preview(self, params: Any) -> Preview:
+        """Which tool of which server is called with what, beside the server's own words on it, as it lists it now."""
+        await self._look()
+        called = f"{self.remote.name} on MCP server {self._server.name}"
+        shown = (Text(called, label="calls"), Json(redact(params, self.secrets), label="arguments"))
+        words = Text(self.remote.description, label="what the server says of this tool")
+        return Preview((*shown, words) if self.remote.description else shown, called, {self._place: self.remote.digest})
+
+    @property
+    def _place(self) -> str:
+        return f"mcp:{self._server.name}/{self.remote.name}"
+
+    async def _look(self) -> None:
+        listing = await self._server.listing(fresh=True)
+        remote = listing.get(self.remote.name)
+        if remote is None:
+            raise ToolMissing(self.name, agent=f"MCP server {self._server.name}")
+        self.adopt(remote)
+
+    async def _check_unchanged(self, context: Any) -> None:
+        """Send nothing unless the tool is what was approved. A grant, too, was given to what it was then."""
+        basis: dict[str, str] = context.basis or {}
+        if not basis and self.needs_approval is False and getattr(context.run_config, "policy", None) is None:
+            return
+        before = self.remote.digest
+        try:
+            if self._place not in basis:
+                await self._look()
+        except (MCPServerError, ToolMissing) as error:
+            raise ToolProblem(f"The tool was not run, since its server could not be asked about it. {error}") from error
+        if basis.get(self._place, before) != self.remote.digest:
+            raise ToolProblem(
+                "The tool was not run: its server changed what it says of the tool since it was allowed. Call it again."
+            )
+
+    async def _meta(self, context: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        # Its own name for the call, and not ours: ours lets people decide.
+        meta: dict[str, Any] = {_KEY: digest("mcp", context.idempotency_key)}
+        if self._offer.meta is None:
+            return meta
+        asked = MCPToolMetaContext(context, self._server.name, self.remote.name, dict(arguments))
+        more: Any = self._offer.meta(asked)
+        more = await more if inspect.isawaitable(more) else more
+        return {**meta, **(more or {})}
+
+    def _question(self, requests: Any) -> Preview:
+        who = f"MCP server {self._server.name} asks, within {self.remote.name}"
+        return Preview((Text(who), Json(requests, label="the server's questions")), who)
+
+
+class _Failed(ToolProblem):
+    """The server says that the tool failed; its words are the result."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        super().__init__("the tool failed")
+
+
+def offered_name(server: str, tool: str, *, prefixed: bool) -> str:
+    """A name that every provider accepts. What has to be rewritten gets a mark of the whole, so that none collide.
+
+    >>> offered_name("files", "read", prefixed=False), offered_name("files", "read", prefixed=True)
+    ('read', 'mcp_files__read')
+    >>> offered_name("files", "read it", prefixed=False)
+    'read_it_6ac5f3a3'
+    """
+    wanted = f"mcp_{server}__{tool}" if prefixed else tool
+    safe = re.sub(r"[^a-zA-Z0-9_-]", "_", wanted)
+    if safe == wanted and 0 < len(wanted) <= _LONGEST:
+        return wanted
+    mark = sha256(f"{server}\0{tool}".encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{safe[: _LONGEST - 9]}_{mark}"
+
+
+def _offered(schema: dict[str, Any], strict: bool) -> tuple[dict[str, Any], bool]:
+    """The schema as models are told it, and whether they are held to it."""
+    told = {**schema, "type": "object", "properties": schema.get("properties", {})}
+    if not strict:
+        return told, False
+    try:
+        return ensure_strict_json_schema(told), True
+    except (UserError, TypeError, ValueError, KeyError):  # it says what cannot be said strictly
+        return told, False

@@ -1,0 +1,262 @@
+"""The apply_patch tool: a model's patch of one file or many, shown as real diffs, done by an editor.
+
+Here is what a call looks like, as the provider's own item and as a plain function, and what people see of it. What a
+patch means is in `v4a` and `unified_diff`; what it does is the editor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Literal, cast
+
+from ..core.digest import canonical
+from ..core.errors import BadJson, UserError
+from ..core.items import Item
+from ..core.preview import Block, Preview, Text
+from ..core.strict import parse
+from . import unified_diff, v4a
+from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
+from .change_preview import preview_of
+from .editor import Answer, ApplyPatchEditor, ApplyPatchOperation, ApplyPatchResult, WholePatchEditor
+
+_TYPES = ("create_file", "update_file", "delete_file")
+_FIELDS = ("type", "path", "diff", "move_to")
+_DESCRIPTION = """Create, update and delete files with a patch:
+*** Begin Patch
+*** Update File: path/of/file.py
+@@ def the_function_above_the_change():
+ an unchanged line
+-a line to remove
++a line to add
+*** Add File: path/of/new_file.txt
++each line of it
+*** Delete File: path/of/old_file.txt
+*** End Patch
+Give about three unchanged lines around each change, exactly as they are in the file. After '*** Update File: ' there \
+may be '*** Move to: <new path>'. Paths are relative. A unified diff is taken as well. All of the patch is applied, \
+or nothing."""
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"patch": {"type": "string", "description": "The whole patch."}},
+    "required": ["patch"],
+    "additionalProperties": False,
+}
+
+
+class ApplyPatchTool(Tool):
+    """Lets a model change files through an editor; it asks first, unless it is told not to.
+
+    With a `WorkspaceEditor` people see the files before and after, and an approval is void once one of them changed.
+    Of an editor that cannot look beforehand they see the patch itself.
+
+    >>> class Dry:
+    ...     def create_file(self, operation): return f"would create {operation.path}"
+    ...     def update_file(self, operation): return f"would update {operation.path}"
+    ...     def delete_file(self, operation): return f"would delete {operation.path}"
+    >>> tool = ApplyPatchTool(Dry())
+    >>> call = {"type": "apply_patch_call", "operation": {"type": "delete_file", "path": "old.txt"}}
+    >>> tool.needs_approval, tool.subject(tool.prepare(call).params).path
+    (True, 'old.txt')
+    """
+
+    kind: ClassVar[str] = "apply_patch"
+    call_type: ClassVar[str] = "apply_patch_call"
+    call_field: ClassVar[str | None] = None
+    also_function: ClassVar[bool] = True
+    looks: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        editor: ApplyPatchEditor,
+        name: str = "apply_patch",
+        needs_approval: NeedsApproval = True,
+        on_approval: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        if not name or not isinstance(name, str):
+            raise UserError(f"a tool's name must be a text that is not empty, not {name!r}")
+        for method in _TYPES:
+            if not callable(getattr(editor, method, None)):
+                raise UserError(f"tool {name!r}: its editor must have a method {method}(operation)")
+        if not isinstance(needs_approval, bool) and not callable(needs_approval):
+            raise UserError(f"tool {name!r}: needs_approval must be True, False or a callable, not {needs_approval!r}")
+        if on_approval is not None and not callable(on_approval):
+            raise UserError(f"tool {name!r}: on_approval must be a callable or None, not {on_approval!r}")
+        self.name, self.editor, self.description = name, editor, _DESCRIPTION
+        self.needs_approval = partial(_any_asks, needs_approval) if callable(needs_approval) else needs_approval
+        self.on_approval = on_approval
+        self.params_json_schema = _SCHEMA
+        self._whole = editor if isinstance(editor, WholePatchEditor) else None
+
+    def spec(self) -> dict[str, Any]:
+        """The name and what models are told, and which files it is about."""
+        root = self._whole.root if self._whole is not None else ""
+        return {"kind": self.kind, "name": self.name, "description": self.description, "root": root}
+
+    def provider_tool(self) -> dict[str, Any]:
+        """How a provider that knows such calls is told of it."""
+        return {"type": "apply_patch"}
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The operation of the call; of a function call, those of its patch."""
+        if item.get("type") != "function_call":
+            return self.edit(item.get("operation"))
+        try:
+            return self.edit(parse(item.get("arguments") or ""))
+        except BadJson as error:
+            raise self._invalid(f"they are {error}") from None
+
+    def edit(self, params: Any) -> Prepared:
+        """What runs for one operation, for `{"operations": [...]}` or for `{"patch": "..."}`."""
+        try:
+            operations = _operations(params)
+            if self._whole is not None:
+                self._whole.check(operations)
+        except ToolProblem as error:
+            raise self._invalid(str(error)) from None
+        told = [_as_json(operation) for operation in operations]
+        value: Any = told[0] if len(told) == 1 else {"operations": told}
+        return Prepared(canonical(value), value)
+
+    async def invoke(self, context: Any, prepared: Prepared) -> ApplyPatchResult:
+        """Have the editor do it."""
+        operations = [replace(operation, ctx_wrapper=context) for operation in _operations(prepared.params)]
+        if self._whole is not None:
+            basis = getattr(context, "basis", None)
+            return ApplyPatchResult("completed", await asyncio.to_thread(self._whole.carry_out, operations, basis))
+        done: list[ApplyPatchResult] = []
+        for operation in operations:
+            done.append(await self._done(operation, done))
+            if done[-1].status == "failed":
+                break
+        return _together(operations, done)
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The result as the kind of call has it; words that come in place of a result mean that it was not done."""
+        made = value if isinstance(value, ApplyPatchResult) else _result_of(value)
+        status, text = made.status or "completed", made.output or ""
+        if item.get("type") == "function_call":
+            return {"type": "function_call_output", "call_id": item["call_id"], "output": text or status}
+        return {"type": "apply_patch_call_output", "call_id": item["call_id"], "status": status, "output": text}
+
+    def subject(self, params: Any) -> Any:
+        """The operation, for a `needs_approval` callable; of several, a list, each of which the callable is asked."""
+        operations = _operations(params)
+        return operations[0] if len(operations) == 1 else operations
+
+    async def preview(self, params: Any) -> Preview:
+        """The diffs against the files as they are now, where the editor can tell; else the patch."""
+        try:
+            operations = _operations(params)
+        except ToolProblem:
+            return plain_preview(params)
+        if self._whole is None:
+            return Preview(tuple(map(_as_text, operations)))
+        try:
+            return await asyncio.to_thread(_planned, self._whole, operations)
+        except ToolProblem as error:
+            note = Text(f"As the files are now it would change nothing: {error}", "this patch does not fit")
+            return Preview((note, *map(_as_text, operations)))
+
+    async def _done(self, operation: ApplyPatchOperation, before: Sequence[ApplyPatchResult]) -> ApplyPatchResult:
+        """One operation by an editor that does one at a time."""
+        method: Callable[[ApplyPatchOperation], Any] = getattr(self.editor, operation.type)
+        try:
+            if inspect.iscoroutinefunction(method):
+                return _result_of(await method(operation), "completed")
+            answer: Any = await asyncio.to_thread(method, operation)
+            return _result_of(await answer if inspect.isawaitable(answer) else answer, "completed")
+        except ToolProblem as error:
+            return ApplyPatchResult("failed", str(error))
+        except Exception:
+            if not before:
+                raise
+            # What was done before is done: the model must know how far it came.
+            return ApplyPatchResult("failed", "An error occurred.")
+
+    def _invalid(self, why: str) -> InvalidArguments:
+        return InvalidArguments(f"The arguments of {self.name} are invalid: {why}")
+
+
+def _planned(editor: WholePatchEditor, operations: Sequence[ApplyPatchOperation]) -> Preview:
+    return preview_of(editor.plan(operations))
+
+
+async def _any_asks(needs_approval: Callable[..., Any], context: Any, subject: Any, call_id: str) -> Any:
+    """Ask the callable about every operation: the first answer that is not a plain no counts for all of them."""
+    answer: Any = False
+    for operation in cast("list[Any]", subject) if isinstance(subject, list) else [subject]:
+        answer = needs_approval(context, operation, call_id)
+        answer = await answer if inspect.isawaitable(answer) else answer
+        if answer is not False:
+            break
+    return answer
+
+
+def _operations(params: Any) -> list[ApplyPatchOperation]:
+    match params:
+        case {"patch": str(patch), **rest} if not rest:
+            return unified_diff.operations_of(patch) if unified_diff.is_unified(patch) else v4a.operations_of(patch)
+        case {"operations": [_, *_] as several, **rest} if not rest:
+            return [_operation(one) for one in cast("list[Any]", several)]
+        case _:
+            return [_operation(params)]
+
+
+def _operation(value: Any) -> ApplyPatchOperation:
+    match value:
+        case {"type": "create_file" | "update_file" | "delete_file" as kind, "path": str(path), **rest} if path:
+            unknown = sorted(set(cast("dict[str, Any]", rest)) - {*_FIELDS})
+            diff, move_to = rest.get("diff"), rest.get("move_to")
+        case _:
+            raise ToolProblem(
+                'an operation is {"type": "create_file" | "update_file" | "delete_file", "path": "...", "diff": "..."}'
+            )
+    if unknown:
+        raise ToolProblem(f"an operation has no field {unknown[0]!r}, only {', '.join(_FIELDS)}")
+    for name, given in (("diff", diff), ("move_to", move_to)):
+        if given is not None and not isinstance(given, str):
+            raise ToolProblem(f"{name} must be a text")
+    if kind == "update_file" and not diff and not move_to:
+        raise ToolProblem(f"the update of {path!r} has no diff")
+    if move_to is not None and kind != "update_file":
+        raise ToolProblem("only an update can move a file")
+    return ApplyPatchOperation(cast("Literal['create_file']", kind), path, diff, move_to=move_to or None)
+
+
+def _as_json(operation: ApplyPatchOperation) -> dict[str, Any]:
+    value = {"type": operation.type, "path": operation.path, "diff": operation.diff, "move_to": operation.move_to}
+    return {name: given for name, given in value.items() if given is not None}
+
+
+def _as_text(operation: ApplyPatchOperation) -> Block:
+    moved = f", moved to {operation.move_to}" if operation.move_to else ""
+    return Text(operation.diff or "", label=f"{operation.type.replace('_', ' ')} {operation.path}{moved}")
+
+
+def _result_of(answer: Answer | Any, said: Literal["completed", "failed"] = "failed") -> ApplyPatchResult:
+    """What somebody answered as a result; `said` is what plain words mean."""
+    match answer:
+        case ApplyPatchResult():
+            return answer if answer.status else replace(answer, status="completed")
+        case {"status": "completed" | "failed" as status, **rest}:
+            return ApplyPatchResult(cast("Literal['completed']", status), str(rest.get("output") or ""))
+        case None:
+            return ApplyPatchResult("completed")
+        case _:
+            return ApplyPatchResult(said, str(answer))
+
+
+def _together(operations: Sequence[ApplyPatchOperation], done: Sequence[ApplyPatchResult]) -> ApplyPatchResult:
+    """The result of one operation as it is; of several, one line each, with those that were not reached."""
+    if len(operations) == 1:
+        return done[0]
+    lines = [
+        f"{operation.type} {operation.path}: {result.status}. {result.output or ''}".rstrip()
+        for operation, result in zip(operations, done, strict=False)
+    ]
+    lines += [f"{operation.type} {operation.path}: not done" for operation in operations[len(done) :]]
+    return ApplyPatchResult(done[-1].status, "\n".join(lines))

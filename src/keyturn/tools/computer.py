@@ -1,0 +1,256 @@
+"""A computer that the model sees and uses: what a call does to it, and the safety checks that come with a call.
+
+A provider may attach safety checks to a call. Such a call asks, whatever the tool's own setting, and its approval is
+what acknowledges them: nothing else does, no grant for other calls and no policy. The result is a picture of the
+screen; where there is none to show, the words for the model are drawn on one.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, ClassVar, Literal, cast
+from weakref import WeakKeyDictionary
+
+from ..core.digest import canonical
+from ..core.errors import UserError
+from ..core.items import Item, RawItem
+from ..core.preview import Json, Preview, Text
+from .base import InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
+from .computer_actions import read_actions
+from .context import RunContextWrapper
+from .hosted import OPENAI
+from .options import check_options
+from .word_picture import PNG, drawn
+
+Button = Literal["left", "right", "wheel", "back", "forward"]
+
+
+class Computer(abc.ABC):
+    """What a computer can do for a model. Every method may be sync or async; keys that are held come as `keys=`.
+
+    `screenshot` returns a PNG as base64 text or as bytes, or a data URL. A computer may also say its `environment` and
+    the `dimensions` of its screen.
+
+    >>> sorted(Computer.__abstractmethods__)[:3]
+    ['click', 'double_click', 'drag']
+    """
+
+    environment: Any = None
+    dimensions: Any = None
+
+    @abc.abstractmethod
+    def screenshot(self) -> Any: ...
+    @abc.abstractmethod
+    def click(self, x: int, y: int, button: Button) -> Any: ...
+    @abc.abstractmethod
+    def double_click(self, x: int, y: int) -> Any: ...
+    @abc.abstractmethod
+    def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int) -> Any: ...
+    @abc.abstractmethod
+    def type(self, text: str) -> Any: ...
+    @abc.abstractmethod
+    def wait(self) -> Any: ...
+    @abc.abstractmethod
+    def move(self, x: int, y: int) -> Any: ...
+    @abc.abstractmethod
+    def keypress(self, keys: list[str]) -> Any: ...
+    @abc.abstractmethod
+    def drag(self, path: list[tuple[int, int]]) -> Any: ...
+
+
+#: A computer whose methods are async: the same methods, since each may be either.
+AsyncComputer = Computer
+
+
+@dataclass
+class ComputerToolSafetyCheckData:
+    """What `on_safety_check` is asked: one safety check of one call.
+
+    >>> ComputerToolSafetyCheckData(RunContextWrapper(None), None, None, RawItem(code="malicious")).safety_check.code
+    'malicious'
+    """
+
+    ctx_wrapper: RunContextWrapper[Any]
+    agent: Any
+    tool_call: Any
+    safety_check: Any
+
+
+OnSafetyCheck = Callable[[ComputerToolSafetyCheckData], bool | Awaitable[bool]]
+
+
+class _Seen(str):
+    """What the screen showed after a call, as a data URL, and the checks that its approval acknowledged."""
+
+    checks: list[Item]
+
+    @classmethod
+    def after(cls, url: str, checks: list[Item]) -> _Seen:
+        made = cls(url)
+        made.checks = checks
+        return made
+
+
+class ComputerTool(Tool):
+    """Lets the model use a computer. Calls with safety checks ask; others do as `needs_approval` says.
+
+    `on_safety_check` is asked about each check first: True for all of them approves the call, False for any rejects
+    it, and anything else leaves it to a person. Where `needs_approval` is not False it can only reject. Calls on one
+    computer run one after another. `wire_type="computer_use_preview"` is for the models that know the older form.
+
+    >>> from unittest.mock import Mock
+    >>> ComputerTool(Mock(spec=Computer)).name
+    'computer'
+    """
+
+    kind: ClassVar[str] = "computer"
+    call_type: ClassVar[str] = "computer_call"
+    call_field: ClassVar[str | None] = None
+    # So a grant never acknowledges a check that nobody has seen: it is for calls with the very same ones, or none.
+    identity: ClassVar[tuple[str, ...]] = ("pending_safety_checks",)
+    provider: ClassVar[str] = OPENAI
+    name = "computer"
+
+    def __init__(
+        self,
+        computer: Any,
+        on_safety_check: OnSafetyCheck | None = None,
+        needs_approval: NeedsApproval = False,
+        *,
+        wire_type: Literal["computer", "computer_use_preview"] = "computer",
+    ) -> None:
+        check_options(self.name, {"on_safety_check": on_safety_check, "needs_approval": needs_approval})
+        lacks = [name for name in sorted(Computer.__abstractmethods__) if not callable(getattr(computer, name, None))]
+        if lacks:
+            raise UserError(f"ComputerTool needs a computer; {type(computer).__name__} has no {', '.join(lacks)}")
+        if wire_type == "computer_use_preview" and not _screen(computer):
+            raise UserError("wire_type='computer_use_preview' needs a computer with an environment and dimensions")
+        self.computer, self.on_safety_check, self.wire_type = computer, on_safety_check, wire_type
+        self._own, self.needs_approval = needs_approval, self._asks
+        self.on_approval = self._decide if on_safety_check is not None else None
+        self._locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        return {"type": self.wire_type, **(_screen(self.computer) if self.wire_type != "computer" else {})}
+
+    def spec(self) -> dict[str, Any]:
+        """What kind of computer it is, and how large its screen: places on another one mean something else."""
+        return {"kind": self.kind, "type": self.wire_type, "screen": _screen(self.computer)}
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The actions, one or several, and the safety checks that came with them."""
+        given: Any = item.get("actions")
+        actions = read_actions([item["action"]] if given is None and item.get("action") is not None else given)
+        params = {"actions": actions, "pending_safety_checks": _checks(item.get("pending_safety_checks") or [])}
+        return Prepared(canonical(params), params)
+
+    def edit(self, params: Any) -> Prepared:
+        """Nothing can be changed: a picture of the screen could not tell the model so."""
+        raise InvalidArguments("what is done to a computer cannot be edited; reject it and say what to do in its place")
+
+    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+        """Do the actions in order, and look at the screen."""
+        actions, checks = prepared.params["actions"], prepared.params["pending_safety_checks"]
+        if checks and context.approval is None:
+            raise ToolProblem("Nothing was done: nobody has acknowledged the safety checks of this call.")
+        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            for place, action in enumerate(actions, 1):
+                try:
+                    await self._do(action)
+                except OutcomeUnknown:
+                    raise
+                except Exception as error:
+                    what = f"Action {place} of {len(actions)} ({action['type']}) failed"
+                    raise ToolProblem(f"{what}; what came before it was done, what follows was not.") from error
+            return _Seen.after(await self._screenshot(), checks)
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The screen, and the checks that were acknowledged. Words are drawn; a person may give a data URL."""
+        words = value if isinstance(value, str) else repr(value)
+        shown = str(words) if _is_picture(words) else drawn(words)
+        made: Item = {
+            "type": "computer_call_output",
+            "call_id": item["call_id"],
+            "output": {"type": "computer_screenshot", "image_url": shown},
+        }
+        acknowledged = value.checks if isinstance(value, _Seen) else []
+        return {**made, "acknowledged_safety_checks": acknowledged} if acknowledged else made
+
+    def preview(self, params: Any) -> Preview:
+        """The provider's words on each safety check, and the actions."""
+        checks = [
+            Text(
+                f"{check.get('code') or 'no code'}: {check.get('message') or 'no message'}",
+                label="safety check, in the provider's words; to approve is to acknowledge it",
+            )
+            for check in params["pending_safety_checks"]
+        ]
+        return Preview((*checks, Json(params["actions"], label="actions")))
+
+    async def _asks(self, context: Any, params: Any, label: str) -> Any:
+        if params["pending_safety_checks"]:
+            return True
+        return await _awaited(self._own(context, params, label)) if callable(self._own) else self._own
+
+    async def _decide(self, context: Any, item: Any) -> Any:
+        """What `on_safety_check` says in line of all checks together, None where it leaves that to a person."""
+        answers = [await self._acknowledged(context, item, check) for check in item.params["pending_safety_checks"]]
+        if any(answer is False for answer in answers):
+            return {"approve": False}
+        agreed = bool(answers) and all(answer is True for answer in answers)
+        return {"approve": True} if agreed and self._own is False else None
+
+    async def _acknowledged(self, context: Any, item: Any, check: Item) -> Any:
+        assert self.on_safety_check is not None
+        data = ComputerToolSafetyCheckData(context, item.agent, RawItem(item.raw_item), RawItem(check))
+        return await _awaited(self.on_safety_check(data))
+
+    async def _do(self, action: Item) -> None:
+        given = {name: value for name, value in action.items() if name != "type"}
+        if action["type"] == "screenshot":  # one is taken in the end
+            return
+        if action["type"] == "drag":
+            given["path"] = [(point["x"], point["y"]) for point in given["path"]]
+        await _awaited(getattr(self.computer, action["type"])(**given))
+
+    async def _screenshot(self) -> str:
+        """A data URL of the screen, whichever way the computer gives it."""
+        try:
+            taken = await _awaited(self.computer.screenshot())
+            if isinstance(taken, bytes):
+                taken = base64.b64encode(taken).decode()
+            if not isinstance(taken, str) or not taken:
+                raise TypeError("a screenshot is bytes or a text")
+        except Exception as error:
+            raise ToolProblem("The actions were done, but the computer gave no picture of its screen.") from error
+        return taken if _is_picture(taken) else PNG + taken
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if isawaitable(value) else value
+
+
+def _screen(computer: Any) -> Item:
+    """What the computer says of itself."""
+    environment, size = getattr(computer, "environment", None), getattr(computer, "dimensions", None)
+    if environment is None or size is None:
+        return {}
+    return {"environment": environment, "display_width": size[0], "display_height": size[1]}
+
+
+def _checks(given: Any) -> list[Item]:
+    """The safety checks as they came, or `InvalidArguments`."""
+    checks = cast("list[Any]", given if isinstance(given, list) else [None])
+    if not all(isinstance(check, dict) and isinstance(cast("Item", check).get("id"), str) for check in checks):
+        raise InvalidArguments("The call is invalid: its safety checks are no list of checks with ids.")
+    return checks
+
+
+def _is_picture(text: str) -> bool:
+    return text.startswith("data:image/")

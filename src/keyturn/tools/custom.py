@@ -1,0 +1,139 @@
+"""Tools that take a free-form text: a query, a script, whatever a grammar allows. No JSON stands around it.
+
+What the model wrote is what runs, to the letter. A provider that knows no such calls is offered the tool as a function
+with one text, and what comes back is the same call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import isawaitable
+from typing import Any, ClassVar, cast
+
+from ..core.digest import canonical
+from ..core.errors import BadJson, UserError
+from ..core.items import Item
+from ..core.policy import Approval
+from ..core.preview import Command, Preview, Text
+from .base import InvalidArguments, NeedsApproval, Prepared, Tool
+from .context import ToolContext
+from .options import IsEnabled, check_options
+from .outputs import rendered
+from .structured import any_object
+
+_CHECKED = ("on_invoke_tool", "needs_approval", "on_approval", "is_enabled", "check", "approval")
+_SYNTAXES = ("lark", "regex")
+
+
+class CustomTool(Tool):
+    """A tool whose input is one text, in any form or in the one that a grammar describes.
+
+    `on_invoke_tool(context, text)` runs it, sync or async. `needs_approval` callables get the text. `format` is as the
+    Responses API takes it: `{"type": "text"}`, or `{"type": "grammar", "syntax": "lark" or "regex", "definition":
+    ...}`. With `language` (`"sql"`, `"sh"`) people are shown the text as code.
+
+    >>> tool = CustomTool("query", "Runs a query.", lambda context, text: f"ran {text}", needs_approval=True)
+    >>> tool.prepare({"type": "custom_tool_call", "input": "select 1"}).params
+    'select 1'
+    """
+
+    kind: ClassVar[str] = "custom"
+    call_type: ClassVar[str] = "custom_tool_call"
+    also_function: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        on_invoke_tool: Callable[[ToolContext[Any], str], Any],
+        format: Mapping[str, Any] | None = None,
+        needs_approval: NeedsApproval = False,
+        on_approval: Callable[[Any, Any], Any] | None = None,
+        *,
+        language: str | None = None,
+        is_enabled: IsEnabled = True,
+        idempotent: bool = False,
+        check: Callable[..., Any] | None = None,
+        read_only: bool = False,
+        approval: Approval | None = None,
+        risk: str | None = None,
+    ) -> None:
+        self.name, self.description, self.on_invoke_tool = name, description, on_invoke_tool
+        self.format = None if format is None else dict(format)
+        self.needs_approval, self.on_approval, self.approval = needs_approval, on_approval, approval
+        self.language, self.is_enabled, self.risk = language, is_enabled, risk
+        self.idempotent, self.check, self.read_only = idempotent, check, read_only
+        own = vars(self)
+        check_options(name, {option: own[option] for option in _CHECKED})
+        _check_format(name, self.format)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+    @property
+    def params_json_schema(self) -> dict[str, Any]:
+        """The parameters of the function that the tool is where a provider knows no free-form calls."""
+        said = "Free-form text, passed on exactly as it is."
+        form = self.format or {}
+        if form.get("type") == "grammar":
+            said += f" It must match this grammar ({form['syntax']}):\n{form['definition']}"
+        field = {"type": "string", "description": said}
+        return {"type": "object", "properties": {"input": field}, "required": ["input"], "additionalProperties": False}
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        made: Item = {"type": "custom", "name": self.name, "description": self.description}
+        return made if self.format is None else {**made, "format": self.format}
+
+    def spec(self) -> dict[str, Any]:
+        """Name, description and format."""
+        return {"kind": self.kind, "name": self.name, "description": self.description, "format": self.format}
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The text as the model wrote it."""
+        if item.get("type") != "function_call":
+            return self.edit(item.get("input"))
+        match any_object(self.name, cast("str", item.get("arguments") or "")).params:
+            case {"input": text, **others} if not others:
+                return self.edit(text)
+            case _:
+                raise InvalidArguments(f"The arguments of {self.name} are invalid: it takes one text, named input.")
+
+    def edit(self, params: Any) -> Prepared:
+        """Another text in its place."""
+        if not isinstance(params, str):
+            raise InvalidArguments(f"The input of {self.name} is invalid: it must be a text.")
+        try:
+            return Prepared(canonical(params), params)
+        except BadJson as error:
+            raise InvalidArguments(f"The input of {self.name} is invalid: it is {error}") from None
+
+    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+        """Run it."""
+        context.tool_arguments = prepared.params
+        result = self.on_invoke_tool(context, prepared.params)
+        return await result if isawaitable(result) else result
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The result, of the type that goes with the call."""
+        return {"type": f"{item['type']}_output", "call_id": item["call_id"], "output": rendered(value)}
+
+    def preview(self, params: Any) -> Preview:
+        """The text as it is; as code, where the tool says which language it is."""
+        return Preview(
+            (Text(params, label="input") if self.language is None else Command(params, label=self.language),)
+        )
+
+
+def _check_format(name: str, given: Mapping[str, Any] | None) -> None:
+    """Refuse a format that no provider takes."""
+    match given:
+        case None | {"type": "text"}:
+            return
+        case {"type": "grammar", "syntax": syntax, "definition": str()} if syntax in _SYNTAXES:
+            return
+        case _:
+            raise UserError(
+                f'tool {name!r}: format must be {{"type": "text"}}, or {{"type": "grammar", "syntax": "lark" or '
+                '"regex", "definition": ...}'
+            )

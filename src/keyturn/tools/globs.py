@@ -1,0 +1,91 @@
+"""Glob patterns over paths: `*`, `?` and `[...]` inside one name, `**` for any number of directories, `{a,b}`.
+
+Matched name by name, so that no pattern, whoever wrote it, takes more than a moment. Only the standard library is used:
+searches run in a bare process of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import translate
+
+MOST_VARIANTS, LONGEST = 64, 1000
+_ANY: None = None  # stands for "**"
+_Segment = Callable[[str], object] | None
+
+
+class BadGlob(ValueError):
+    """A pattern that cannot be used; the text says why.
+
+    >>> issubclass(BadGlob, ValueError)
+    True
+    """
+
+
+class Glob:
+    """A pattern for paths relative to where it stands.
+
+    >>> Glob("src/**/*.{py,pyi}").matches("src/app/main.py")
+    True
+    >>> Glob("*.py").matches("src/main.py")
+    False
+    """
+
+    def __init__(self, pattern: str, *, braces: bool = True) -> None:
+        if not pattern or len(pattern) > LONGEST or "\0" in pattern:
+            raise BadGlob(f"a pattern has 1 to {LONGEST} characters")
+        if pattern.startswith("/") or ".." in pattern.split("/"):
+            raise BadGlob("a pattern is relative and has no '..'")
+        self.hidden = any(name.startswith(".") and name != "." for name in re.split(r"[/{,]", pattern))
+        self._variants = [_segments(each) for each in (_expanded(pattern) if braces else [pattern])]
+
+    def matches(self, path: str) -> bool:
+        """Whether the whole path fits."""
+        names = path.split("/")
+        return any(_fits(variant, names) for variant in self._variants)
+
+
+def name_regex(segment: str) -> str:
+    """One name of a pattern as a regular expression for the whole name; a backslash makes the next character plain."""
+    plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]", segment) if "\\" in segment else segment
+    # The standard library's own translation does not go back over what a star has matched.
+    return translate(plain)
+
+
+def _segments(pattern: str) -> list[_Segment]:
+    names = [name for name in pattern.split("/") if name not in ("", ".")]
+    return [_ANY if name == "**" else re.compile(name_regex(name)).match for name in names]
+
+
+def _fits(segments: Sequence[_Segment], names: Sequence[str]) -> bool:
+    """With every "**" as short as it can be: it never helps that an earlier one takes more."""
+    at = name = 0
+    retry: tuple[int, int] | None = None
+    while name < len(names):
+        segment = segments[at] if at < len(segments) else ...
+        if segment is _ANY:
+            at += 1
+            retry = (at, name)
+        elif callable(segment) and segment(names[name]):
+            at += 1
+            name += 1
+        elif retry is not None:
+            retry = (retry[0], retry[1] + 1)
+            at, name = retry
+        else:
+            return False
+    return all(segment is _ANY for segment in segments[at:])
+
+
+def _expanded(pattern: str) -> list[str]:
+    """The patterns that the braces stand for; one without a comma stands for itself."""
+    found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
+    if found is None:
+        return [pattern]
+    made: list[str] = []
+    for part in found[1].split(","):
+        made += _expanded(pattern[: found.start()] + part + pattern[found.end() :])
+        if len(made) > MOST_VARIANTS:
+            raise BadGlob(f"the braces stand for more than {MOST_VARIANTS} patterns")
+    return made

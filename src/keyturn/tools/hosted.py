@@ -1,0 +1,130 @@
+"""Tools that the provider runs: what the model is told of them, and nothing else.
+
+Their calls happen inside the model's answer, so no gate of ours sees them and nobody is asked: an agent is given one of
+them, or it is not. The fields are those of the Responses API, the only one that has these tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from ..core.errors import UserError
+from ..core.items import Item
+
+#: Whose words `provider_tool()` is in; a model of anybody else refuses such a tool.
+OPENAI = "openai"
+
+
+def _set(**fields: Any) -> Item:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+@dataclass
+class WebSearchTool:
+    """Lets the model search the web.
+
+    >>> WebSearchTool(search_context_size="low").provider_tool()
+    {'type': 'web_search', 'search_context_size': 'low'}
+    """
+
+    user_location: Mapping[str, Any] | None = None
+    filters: Any = None
+    search_context_size: Literal["low", "medium", "high"] = "medium"
+    external_web_access: bool | None = None
+
+    name: ClassVar[str] = "web_search"
+    provider: ClassVar[str] = OPENAI
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        return _set(
+            type="web_search",
+            search_context_size=self.search_context_size,
+            filters=self.filters,
+            user_location=self.user_location,
+            external_web_access=self.external_web_access,
+        )
+
+
+@dataclass
+class FileSearchTool:
+    """Lets the model search the files in vector stores; `include_search_results` keeps what it found in the reply.
+
+    >>> FileSearchTool(["vs_1"], max_num_results=3).provider_tool()
+    {'type': 'file_search', 'vector_store_ids': ['vs_1'], 'max_num_results': 3}
+    """
+
+    vector_store_ids: list[str]
+    max_num_results: int | None = None
+    include_search_results: bool = False
+    ranking_options: Any = None
+    filters: Any = None
+
+    name: ClassVar[str] = "file_search"
+    provider: ClassVar[str] = OPENAI
+
+    @property
+    def response_include(self) -> list[str]:
+        """What the API is asked to put into its reply."""
+        return ["file_search_call.results"] if self.include_search_results else []
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        return _set(
+            type="file_search",
+            vector_store_ids=self.vector_store_ids,
+            max_num_results=self.max_num_results,
+            ranking_options=self.ranking_options,
+            filters=self.filters,
+        )
+
+
+@dataclass
+class CodeInterpreterTool:
+    """Lets the model run Python in a container of the provider.
+
+    >>> CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}}).name
+    'code_interpreter'
+    """
+
+    tool_config: Mapping[str, Any]
+
+    name: ClassVar[str] = "code_interpreter"
+    provider: ClassVar[str] = OPENAI
+
+    def __post_init__(self) -> None:
+        _check_type(self.tool_config, self.name)
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        return dict(self.tool_config)
+
+
+@dataclass
+class ImageGenerationTool:
+    """Lets the model make pictures.
+
+    >>> ImageGenerationTool({"type": "image_generation", "quality": "low"}).provider_tool()
+    {'type': 'image_generation', 'quality': 'low'}
+    """
+
+    tool_config: Mapping[str, Any]
+
+    name: ClassVar[str] = "image_generation"
+    provider: ClassVar[str] = OPENAI
+
+    def __post_init__(self) -> None:
+        _check_type(self.tool_config, self.name)
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        return dict(self.tool_config)
+
+
+def _check_type(config: Mapping[str, Any], wanted: str) -> None:
+    given: object = config
+    if not isinstance(given, Mapping) or config.get("type") != wanted:
+        raise UserError(f'the tool_config of such a tool is a mapping with "type": {wanted!r}')

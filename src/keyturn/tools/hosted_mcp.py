@@ -1,0 +1,177 @@
+"""Hosted MCP: a server whose tools the provider calls, once somebody here has said yes.
+
+The provider does not run such a tool before it has the answer to its approval request. So approving is the whole
+effect: the answer is an item of the next question to the model. It can be given again and harms nobody, and there is
+nothing here to be edited, and no result that a person could give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, ClassVar, NotRequired, TypedDict, cast
+
+from ..core.digest import canonical
+from ..core.errors import BadJson, UserError
+from ..core.items import Item, RawItem
+from ..core.preview import Json, Preview, Text
+from .base import InvalidArguments, Prepared, Tool
+from .context import RunContextWrapper
+from .hosted import OPENAI
+from .options import check_options
+from .structured import any_object
+
+# Who is asked for, in the words of the API: of these a configuration needs one.
+_WHERE = ("server_url", "connector_id", "tunnel_id")
+# Keys: they may change while a call waits, and no log keeps them.
+_SECRET = ("authorization", "headers")
+
+
+@dataclass
+class MCPToolApprovalRequest:
+    """What `on_approval_request` is asked: the provider's request, and the run's context.
+
+    >>> MCPToolApprovalRequest(RunContextWrapper(None), RawItem(name="read")).data.name
+    'read'
+    """
+
+    ctx_wrapper: RunContextWrapper[Any]
+    data: Any
+
+
+class MCPToolApprovalFunctionResult(TypedDict):
+    """What `on_approval_request` answers.
+
+    >>> MCPToolApprovalFunctionResult(approve=False, reason="not on a Friday")["approve"]
+    False
+    """
+
+    approve: bool
+    reason: NotRequired[str]
+
+
+OnApprovalRequest = Callable[
+    [MCPToolApprovalRequest], MCPToolApprovalFunctionResult | Awaitable[MCPToolApprovalFunctionResult]
+]
+
+
+class _Approved:
+    """What an approved call comes to. No answer of a person is this."""
+
+
+class HostedMCPTool(Tool):
+    """An MCP server that the provider talks to; each of its approval requests waits for a decision.
+
+    `tool_config` is the Responses API's: `require_approval` is "always" (as where it is missing), "never", or
+    `{"always": {"tool_names": [...]}, "never": {"tool_names": [...]}}`. Without `on_approval_request` a request
+    interrupts the run; with it, a real True or False as `approve` decides at once, and anything else leaves it waiting.
+
+    >>> tool = HostedMCPTool({"type": "mcp", "server_label": "wiki", "server_url": "https://example.com/mcp"})
+    >>> tool.name
+    'wiki'
+    """
+
+    kind: ClassVar[str] = "hosted_mcp"
+    call_type: ClassVar[str] = "mcp_approval_request"
+    call_field: ClassVar[str | None] = "server_label"
+    identity: ClassVar[tuple[str, ...]] = ("server_label", "name")
+    provider: ClassVar[str] = OPENAI
+
+    def __init__(self, tool_config: Mapping[str, Any], on_approval_request: OnApprovalRequest | None = None) -> None:
+        _check_config(tool_config)
+        self.tool_config, self.on_approval_request = tool_config, on_approval_request
+        self.name: str = tool_config["server_label"]
+        check_options(self.name, {"on_approval_request": on_approval_request})
+        # A request means that the provider wants a word: where the configuration promised none, all the more so.
+        self.needs_approval = True
+        self.on_approval = self._ask if on_approval_request is not None else None
+        self.idempotent, self.announced, self.answerable = True, False, False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(server_label={self.server_label!r})"
+
+    @property
+    def server_label(self) -> str:
+        """What the server is called, in requests as well."""
+        return self.name
+
+    def provider_tool(self) -> Item:
+        """The server as the Responses API is told of it."""
+        return dict(self.tool_config)
+
+    def spec(self) -> dict[str, Any]:
+        """The configuration, without the keys in it."""
+        config = {name: value for name, value in self.tool_config.items() if name not in _SECRET}
+        return {"kind": self.kind, "config": config}
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The arguments as the provider would send them."""
+        if not isinstance(item.get("name"), str) or item.get("server_label") != self.server_label:
+            raise InvalidArguments("The request is invalid: it must name its server and its tool.")
+        return any_object(cast("str", item["name"]), cast("str", item.get("arguments") or ""))
+
+    def edit(self, params: Any) -> Prepared:
+        """Nothing can be changed: the provider runs the call as it stands there."""
+        raise InvalidArguments("the provider runs this call as it stands; reject it and say what to do in its place")
+
+    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+        """Say yes; the provider does the rest."""
+        return _Approved()
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The answer to the request; words are the reason of a refusal."""
+        made: Item = {"type": "mcp_approval_response", "approval_request_id": item["id"]}
+        if isinstance(value, _Approved):
+            return {**made, "approve": True}
+        return {**made, "approve": False, "reason": str(value)}
+
+    def preview(self, params: Any) -> Preview:
+        """Whose tool it is, and its arguments."""
+        where = next(f"{self.tool_config[name]}" for name in _WHERE if self.tool_config.get(name))
+        return Preview((Text(f"{self.server_label} ({where}), called by the provider", label="server"), Json(params)))
+
+    async def _ask(self, context: Any, item: Any) -> Any:
+        assert self.on_approval_request is not None
+        answer = self.on_approval_request(MCPToolApprovalRequest(context, RawItem(item.raw_item)))
+        return await answer if isawaitable(answer) else answer
+
+
+def _check_config(config: Mapping[str, Any]) -> None:
+    given: object = config
+    if not isinstance(given, Mapping) or config.get("type") != "mcp":
+        raise UserError('HostedMCPTool: tool_config is a mapping with "type": "mcp"')
+    label = config.get("server_label")
+    if not isinstance(label, str) or not label:
+        raise UserError("HostedMCPTool: tool_config needs a server_label, the name of the server in requests")
+    if not any(config.get(name) for name in _WHERE):
+        raise UserError(f"HostedMCPTool {label!r}: tool_config needs one of {', '.join(_WHERE)}")
+    try:
+        canonical(dict(config))
+    except BadJson as error:
+        raise UserError(f"HostedMCPTool {label!r}: tool_config must be JSON: {error}") from None
+    _check_required(label, config.get("require_approval"))
+
+
+def _check_required(label: str, required: Any) -> None:
+    """Refuse a `require_approval` that means something else than somebody thinks."""
+    if required in (None, "always", "never"):
+        return
+    wrong = UserError(
+        f'HostedMCPTool {label!r}: require_approval must be "always", "never", or a mapping of these to '
+        f'{{"tool_names": [...]}}, not {required!r}'
+    )
+    if not isinstance(required, dict) or not required.keys() <= {"always", "never"}:
+        raise wrong
+    filters = cast("dict[str, Any]", required)
+    names: list[str] = []
+    for chosen in filters.values():
+        if not isinstance(chosen, dict) or not chosen.keys() <= {"tool_names", "read_only"}:
+            raise wrong
+        listed: Any = cast("dict[str, Any]", chosen).get("tool_names", [])
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in cast("list[Any]", listed)):
+            raise wrong
+        names += cast("list[str]", listed)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(f"HostedMCPTool {label!r}: require_approval lists {', '.join(twice)} more than once")

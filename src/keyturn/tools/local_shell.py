@@ -1,0 +1,140 @@
+"""The older shell of OpenAI's models as a tool: one program with its arguments, and no shell that reads them.
+
+As with `shell.py`, what runs it is an executor, and somebody is asked unless the user says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+from ..core.digest import canonical
+from ..core.errors import UserError
+from ..core.items import Item
+from ..core.preview import Preview
+from .base import InvalidArguments, NeedsApproval, Prepared, Tool
+from .bubblewrap import SandboxUnavailable
+from .options import IsEnabled, check_options
+from .shell_calls import (
+    LocalShellActionRequest,
+    LocalShellCallData,
+    LocalShellCommandRequest,
+    LocalShellExecutor,
+    about,
+    asked,
+    check_text,
+)
+from .shell_preview import program_preview
+from .shell_results import bounded, parts_of
+
+_CHECKED = ("needs_approval", "on_approval", "is_enabled")
+_AROUND = ("env", "timeout_ms", "user", "working_directory")
+_NO_SUCH = "it takes a command (a list of texts), env, timeout_ms, user and working_directory, and nothing else"
+
+
+class LocalShellTool(Tool):
+    """One program at a time, run by `executor`; every call asks unless `needs_approval` says otherwise.
+
+    An executor is any function `(LocalShellCommandRequest) -> str | ShellResult`, sync or async; `BubblewrapExecutor`
+    and `LocalExecutor` are such too. Only models that make calls of this kind can use it.
+
+    >>> tool = LocalShellTool(lambda request: f"would run {request.data.action.command}")
+    >>> tool.needs_approval, tool.preview({"command": ["ls", "-l"]}).blocks[0].command
+    (True, 'ls -l')
+    """
+
+    kind: ClassVar[str] = "local_shell"
+    call_type: ClassVar[str] = "local_shell_call"
+    call_field: ClassVar[str | None] = None
+    name = "local_shell"
+    description = "Runs one program with its arguments on the user's machine."
+
+    def __init__(
+        self,
+        executor: LocalShellExecutor,
+        *,
+        needs_approval: NeedsApproval = True,
+        on_approval: Callable[[Any, Any], Any] | None = None,
+        is_enabled: IsEnabled = True,
+        risk: str | None = None,
+    ) -> None:
+        if not callable(executor):
+            raise UserError("LocalShellTool: executor is a function of a LocalShellCommandRequest, sync or async")
+        self.executor, self.needs_approval, self.on_approval = executor, needs_approval, on_approval
+        self.is_enabled, self.risk = is_enabled, risk
+        own = vars(self)
+        check_options(self.name, {option: own[option] for option in _CHECKED})
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Where and how the program runs, as far as the executor says it."""
+        return about(self.executor)
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        return {"type": "local_shell"}
+
+    def spec(self) -> dict[str, Any]:
+        """What it is, and where programs run: an approval is for this place and no other."""
+        return {"kind": self.kind, "name": self.name, "description": self.description, "executor": self.about}
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The program, its arguments, and what is set around it."""
+        action: Any = item.get("action")
+        if not isinstance(action, Mapping):
+            raise InvalidArguments(f"The call of {self.name} is invalid: it has no action.")
+        given = cast("Mapping[str, Any]", action)
+        return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
+
+    def edit(self, params: Any) -> Prepared:
+        """Another program, or other arguments, in their place."""
+        match params:
+            case {"command": [str(), *_] as command, **around} if around.keys() <= set(_AROUND):
+                pass
+            case _:
+                raise InvalidArguments(f"The call of {self.name} is invalid: {_NO_SUCH}.")
+        env: object = {} if around.get("env") is None else around["env"]
+        timeout: object = around.get("timeout_ms")
+        places = [around.get("user"), around.get("working_directory")]
+        if not (
+            isinstance(env, dict)
+            and _texts([*cast("dict[object, object]", env), *cast("dict[object, object]", env).values()])
+            and _texts(cast("list[object]", command))
+            and _texts([place for place in places if place is not None])
+            and (timeout is None or (type(timeout) is int and timeout > 0))
+            and command[0]
+        ):
+            raise InvalidArguments(f"The call of {self.name} is invalid: {_NO_SUCH}.")
+        named = cast("dict[str, str]", env)
+        for text in (*command, *named, *named.values(), *filter(None, places)):
+            check_text(self.name, text)
+        frozen = {"command": command, **{key: around.get(key) for key in _AROUND}, "env": named}
+        return Prepared(canonical(frozen), frozen)
+
+    def subject(self, params: Any) -> LocalShellActionRequest:
+        """What a `needs_approval` callable is given: an action with `.command`."""
+        return LocalShellActionRequest(**params)
+
+    async def invoke(self, context: Any, prepared: Prepared) -> Any:
+        """Have the executor run the program."""
+        call = LocalShellCallData(context.tool_call_id, self.subject(prepared.params), context.tool_call)
+        return bounded(await asked(self.executor, LocalShellCommandRequest(context, call)), None)
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The result: words as they are, a program's output as JSON."""
+        text = value if isinstance(value, str) else canonical(parts_of(value))
+        return {"type": "local_shell_call_output", "call_id": item["call_id"], "output": text}
+
+    async def failure(self, context: Any, error: Exception) -> Any:
+        """What the model is told of an error. Where there is no sandbox the run stops: no model can mend that."""
+        if isinstance(error, SandboxUnavailable):
+            raise error
+        return await super().failure(context, error)
+
+    def preview(self, params: Any) -> Preview:
+        """The program and its arguments one by one, and where it runs."""
+        return program_preview(params["command"], {key: params.get(key) for key in _AROUND}, self.about)
+
+
+def _texts(values: list[object]) -> bool:
+    return all(isinstance(value, str) for value in values)

@@ -1,0 +1,192 @@
+"""The shell as a tool: commands that a model wants to run, which a person sees exactly as they would run.
+
+Here is the call: what of it runs, what people are shown, how its result reads. What runs it is an executor; whether
+it runs is the gate's affair, and by default somebody is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+from ..core.digest import canonical
+from ..core.errors import UserError
+from ..core.items import Item
+from ..core.policy import Approval
+from ..core.preview import Preview
+from .base import InvalidArguments, NeedsApproval, Prepared, Tool
+from .bubblewrap import BubblewrapExecutor, SandboxUnavailable
+from .options import IsEnabled, check_options
+from .shell_calls import (
+    ShellActionRequest,
+    ShellCallData,
+    ShellCommandRequest,
+    ShellExecutor,
+    ShellResult,
+    about,
+    asked,
+    check_text,
+)
+from .shell_preview import command_preview
+from .shell_results import bounded, noticed, output_item
+from .structured import any_object
+
+DESCRIPTION = (
+    "Runs shell commands, one after another, and gives back what each wrote and how it ended. Each has a shell of its "
+    "own that starts in the same directory; there is no input, and nothing goes on running after its command."
+)
+COMMANDS_AT_MOST = 50
+_LIMITS = ("timeout_ms", "max_output_length")
+_CHECKED = ("needs_approval", "on_approval", "is_enabled", "approval")
+_LIMIT = {"type": ["integer", "null"]}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "commands": {"type": "array", "items": {"type": "string"}, "description": "The commands, in order."},
+        "timeout_ms": {**_LIMIT, "description": "Time limit of each command in milliseconds."},
+        "max_output_length": {**_LIMIT, "description": "How many characters of each command's output to give back."},
+    },
+    "required": ["commands", *_LIMITS],
+    "additionalProperties": False,
+}
+
+
+class ShellTool(Tool):
+    """Shell commands, run by `executor`; every call asks unless `needs_approval` says otherwise.
+
+    An executor is any function `(ShellCommandRequest) -> ShellResult | str`, sync or async. Without one, commands run
+    in a sandbox of bubblewrap in the current directory (`BubblewrapExecutor`): there they can write, the rest is
+    read-only and there is no network. `LocalExecutor` runs them without a sandbox. With a hosted `environment`
+    (`{"type": "container_auto"}`) the provider runs them and nobody can be asked.
+
+    >>> from keyturn import LocalExecutor
+    >>> tool = ShellTool(LocalExecutor("/srv/app"))
+    >>> tool.preview({"commands": ["ls | wc -l"]}).blocks[1].value["programs"]
+    ['ls', 'wc']
+    """
+
+    kind: ClassVar[str] = "shell"
+    call_type: ClassVar[str] = "shell_call"
+    call_field: ClassVar[str | None] = None
+    also_function: ClassVar[bool] = True
+    notice: Callable[[Item, str], Item] = staticmethod(noticed)
+    strict_json_schema = True
+
+    def __init__(
+        self,
+        executor: ShellExecutor | None = None,
+        name: str = "shell",
+        needs_approval: NeedsApproval | None = None,
+        on_approval: Callable[[Any, Any], Any] | None = None,
+        environment: Mapping[str, Any] | None = None,
+        *,
+        is_enabled: IsEnabled = True,
+        approval: Approval | None = None,
+        risk: str | None = None,
+    ) -> None:
+        self.name, self.description, self.params_json_schema = name, DESCRIPTION, SCHEMA
+        self.environment: dict[str, Any] = {"type": "local", **(environment or {})}
+        self.hosted = self.environment["type"] != "local"
+        if self.hosted and (executor or needs_approval or on_approval or approval):
+            raise UserError(
+                f"tool {name!r}: its commands run at the provider ({self.environment['type']}), where nobody can be "
+                "asked: leave out executor, needs_approval, on_approval and approval, or use the local environment"
+            )
+        if self.hosted:  # elsewhere nobody runs its commands, so that nobody may offer it as a function
+            vars(self)["also_function"] = False
+        self.executor = executor
+        self.needs_approval = not self.hosted if needs_approval is None else needs_approval
+        self.on_approval, self.approval, self.is_enabled, self.risk = on_approval, approval, is_enabled, risk
+        own = vars(self)
+        check_options(name, {option: own[option] for option in _CHECKED})
+        if executor is None and not self.hosted:
+            self.executor = BubblewrapExecutor()
+        if not self.hosted and not callable(self.executor):
+            raise UserError(f"tool {name!r}: executor is a function of a ShellCommandRequest, sync or async")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Where and how the commands run, as far as the executor says it."""
+        return about(self.executor)
+
+    def provider_tool(self) -> Item:
+        """The tool as the Responses API is told of it."""
+        return {"type": "shell", "environment": self.environment}
+
+    def spec(self) -> dict[str, Any]:
+        """What the model is told, and where its commands run: an approval is for this place and no other."""
+        told = {"kind": self.kind, "name": self.name, "description": self.description}
+        return {**told, "environment": self.environment, "executor": self.about}
+
+    def prepare(self, item: Mapping[str, Any]) -> Prepared:
+        """The commands and their limits, from a call of the provider's own kind or of a function."""
+        if self.hosted:
+            raise InvalidArguments(f"The call of {self.name} is invalid: the provider runs these commands.")
+        if item.get("type") != self.call_type:
+            return self.edit(any_object(self.name, cast("str", item.get("arguments") or "")).params)
+        action: Any = item.get("action")
+        if not isinstance(action, Mapping):
+            raise InvalidArguments(f"The call of {self.name} is invalid: it has no action.")
+        given = cast("Mapping[str, Any]", action)
+        # A field that says nothing may be there; one that says something must be one that is known.
+        return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
+
+    def edit(self, params: Any) -> Prepared:
+        """Other commands in their place."""
+        match params:
+            case {"commands": [str(), *_] as commands, **limits} if limits.keys() <= set(_LIMITS):
+                pass
+            case _:
+                raise InvalidArguments(
+                    f"The call of {self.name} is invalid: it takes a list of commands, timeout_ms and "
+                    "max_output_length, and nothing else."
+                )
+        _check_commands(self.name, cast("list[object]", commands))
+        frozen = {
+            "commands": commands,
+            **{limit: _checked_limit(self.name, limit, limits.get(limit)) for limit in _LIMITS},
+        }
+        return Prepared(canonical(frozen), frozen)
+
+    def subject(self, params: Any) -> ShellActionRequest:
+        """What a `needs_approval` callable is given: an action with `.commands`."""
+        return ShellActionRequest(**params)
+
+    async def invoke(self, context: Any, prepared: Prepared) -> ShellResult:
+        """Have the executor run the commands."""
+        action = ShellActionRequest(**prepared.params)
+        call = ShellCallData(context.tool_call_id, action, "in_progress", context.tool_call)
+        assert self.executor is not None
+        return bounded(await asked(self.executor, ShellCommandRequest(context, call)), action.max_output_length)
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """The result, of the type that goes with the call."""
+        return output_item(item, value)
+
+    async def failure(self, context: Any, error: Exception) -> Any:
+        """What the model is told of an error. Where there is no sandbox the run stops: no model can mend that."""
+        if isinstance(error, SandboxUnavailable):
+            raise error
+        return await super().failure(context, error)
+
+    def preview(self, params: Any) -> Preview:
+        """The commands, what a shell reads in them, and where they run."""
+        return command_preview(params["commands"], {limit: params.get(limit) for limit in _LIMITS}, self.about)
+
+
+def _check_commands(name: str, commands: list[object]) -> None:
+    if len(commands) > COMMANDS_AT_MOST:
+        raise InvalidArguments(f"The call of {name} is invalid: it has more than {COMMANDS_AT_MOST} commands.")
+    for command in commands:
+        if not isinstance(command, str) or not command.strip():
+            raise InvalidArguments(f"The call of {name} is invalid: a command is a text that is not empty.")
+        check_text(name, command)
+
+
+def _checked_limit(name: str, limit: str, value: object) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise InvalidArguments(f"The call of {name} is invalid: {limit} is a whole number above zero.")
+    return value

@@ -1,0 +1,185 @@
+"""What a shell's executor is given and what it gives back: the words that users' executors are written in.
+
+The names and fields are a contract. What a call of a model looks like on the wire is the tools' business, and what
+an executor does with a request is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from .base import InvalidArguments
+
+
+@dataclass
+class ShellActionRequest:
+    """What would run: commands, one after another, and the limits that the model asked for.
+
+    >>> ShellActionRequest(["ls", "git status"]).timeout_ms is None
+    True
+    """
+
+    commands: list[str]
+    timeout_ms: int | None = None
+    max_output_length: int | None = None
+
+
+@dataclass
+class ShellCallData:
+    """One call of the shell: the provider's id of it, what would run, and the call as the model wrote it.
+
+    >>> ShellCallData("c1", ShellActionRequest(["ls"])).action.commands
+    ['ls']
+    """
+
+    call_id: str
+    action: ShellActionRequest
+    status: Literal["in_progress", "completed"] | None = None
+    raw: Any = None
+
+
+@dataclass
+class ShellCommandRequest:
+    """What an executor of `ShellTool` is called with.
+
+    >>> async def executor(request: ShellCommandRequest) -> str:
+    ...     return f"would run {request.data.action.commands}"
+    """
+
+    ctx_wrapper: Any
+    data: ShellCallData
+
+
+@dataclass
+class ShellCallOutcome:
+    """How a command ended: by itself, or because its time was over.
+
+    >>> ShellCallOutcome("exit", exit_code=1).exit_code
+    1
+    """
+
+    type: Literal["exit", "timeout"]
+    exit_code: int | None = None
+
+
+def _ended() -> ShellCallOutcome:
+    return ShellCallOutcome("exit")
+
+
+@dataclass
+class ShellCommandOutput:
+    """What one command wrote, and how it ended.
+
+    >>> ShellCommandOutput(stdout="README.md\\n").status
+    'completed'
+    """
+
+    stdout: str = ""
+    stderr: str = ""
+    outcome: ShellCallOutcome = field(default_factory=_ended)
+    command: str | None = None
+    provider_data: dict[str, Any] | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, None where the time was over."""
+        return self.outcome.exit_code
+
+    @property
+    def status(self) -> Literal["completed", "timeout"]:
+        """Whether the command came to its end."""
+        return "timeout" if self.outcome.type == "timeout" else "completed"
+
+
+@dataclass
+class ShellResult:
+    """What an executor gives back: one output for each command that ran.
+
+    `provider_data` is yours: it is recorded with the call and never sent to a model.
+
+    >>> ShellResult([ShellCommandOutput(stdout="ok")]).output[0].stdout
+    'ok'
+    """
+
+    output: list[ShellCommandOutput]
+    max_output_length: int | None = None
+    provider_data: dict[str, Any] | None = None
+
+
+@dataclass
+class LocalShellActionRequest:
+    """What would run: one program with its arguments, with no shell between.
+
+    >>> LocalShellActionRequest(["ls", "-l"]).working_directory is None
+    True
+    """
+
+    command: list[str]
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    timeout_ms: int | None = None
+    user: str | None = None
+    working_directory: str | None = None
+    type: Literal["exec"] = "exec"
+
+
+@dataclass
+class LocalShellCallData:
+    """One call of the local shell.
+
+    >>> LocalShellCallData("c1", LocalShellActionRequest(["ls"])).action.command
+    ['ls']
+    """
+
+    call_id: str
+    action: LocalShellActionRequest
+    raw: Any = None
+
+
+@dataclass
+class LocalShellCommandRequest:
+    """What an executor of `LocalShellTool` is called with.
+
+    >>> def executor(request: LocalShellCommandRequest) -> str:
+    ...     return f"would run {request.data.action.command}"
+    """
+
+    ctx_wrapper: Any
+    data: LocalShellCallData
+
+
+ShellExecutor = Callable[[ShellCommandRequest], "Awaitable[str | ShellResult] | str | ShellResult"]
+LocalShellExecutor = Callable[[LocalShellCommandRequest], "Awaitable[str | ShellResult] | str | ShellResult"]
+
+
+def check_text(name: str, text: str) -> None:
+    """Refuse what no system can be given: people would see more than what runs.
+
+    >>> check_text("shell", "ls")
+    """
+    if "\0" in text:
+        raise InvalidArguments(f"The call of {name} is invalid: it would end unseen at the NUL character in it.")
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidArguments(f"The call of {name} is invalid: it holds half a character.")
+
+
+def about(executor: Any) -> dict[str, Any]:
+    """Where and how an executor runs things, as far as it says so by an `about()` of its own.
+
+    >>> about(print)
+    {}
+    """
+    says = getattr(executor, "about", None)
+    return cast("dict[str, Any]", says()) if callable(says) else {}
+
+
+async def asked(executor: Callable[..., Any], request: Any) -> Any:
+    """What an executor answers; one that is a plain function runs in a thread, so that it holds nobody up."""
+    import asyncio  # here, because declaring a tool needs no event loop and loading it is slow
+    from inspect import isawaitable, iscoroutinefunction
+
+    if iscoroutinefunction(executor) or iscoroutinefunction(type(executor).__call__):
+        return await executor(request)
+    answer = await asyncio.to_thread(executor, request)
+    return await answer if isawaitable(answer) else answer

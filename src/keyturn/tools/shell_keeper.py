@@ -1,0 +1,176 @@
+"""The keeper of one command: a small process that starts it and leaves nothing of it behind.
+
+It runs as a script of its own and imports nothing of ours. A command may fork, leave its session or ignore SIGTERM:
+on Linux whatever it started falls to the keeper, which ends all of it when the command ends, when it is told
+to, and when whoever started it is gone. Elsewhere it ends the command's process group.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, see prctl(2)
+_PATIENCE = 5.0  # how long killing is tried; a process that is still there then cannot be killed
+_TICK = 0.02
+
+
+def main(arguments: list[str]) -> None:
+    """Run `arguments[2:]`; `arguments[0]` is the channel to whoever started this, `arguments[1]` the time to end in."""
+    channel = socket.socket(fileno=int(arguments[0]))
+    os.set_inheritable(channel.fileno(), False)
+    adopts = _adopt_orphans()
+    woken, wakes = os.pipe()
+    for end in (woken, wakes):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wakes)
+    signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
+    child = _start(arguments[2:])
+    channel.sendall(f"started {child}\n".encode())
+    statuses: dict[int, int] = {}
+    while child not in statuses:
+        ready, _, _ = select.select([channel, woken], [], [])
+        if channel in ready:  # a word to stop, or nobody there any more
+            break
+        _drain(woken)
+        _reap(statuses)
+    alive: Callable[[], list[int]] = descendants if adopts else lambda: _group(child)
+    found, left = _end(alive, float(arguments[1]), statuses)
+    with suppress(OSError):  # whoever wanted to know may be gone
+        channel.sendall(f"ended {statuses.get(child, -signal.SIGKILL)} {found} {left}\n".encode())
+
+
+def _adopt_orphans() -> bool:
+    """Let whatever loses its parent below this process become a child of it; False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes  # here, because only Linux has a use for it
+
+    return ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def _start(command: list[str]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os.setsid()
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program expects that nobody does
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(command[0], command, os.environ)
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _drain(woken: int) -> None:
+    try:
+        while os.read(woken, 512):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def _reap(statuses: dict[int, int]) -> None:
+    """Take note of every child that has ended, whoever's child it was at first."""
+    while True:
+        try:
+            ended, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            return
+        statuses[ended] = os.waitstatus_to_exitcode(status)
+
+
+def _end(alive: Callable[[], list[int]], grace: float, statuses: dict[int, int]) -> tuple[int, int]:
+    """End what is there, at first with a word; how many there were, and how many would not go."""
+    if alive():  # what is on its way out needs no ending: the end of a pipe, the inside of a sandbox
+        time.sleep(_TICK)
+    found = alive()
+    if not found:
+        _reap(statuses)
+        return 0, 0
+    _tell(found, signal.SIGTERM)
+    _wait(alive, grace, statuses, None)
+    _wait(alive, _PATIENCE, statuses, signal.SIGKILL)
+    _reap(statuses)
+    return len(found), len(alive())
+
+
+def _wait(
+    alive: Callable[[], list[int]], seconds: float, statuses: dict[int, int], number: signal.Signals | None
+) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        _reap(statuses)
+        left = alive()
+        if not left:
+            return
+        if number is None:
+            time.sleep(_TICK)
+            continue
+        # Stopped first, so that what forks faster than it can be killed does not win.
+        refused = _tell(left, signal.SIGSTOP)
+        _tell(left, number)
+        if refused == len(left):  # they belong to somebody else, and time will not change that
+            return
+        time.sleep(0 if refused == 0 else _TICK)
+
+
+def _tell(processes: list[int], number: signal.Signals) -> int:
+    """Send a signal to each; how many may not be sent any."""
+    refused = 0
+    for process in processes:
+        try:
+            os.kill(process, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            refused += 1
+    return refused
+
+
+def _group(leader: int) -> list[int]:
+    """The command's process group as one, where it cannot be known what belongs to it."""
+    try:
+        os.killpg(leader, 0)
+    except (ProcessLookupError, PermissionError):
+        return []
+    return [-leader]
+
+
+def descendants() -> list[int]:
+    """Every living process below this one.
+
+    >>> descendants()
+    []
+    """
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):  # it is gone already
+            continue
+        children.setdefault(int(parent), []).append(int(entry) if state != b"Z" else -int(entry))
+    found, open_ = list[int](), [os.getpid()]
+    while open_:
+        for child in children.get(abs(open_.pop()), []):
+            open_.append(child)
+            if child > 0:  # a dead one still leads to what it started, and needs no killing
+                found.append(child)
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

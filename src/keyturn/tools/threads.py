@@ -1,0 +1,66 @@
+"""Threads for what blocks: a pool of tools' own for each event loop, that ends with its loop.
+
+The loop's default pool is small, and looking up a host's name needs it: forty tools that sleep would keep a model from
+being asked. Nothing here knows what a tool is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+
+MOST = 64
+
+
+class Pool:
+    """The threads of one loop. A thread is made when none is idle, up to `MOST`; then work waits its turn."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(MOST, thread_name_prefix="keyturn-tool")
+        self._working: set[Future[Any]] = set()
+        self._life: AsyncGenerator[None, None] | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What `work` returns. Who stops waiting does not stop the thread."""
+        if self._life is None:
+            self._life = self._until_the_loop_ends(asyncio.get_running_loop())
+            await anext(self._life)
+        job = self._threads.submit(copy_context().run, work)
+        self._working.add(job)
+        job.add_done_callback(self._working.discard)
+        return await asyncio.wrap_future(job)
+
+    async def _until_the_loop_ends(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
+        """A generator that waits to be closed: a loop that ends closes those that were begun in it.
+
+        Nothing that a tool began goes on behind the back of whoever awaited `asyncio.run`.
+        """
+        try:
+            yield
+        finally:
+            _POOLS.pop(loop, None)
+            self._threads.shutdown(wait=False)
+            left = [asyncio.wrap_future(job) for job in tuple(self._working)]
+            await asyncio.gather(*left, return_exceptions=True)
+
+
+_POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """What `work` returns, called in a thread of the running loop's pool, in the caller's context.
+
+    >>> asyncio.run(in_thread(lambda: "done"))
+    'done'
+    """
+    loop = asyncio.get_running_loop()
+    pool = _POOLS.get(loop)
+    if pool is None:
+        pool = _POOLS[loop] = Pool()
+    return await pool.run(work)

@@ -1,0 +1,193 @@
+"""Runs on every journal there is: found again, moved once, and honest about what nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from keyturn import Agent, Conflict, Grant, MemoryJournal, Runner, RunState, function_tool
+from keyturn.journal import open_journal
+from keyturn.journal.base import Store
+from keyturn.journal.chain import verify
+from keyturn.journal.rows import Query
+from keyturn.testing import ScriptedModel, assistant_message, function_call
+from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+
+WORKER = Path(__file__).with_name("durable_worker.py")
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[str | None]:
+    try:
+        with throwaway_postgres() as postgres:
+            yield postgres.url
+    except PostgresMissing:
+        yield None
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path, server: str | None) -> AsyncGenerator[Store]:
+    url = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/runs.db"}.get(request.param)
+    if url is None:
+        if server is None:
+            pytest.skip("there is no PostgreSQL here")
+        name = f"d{uuid4().hex[:12]}"
+        with psycopg.connect(server, autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}".encode())
+        url = server.rpartition("/")[0] + "/" + name
+    journal: Any = open_journal(url)
+    yield journal
+    if not isinstance(journal, MemoryJournal):
+        await journal.close()
+
+
+class Desk:
+    """An agent that pays, and what it paid."""
+
+    def __init__(self, *steps: Any) -> None:
+        self.paid: list[int] = []
+
+        @function_tool(needs_approval=True)
+        async def pay(amount: int) -> str:
+            self.paid.append(amount)
+            return f"paid {amount}"
+
+        script = steps or ([function_call("pay", {"amount": 5}, call_id="c1")], assistant_message("done"))
+        self.agent = Agent(name="desk", model=ScriptedModel(list(script)), tools=[pay])
+
+
+async def states(store: Store, run: str) -> list[tuple[str, str]]:
+    return [(row.tool, row.state) for row in await store.requests(Query(run=run))]
+
+
+async def sound(store: Store, run: str) -> bool:
+    return verify(await store.read(run), await store.hashes(run)) is None
+
+
+async def test_a_run_is_found_again_by_its_id(store: Store) -> None:
+    first = Desk()
+    paused = await Runner.run(first.agent, "go", journal=store)
+    assert [row.status for row in await store.runs()] == ["waiting"]
+    [request] = await store.requests()
+    assert (request.tool, request.state, request.agent) == ("pay", "open", "desk")
+    assert request.digest == paused.interruptions[0].digest
+    assert json.loads(request.body)["params"] == {"amount": 5}
+    again = Desk(assistant_message("done"))
+    state = await RunState.load(store, paused.run_id, again.agent)
+    [item] = state.get_interruptions()
+    state.approve(item, by="ada")
+    result = await Runner.run(again.agent, state)
+    assert (result.final_output, first.paid, again.paid) == ("done", [], [5])
+    [row] = await store.runs()
+    assert (row.status, row.waiting, row.agent) == ("finished", 0, "desk")
+    [request] = await store.requests()
+    assert (request.state, request.by) == ("approve", "ada")
+    assert await sound(store, paused.run_id)
+    assert await store.due() == []
+
+
+async def test_two_who_resume_at_once_run_the_tool_once(store: Store) -> None:
+    desk = Desk()
+    paused = await Runner.run(desk.agent, "go", journal=store)
+    others = [Desk(assistant_message("done")) for _ in range(4)]
+    resumed = list[Any]()
+    for other in others:
+        state = await RunState.load(store, paused.run_id, other.agent)
+        state.approve(state.get_interruptions()[0])
+        resumed.append(Runner.run(other.agent, state))
+    ended = await asyncio.gather(*resumed, return_exceptions=True)
+    assert sum(len(other.paid) for other in others) == 1
+    assert sum(isinstance(end, Conflict) for end in ended) == 3
+    assert await states(store, paused.run_id) == [("pay", "approve")]
+
+
+@pytest.mark.parametrize("verdict", ["reject", "answer"])
+async def test_a_request_is_closed_with_its_verdict(store: Store, verdict: str) -> None:
+    desk = Desk()
+    state = (await Runner.run(desk.agent, "go", journal=store)).to_state()
+    [item] = state.get_interruptions()
+    state.reject(item) if verdict == "reject" else state.answer(item, "paid by hand")
+    assert (await Runner.run(desk.agent, state)).final_output == "done"
+    assert (desk.paid, await states(store, state.run_id)) == ([], [("pay", verdict)])
+
+
+async def test_grants_are_rows_with_their_uses(store: Store) -> None:
+    rounds = [[function_call("pay", {"amount": n}, call_id=f"c{n}")] for n in (1, 2, 3)]
+    desk = Desk(*rounds, assistant_message("done"))
+    state = (await Runner.run(desk.agent, "go", journal=store)).to_state()
+    state.approve(state.get_interruptions()[0], grant=Grant(uses=1))
+    paused = await Runner.run(desk.agent, state)
+    [grant] = await store.grants()
+    assert (grant.tool, grant.uses, grant.revoked, desk.paid) == ("pay", 1, False, [1, 2])
+    assert [row.state for row in await store.requests(Query(state="open"))] == ["open"]
+    assert len(paused.interruptions) == 1
+
+
+async def test_a_url_names_a_journal_everywhere(tmp_path: Path) -> None:
+    url, desk = f"sqlite:///{tmp_path}/by_url.db", Desk()
+    run_id = (await Runner.run(desk.agent, "go", journal=url)).run_id
+    again = Desk(assistant_message("done"))
+    state = await RunState.load(url, run_id, again.agent)
+    state.approve(state.get_interruptions()[0])
+    assert (await Runner.run(again.agent, state)).final_output == "done"
+    assert again.paid == [5]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_process_killed_around_its_effect_leaves_a_doubt(tmp_path: Path, when: str, streamed: bool) -> None:
+    """A1 and A2: from the outside the two cannot be told apart, and neither runs again by itself."""
+    url, effects = f"sqlite:///{tmp_path}/runs.db", tmp_path / "effects"
+    effects.touch()
+    desk = Desk()
+    run_id = (await Runner.run(desk.agent, "go", journal=url)).run_id
+    command = [sys.executable, str(WORKER), url, run_id, str(effects), when, str(streamed)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert effects.read_text().count("paid") == (1 if when == "after" else 0)
+    journal: Any = open_journal(url)
+    assert [row.status for row in await journal.runs()] == ["running"]
+    await take_over(journal, run_id)
+    again = Desk(assistant_message("done"))
+    result = await Runner.run(again.agent, await RunState.load(journal, run_id, again.agent))
+    [item] = result.interruptions
+    assert (item.kind, again.paid) == ("in_doubt", [])
+    [request] = await journal.requests(Query(state="open"))
+    assert (request.kind, request.tool) == ("in_doubt", "pay")
+    state = result.to_state()
+    state.resolve(item, "ran", output="paid 5", by="ada")
+    assert (await Runner.run(again.agent, state)).final_output == "done"
+    assert (again.paid, await sound(journal, run_id)) == ([], True)
+    await journal.close()
+
+
+async def take_over(journal: Any, run_id: str) -> None:
+    """The dead worker's claim lasts a minute; nobody here waits that long, so its time is set to be up."""
+    await journal._writer.ask(lambda db: db.execute("UPDATE runs SET held_until = 1 WHERE run = ?", run_id))
+
+
+async def test_eight_processes_resume_one_run_and_its_tool_runs_once(tmp_path: Path) -> None:
+    url, effects = f"sqlite:///{tmp_path}/runs.db", tmp_path / "effects"
+    effects.touch()
+    desk = Desk()
+    run_id = (await Runner.run(desk.agent, "go", journal=url)).run_id
+    command = [sys.executable, str(WORKER), url, run_id, str(effects), "never", "False"]
+    go = tmp_path / "go"
+    workers = [subprocess.Popen([*command, str(go)], stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    go.touch()
+    said = [worker.communicate(timeout=50)[0].strip() for worker in workers]
+    assert effects.read_text().count("paid") == 1, said
+    assert said.count("done") == 1, said
+    assert all(word in ("done", "Conflict") for word in said), said
+    assert os.path.getsize(tmp_path / "runs.db") > 0

@@ -1,0 +1,137 @@
+"""The journal in a SQLite file keeps the room's promises, and what only a file can promise."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from keyturn.core.errors import StorageError, StorageFull, UserError
+from keyturn.journal import open_journal, opened
+from keyturn.journal.base import Journal
+from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.testing.journals import JournalSuite
+from keyturn.testing.records import RecordsSuite
+
+
+class TestSQLiteJournal(JournalSuite, RecordsSuite):
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "runs.db"
+
+    async def make_journal(self) -> Journal:
+        return SQLiteJournal(self.path, clock=self.clock)
+
+    async def another(self, journal: Journal) -> Journal:
+        return SQLiteJournal(cast("SQLiteJournal", journal).path, clock=self.clock)
+
+
+async def test_a_second_process_is_heard(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    journal = SQLiteJournal(path)
+    waits = asyncio.ensure_future(journal.stir(30))
+    await asyncio.sleep(0.05)
+    code = (
+        "import asyncio, sys\n"
+        "from keyturn.journal.sqlite import SQLiteJournal\n"
+        "journal = SQLiteJournal(sys.argv[1])\n"
+        "asyncio.run(journal.append('run', 0, [b'1']))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=30)
+    async with asyncio.timeout(5):  # sooner than anybody would look by themselves
+        await waits
+    assert await journal.due() == ["run"]
+    await journal.close()
+
+
+async def test_what_an_append_said_is_there_after_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    code = (
+        "import asyncio, os, signal, sys\n"
+        "from keyturn.journal.sqlite import SQLiteJournal\n"
+        "journal = SQLiteJournal(sys.argv[1])\n"
+        "asyncio.run(journal.append('run', 0, [b'1', b'2']))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=30)
+    journal = SQLiteJournal(path)
+    assert await journal.read("run") == [b"1", b"2"]
+    await journal.close()
+
+
+async def test_a_backup_is_a_journal_of_its_own(tmp_path: Path) -> None:
+    journal, copy = SQLiteJournal(tmp_path / "runs.db"), tmp_path / "copy.db"
+    await journal.append("run", 0, [b"1"])
+    await journal.backup(copy)
+    await journal.append("run", 1, [b"2"])
+    with pytest.raises(UserError, match="there already"):
+        await journal.backup(copy)
+    restored = SQLiteJournal(copy)
+    assert (await restored.read("run"), await journal.head("run")) == ([b"1"], 2)
+    await restored.append("run", 1, [b"3"])
+    await asyncio.gather(journal.close(), restored.close())
+
+
+async def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path: Path) -> None:
+    """A9: the database may grow no further; once it may, it goes on."""
+    journal = SQLiteJournal(tmp_path / "runs.db")
+    await journal.append("run", 0, [b"1"])
+    [(pages,)] = await journal._writer.ask(lambda db: db.execute("PRAGMA page_count"))
+    await journal._writer.ask(lambda db: db.execute(f"PRAGMA max_page_count = {pages}"))
+    with pytest.raises(StorageFull):
+        await journal.append("run", 1, [b"2" * 100_000])
+    assert await journal.read("run") == [b"1"]
+    await journal._writer.ask(lambda db: db.execute("PRAGMA max_page_count = 1000000"))
+    await journal.append("run", 1, [b"2" * 100_000])
+    assert await journal.head("run") == 2
+    await journal.close()
+
+
+def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE theirs (n)")
+    with pytest.raises(StorageError, match="another application"):
+        SQLiteJournal(other)
+    (tmp_path / "text.db").write_text("these are no pages of a database " * 100)
+    with pytest.raises(StorageError, match=r"text\.db"):
+        SQLiteJournal(tmp_path / "text.db")
+    with pytest.raises(StorageError, match=r"runs\.db"):
+        SQLiteJournal(tmp_path / "no such folder" / "runs.db")
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    asyncio.run(SQLiteJournal(path).close())
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(StorageError, match="newer Keyturn"):
+        SQLiteJournal(path)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite://runs.db"])
+def test_a_url_without_a_file_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="needs a file"):
+        open_journal(url)
+
+
+def test_a_url_is_opened_once_and_its_threads_end_when_it_is_forgotten(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    journal = opened(url)
+    assert opened(url) is journal
+    asyncio.run(journal.append("run", 0, [b"1"]))
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("keyturn-sqlite")]
+    del journal
+    gc.collect()
+    for thread in ours:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+    assert os.path.getsize(tmp_path / "runs.db") > 0

@@ -1,0 +1,154 @@
+"""What the tests of servers share: a server inside this process, programs beside it, and that none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client._memory import InMemoryTransport
+
+from keyturn import Agent, MCPServerStdio, Runner, RunState
+from keyturn.engine.recent import forget
+from keyturn.mcp import pipes
+from keyturn.mcp.options import settings
+from keyturn.mcp.server import ProtocolServer
+from keyturn.testing import ScriptedModel, assistant_message, function_call
+
+SERVERS = Path(__file__).parent / "servers"
+
+
+class Inside(ProtocolServer):
+    """A member of a test's own: a server in this process, in either protocol."""
+
+    def __init__(self, server: Any, name: str = "shop", seconds: float | None = 5, **options: Any) -> None:
+        super().__init__(name, settings(bool(options.pop("cache_tools_list", False)), seconds, options))
+        self.server = server
+
+    def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        return InMemoryTransport(self.server)
+
+
+class Program:
+    """shop.py behind a socket of ours, so that it can be killed and started again at the same address."""
+
+    def __init__(self, transport: str, shop: Path) -> None:
+        self.transport, self.shop = transport, shop
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/{'sse' if transport == 'sse' else 'mcp'}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        number = str(self.socket.fileno())
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVERS / "shop.py"), self.transport, number],
+            env={**os.environ, "SHOP": str(self.shop)},
+            pass_fds=[self.socket.fileno()],
+        )
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(10)
+            self.process = None
+
+    def __enter__(self) -> Program:
+        self.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.kill()
+        self.socket.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """Where shop.py writes down what it does."""
+    (tmp_path / "log").touch()
+    return tmp_path
+
+
+@pytest.fixture
+def programs(shop: Path) -> Iterator[Any]:
+    """Start shop.py on a transport; all of them end with the test."""
+    with ExitStack() as stack:
+        yield lambda transport: stack.enter_context(Program(transport, shop))
+
+
+@pytest.fixture(autouse=True)
+def own_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A key of the test's own, and at the end no process of a server."""
+    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+    monkeypatch.setattr(pipes, "STOP_SECONDS", 0.2)
+    yield
+    forget()
+    assert not pipes._GROUPS, "a server's process was left behind"
+
+
+def over_stdio(shop: Path, **options: Any) -> MCPServerStdio:
+    command = {"command": sys.executable, "args": [str(SERVERS / "shop.py"), "stdio"], "env": {"SHOP": str(shop)}}
+    return MCPServerStdio(command, name="shop", client_session_timeout_seconds=20, **options)
+
+
+def liar(how: str, *, seconds: float = 5, **options: Any) -> MCPServerStdio:
+    command = {"command": sys.executable, "args": ["-S", str(SERVERS / "liar.py"), how]}
+    return MCPServerStdio(command, name="liar", client_session_timeout_seconds=seconds, mode="legacy", **options)
+
+
+def log(shop: Path) -> list[str]:
+    return (shop / "log").read_text().splitlines()
+
+
+def calling(*servers: Any, calls: Any, **settings: Any) -> Agent[Any]:
+    """An agent whose model makes these calls once, and then says what it read."""
+    several = calls if isinstance(calls, list) else [calls]
+    made = [function_call(name, arguments, call_id=f"c{place}") for place, (name, arguments) in enumerate(several, 1)]
+
+    def answer(request: Any) -> Any:
+        results = [item for item in request.input if str(item.get("type")).endswith("_output")]
+        return [assistant_message(" | ".join(said(item) for item in results))] if results else made
+
+    return Agent("desk", model=ScriptedModel(answer), mcp_servers=list(servers), **settings)
+
+
+def said(item: dict[str, Any]) -> str:
+    output = item["output"]
+    return output if isinstance(output, str) else ", ".join(part.get("text", part["type"]) for part in output)
+
+
+async def run(agent: Agent[Any], given: Any = "go", *, streamed: bool = False) -> Any:
+    if not streamed:
+        return await Runner.run(agent, given)
+    stream = Runner.run_streamed(agent, given)
+    async for _event in stream.stream_events():
+        pass
+    return stream.run_loop_task.result()
+
+
+def approved(result: Any) -> Any:
+    state = result.to_state()
+    for item in state.get_interruptions():
+        state.approve(item)
+    return state
+
+
+async def elsewhere(state: RunState[Any], agent: Agent[Any]) -> RunState[Any]:
+    """The state as a process reads it that remembers nothing."""
+    text = state.to_string()
+    forget()
+    return await RunState.from_string(agent, text)
+
+
+async def logged(shop: Path, line: str) -> None:
+    """Wait until the shop has written a line; the test's own timeout bounds it."""
+    while line not in log(shop):
+        await asyncio.sleep(0.01)

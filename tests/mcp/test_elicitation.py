@@ -1,0 +1,243 @@
+"""A server asks people: by a question that outlives every process, or within an open call that does not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.resolve import Elicit, Resolve
+from mcp.types import ElicitResult
+from pydantic import BaseModel
+
+from keyturn import MCPServerStreamableHttp
+from keyturn.mcp import calls as calls_module
+from tests.mcp.conftest import Inside, approved, calling, elsewhere, log, run
+
+WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+shop = MCPServer("shop", log_level="CRITICAL")
+ran: list[str] = []
+
+
+class Confirm(BaseModel):
+    ok: bool
+    reason: str = ""
+
+
+def sure(amount: int) -> Elicit[Confirm]:
+    return Elicit(f"Refund {amount}?", Confirm)
+
+
+def who(amount: int) -> Elicit[Confirm]:
+    return Elicit(f"Who pays {amount}?", Confirm)
+
+
+@shop.tool()
+async def refund(amount: int, sure: Annotated[Confirm, Resolve(sure)]) -> str:
+    """Refunds, when somebody says so."""
+    ran.append(f"refund {amount} {sure.ok}")
+    return f"{sure.ok} {sure.reason}".strip()
+
+
+@shop.tool()
+async def split(amount: int, sure: Annotated[Confirm, Resolve(sure)], who: Annotated[Confirm, Resolve(who)]) -> str:
+    """Asks two things."""
+    ran.append(f"split {sure.reason} {who.reason}")
+    return f"{sure.reason} {who.reason}"
+
+
+@shop.tool()
+async def asks(amount: int, ctx: Context[Any, Any]) -> str:
+    """Asks within its open call."""
+    answer = await ctx.elicit(f"Really {amount}?", Confirm)
+    ran.append(f"asks {amount} {answer.action}")
+    return f"{answer.action} {getattr(answer, 'data', None)}"
+
+
+@shop.tool()
+async def quick() -> str:
+    """Asks nobody."""
+    return "quick"
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    ran.clear()
+
+
+async def asked(agent: Any, *, streamed: bool = False) -> Any:
+    """A run whose first call was approved, and which waits for people again: now because its server asks."""
+    result = await run(agent, approved(await run(agent, streamed=streamed)), streamed=streamed)
+    assert [item.kind for item in result.interruptions] == ["external"]
+    return result
+
+
+@WAYS
+async def test_the_question_survives_both_processes(streamed: bool, programs: Any, shop: Path) -> None:
+    """The server is killed and started again, and the client is another: the answer finds its call."""
+    program = programs("streamable-http")
+
+    def server() -> MCPServerStreamableHttp:
+        params: Any = {"url": program.url}
+        return MCPServerStreamableHttp(params, name="s", client_session_timeout_seconds=20, require_approval="always")
+
+    async with server() as first:
+        result = await asked(calling(first, calls=("refund", {"amount": 7})), streamed=streamed)
+        [item] = result.interruptions
+        [question] = item.requests.values()
+        assert (question["message"], question["mode"]) == ("Refund 7?", "form")
+        assert question["requestedSchema"]["required"] == ["ok"]
+        assert item.preview.summary == "MCP server s asks, within refund"
+        state = result.to_state()
+    program.kill()
+    program.start()
+    async with server() as second:
+        agent = calling(second, calls=("refund", {"amount": 7}))
+        state = await elsewhere(state, agent)
+        state.answer(state.get_interruptions()[0], {"ok": True, "reason": "it was broken"})
+        assert (await run(agent, state, streamed=streamed)).final_output == "refunded 7: True it was broken"
+    assert log(shop) == ["refund 7 True"]
+
+
+ANSWERS: list[tuple[Any, str]] = [
+    ({"ok": False, "reason": "no"}, "False no"),
+    ({"action": "accept", "content": {"ok": True}}, "True"),
+]
+
+
+@WAYS
+@pytest.mark.parametrize(("answer", "read"), ANSWERS)
+async def test_an_answer_is_the_content_or_says_what_it_is(streamed: bool, answer: Any, read: str) -> None:
+    async with Inside(shop, require_approval="always") as server:
+        agent = calling(server, calls=("refund", {"amount": 7}))
+        result = await asked(agent, streamed=streamed)
+        state = result.to_state()
+        state.answer(state.get_interruptions()[0], answer)
+        assert (await run(agent, state, streamed=streamed)).final_output == read
+
+
+@WAYS
+@pytest.mark.parametrize("how", ["reject", "decline", "cancel"])
+async def test_nobody_has_to_answer(streamed: bool, how: str) -> None:
+    async with Inside(shop) as server:
+        agent = calling(server, calls=("refund", {"amount": 7}))
+        state = (await run(agent, streamed=streamed)).to_state()
+        [item] = state.get_interruptions()
+        if how == "reject":
+            state.reject(item)
+        else:
+            state.answer(item, {"action": how})
+        result = await run(agent, state, streamed=streamed)
+        assert (result.interruptions, ran) == ([], [])
+        assert result.final_output.startswith("Error executing tool refund")
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"ok": "yes"}, "yes", {"action": "accept"}, {"ok": True, "reason": {"deep": 1}}]
+)
+async def test_an_answer_that_does_not_fit_is_asked_for_again(answer: Any) -> None:
+    for mode in ("auto", "legacy"):
+        async with Inside(shop, mode=mode) as server:
+            agent = calling(server, calls=("refund", {"amount": 7}))
+            state = (await run(agent)).to_state()
+            state.answer(state.get_interruptions()[0], answer)
+            again = await run(agent, state)
+            [item] = again.interruptions
+            assert item.kind == "external"
+            assert "answer" in item.requests["problem"]
+            state = again.to_state()
+            state.answer(item, {"ok": True})
+            assert (await run(agent, state)).final_output == "True"
+
+
+async def test_several_questions_are_answered_by_key() -> None:
+    async with Inside(shop) as server:
+        agent = calling(server, calls=("split", {"amount": 7}))
+        result = await run(agent)
+        rounds = 0
+        while result.interruptions:
+            rounds += 1
+            state = result.to_state()
+            [item] = state.get_interruptions()
+            questions = {key: asked for key, asked in item.requests.items() if key != "problem"}
+            state.answer(item, {key: {"ok": True, "reason": asked["message"]} for key, asked in questions.items()})
+            result = await run(agent, state)
+        assert (result.final_output, rounds <= 2) == ("Refund 7? Who pays 7?", True)
+
+
+@WAYS
+async def test_an_open_call_is_parked_and_goes_on(streamed: bool) -> None:
+    async with Inside(shop, mode="legacy", seconds=0.2, require_approval="always") as server:
+        agent = calling(server, calls=("asks", {"amount": 5}))
+        result = await asked(agent, streamed=streamed)
+        assert result.interruptions[0].requests["elicitation"]["message"] == "Really 5?"
+        await asyncio.sleep(0.4)  # more than a call may take: that time is people's, and not the server's
+        state = await elsewhere(result.to_state(), agent)
+        state.answer(state.get_interruptions()[0], {"ok": True, "reason": "yes"})
+        assert (await run(agent, state, streamed=streamed)).final_output == "accept ok=True reason='yes'"
+        assert ran == ["asks 5 accept"], "the very call went on; it was not made again"
+
+
+@WAYS
+@pytest.mark.parametrize("how", ["the server object is another", "the connection is another", "too many wait"])
+async def test_an_open_call_that_is_gone_is_in_doubt(streamed: bool, how: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(calls_module, "PARKED_CALLS", 1)
+    async with Inside(shop, mode="legacy") as server, Inside(shop, mode="legacy") as other:
+        agent = calling(server, calls=("asks", {"amount": 5}))
+        result = await run(agent, streamed=streamed)
+        state = result.to_state()
+        if how == "the server object is another":
+            agent = calling(other, calls=("asks", {"amount": 5}))
+            state = await elsewhere(state, agent)
+        elif how == "the connection is another":
+            await server.cleanup()
+            await server.connect()
+        else:
+            await run(calling(server, calls=("asks", {"amount": 6})))
+        state.answer(state.get_interruptions()[0], {"ok": True})
+        [item] = (await run(agent, state, streamed=streamed)).interruptions
+        assert item.kind == "in_doubt"
+        assert "gone" in item.reason
+        assert "asks 5 accept" not in ran
+
+
+async def test_a_question_waits_until_it_is_clear_whose_it_is() -> None:
+    async with Inside(shop, mode="legacy") as server:
+        agent = calling(server, calls=[("asks", {"amount": 5}), ("quick", {})])
+        result = await run(agent)
+        [item] = result.interruptions
+        assert item.name == "asks"
+        state = result.to_state()
+        state.answer(item, {"ok": True})
+        assert (await run(agent, state)).final_output == "accept ok=True reason='' | quick"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("form", ["result", "dict", "sync"])
+async def test_a_callback_answers_in_line(mode: str, form: str) -> None:
+    loop, where = asyncio.get_running_loop(), list[Any]()
+
+    async def answer(_context: Any, params: Any) -> Any:
+        where.append(asyncio.get_running_loop())
+        content = {"ok": True, "reason": params.message}
+        return ElicitResult(action="accept", content=content) if form == "result" else content
+
+    def at_once(_context: Any, params: Any) -> Any:
+        where.append(asyncio.get_running_loop())
+        return {"action": "accept", "content": {"ok": True, "reason": params.message}}
+
+    callback = at_once if form == "sync" else answer
+    async with Inside(shop, mode=mode, elicitation_callback=callback) as server:
+        assert (await run(calling(server, calls=("refund", {"amount": 7})))).final_output == "True Refund 7?"
+        assert where == [loop], "it runs where the run does"
+
+
+async def test_ones_own_call_declines() -> None:
+    for mode in ("auto", "legacy"):
+        async with Inside(shop, mode=mode) as server:
+            assert (await server.call_tool("refund", {"amount": 1})).is_error
+    async with Inside(shop, mode="legacy") as server:
+        assert (await server.call_tool("asks", {"amount": 1})).content[0].text == "decline None"

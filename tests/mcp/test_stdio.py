@@ -1,0 +1,147 @@
+"""Real programs over stdio: called, crashed, killed, hanging, flooding, and never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import MCPServerError, MCPServerStdio
+from keyturn.mcp import pipes
+from tests.mcp.conftest import approved, calling, liar, log, logged, over_stdio, run
+
+WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+
+
+async def test_a_program_is_called_and_its_world_is_small(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    async with over_stdio(shop, require_approval={"pay": "always", "weather": "never"}) as server:
+        agent = calling(server, calls=[("pay", {"to": "ada", "amount": 3}), ("weather", {"city": "Rome"})])
+        result = await run(agent)
+        [item] = result.interruptions
+        assert (item.name, log(shop)) == ("pay", [])
+        said = (await run(agent, approved(result))).final_output
+        assert said.startswith("paid 3 to ada | ")
+        assert "21.5" in said
+        assert log(shop) == ["pay ada 3"]
+        picture = (await server.call_tool("picture", {})).content[0]
+        assert picture.mime_type == "image/png"
+        names = (await server.call_tool("secrets", {})).content[0].text.split(",")
+        assert "SHOP" in names
+        assert not {"OPENAI_API_KEY", "KEYTURN_SECRET"} & set(names)
+
+
+@WAYS
+async def test_a_crash_within_a_call_is_in_doubt_and_the_next_finds_a_new_process(streamed: bool, shop: Path) -> None:
+    async with over_stdio(shop, require_approval={"crash": "always", "pay": "always"}) as server:
+        agent = calling(server, calls=[("crash", {}), ("pay", {"to": "ada", "amount": 1})])
+        result = await run(agent, streamed=streamed)
+        state = result.to_state()
+        state.approve(state.get_interruptions()[0])
+        result = await run(agent, state, streamed=streamed)
+        kinds = {item.name: item.kind for item in result.interruptions}
+        assert kinds == {"crash": "in_doubt", "pay": "approval"}
+        assert "Connection closed" in result.interruptions[0].reason
+        state = result.to_state()
+        crash, pay = state.get_interruptions()
+        state.resolve(crash, "ran", output="it crashed")
+        state.approve(pay)
+        assert (await run(agent, state, streamed=streamed)).final_output == "it crashed | paid 1 to ada"
+        assert log(shop) == ["crash", "pay ada 1"], "never silently again"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_a_process_that_died_within_a_harmless_call(trusted: bool, shop: Path) -> None:
+    """`moody` says that it only reads. That is the server's word, and counts where the user trusts it."""
+    async with over_stdio(shop, trust_annotations=trusted, max_retry_attempts=1) as server:
+        result = await run(calling(server, calls=("moody", {})))
+        assert [item.kind for item in result.interruptions] == ([] if trusted else ["in_doubt"])
+        assert result.final_output == ("fine now" if trusted else None)
+
+
+async def test_a_process_killed_between_calls_is_started_again(shop: Path) -> None:
+    async with over_stdio(shop) as server:
+        [first] = pipes._GROUPS
+        os.kill(first, 9)
+        agent = calling(server, calls=("pay", {"to": "ada", "amount": 1}))
+        assert (await run(agent)).final_output == "paid 1 to ada"
+        assert first not in pipes._GROUPS
+    assert log(shop) == ["pay ada 1"]
+
+
+async def test_a_cancelled_call_is_cancelled_over_there(shop: Path) -> None:
+    async with over_stdio(shop) as server:
+        task = asyncio.create_task(run(calling(server, calls=("slow", {}))))
+        await logged(shop, "slow began")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await logged(shop, "slow was cancelled")
+
+
+async def test_garbage_between_messages_is_skipped() -> None:
+    async with liar("garbage") as server:
+        assert (await run(calling(server, calls=("say", {})))).final_output == "said by say"
+
+
+@WAYS
+@pytest.mark.parametrize("how", ["endless line", "noise", "no result", "hang"])
+async def test_what_floods_or_hangs_is_in_doubt_and_bounded(how: str, streamed: bool) -> None:
+    async with liar(how, seconds=0.5 if how == "hang" else 10) as server:
+        [item] = (await run(calling(server, calls=("say", {})), streamed=streamed)).interruptions
+        assert (item.kind, item.name) == ("in_doubt", "say")
+
+
+async def test_a_result_of_100_mb_is_not_read() -> None:
+    async with liar("100 MB", seconds=20) as server:
+        [item] = (await run(calling(server, calls=("say", {})))).interruptions
+        assert item.kind == "in_doubt"
+
+
+@pytest.mark.parametrize(
+    ("server", "says"),
+    [
+        (
+            MCPServerStdio({"command": "no-such-program-anywhere"}),
+            "No such file.*: no-such-program-anywhere",
+        ),
+        (MCPServerStdio({"command": sys.executable, "args": ["-c", "pass"]}, name="gone"), "could not be connected"),
+        (liar("silent", connect_timeout_seconds=0.3), "it did not answer within 0.3 s"),
+        (MCPServerStdio({"command": sys.executable, "cwd": "/nowhere/at/all"}), "No such file or directory"),
+    ],
+    ids=["no program", "ends at once", "says nothing", "no directory"],
+)
+async def test_a_program_that_cannot_be_connected_is_an_error_and_gone(server: Any, says: str) -> None:
+    with pytest.raises(MCPServerError, match=says) as raised:
+        await server.connect()
+    assert not raised.value.may_have_acted
+
+
+async def test_a_program_that_will_not_end_is_ended_with_its_children(tmp_path: Path) -> None:
+    script = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open(sys.argv[1], "w").write(f"{os.getpid()} {child.pid}")
+time.sleep(60)
+"""
+    noted = tmp_path / "pids"
+    server = MCPServerStdio(
+        {"command": sys.executable, "args": ["-c", script, str(noted)]}, name="stubborn", connect_timeout_seconds=1
+    )
+    with pytest.raises(MCPServerError, match="did not answer"):
+        await server.connect()
+    for pid in map(int, noted.read_text().split()):
+        assert not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

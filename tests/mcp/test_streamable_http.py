@@ -1,0 +1,175 @@
+"""Real servers over streamable HTTP: called, killed within a call, started again, slow, hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import MCPServerError, MCPServerStreamableHttp
+from tests.mcp.conftest import approved, calling, elsewhere, log, logged, run
+
+WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+
+
+def server_at(url: str, seconds: float = 20, **options: Any) -> MCPServerStreamableHttp:
+    return MCPServerStreamableHttp({"url": url}, name="shop", client_session_timeout_seconds=seconds, **options)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_server_killed_within_a_call_and_started_again(mode: Any, programs: Any, shop: Path) -> None:
+    program = programs("streamable-http")
+    calls = [("weather", {"city": "Rome"}), ("slow", {}), ("pay", {"to": "ada", "amount": 2})]
+    async with server_at(program.url, mode=mode, require_approval={"slow": "always", "pay": "always"}) as server:
+        agent = calling(server, calls=calls)
+        result = await run(agent)
+        assert [item.name for item in result.interruptions] == ["slow", "pay"]
+        state = result.to_state()
+        state.approve(state.get_interruptions()[0])
+        resumed = asyncio.create_task(run(agent, state))
+        await logged(shop, "slow began")
+        program.kill()
+        result = await resumed
+        assert {item.name: item.kind for item in result.interruptions} == {"slow": "in_doubt", "pay": "approval"}
+        program.start()
+        state = await elsewhere(result.to_state(), agent)
+        slow, pay = state.get_interruptions()
+        state.resolve(slow, "did_not_run")
+        state.approve(pay)
+        result = await run(agent, state)
+        assert result.final_output.endswith("paid 2 to ada")
+        assert log(shop) == ["slow began", "pay ada 2"]
+
+
+@WAYS
+async def test_pictures_errors_and_structures_come_over(streamed: bool, programs: Any) -> None:
+    async with server_at(programs("streamable-http").url, use_structured_content=True) as server:
+        calls = [("weather", {"city": "Rome"}), ("picture", {}), ("broken", {}), ("flood", {"size": 20_000_000})]
+        result = await run(calling(server, calls=calls), streamed=streamed)
+        [item] = result.interruptions
+        assert (item.name, item.kind) == ("flood", "in_doubt"), "20 MB are not read"
+        outputs = {each["call_id"]: each["output"] for each in result.to_input_list() if "output" in each}
+        assert json.loads(outputs["c1"]) == {"city": "Rome", "degrees": 21.5}
+        assert outputs["c2"][0]["type"] == "input_image"
+        assert outputs["c3"].startswith("Error executing tool broken")
+
+
+async def test_a_server_that_is_not_there_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
+    with pytest.raises(MCPServerError, match=r"could not be connected: it cannot be reached") as raised:
+        await server_at(url).connect()
+    assert not raised.value.may_have_acted
+
+
+class Answers:
+    """A server of a few lines that says what it is told to."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.calls = answer, 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(
+            (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
+        )
+        message = json.loads(await reader.readexactly(length) or b"{}")
+        result = self._result(message)
+        if isinstance(result, bytes):
+            writer.write(result)
+        else:
+            body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **result}).encode()
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
+        try:
+            await writer.drain()
+        except ConnectionError:
+            return
+        writer.close()
+
+    def _result(self, message: Any) -> Any:
+        method, params = message.get("method"), message.get("params", {})
+        if method == "initialize":
+            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
+            return {"result": {"protocolVersion": params["protocolVersion"], **about}}
+        if method == "tools/list":
+            return {"result": {"tools": [{"name": "say", "description": "Says.", "inputSchema": {"type": "object"}}]}}
+        if method == "tools/call":
+            self.calls += 1
+            return self.answer
+        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" if "id" in message else _status(202)
+
+
+def _status(code: int, kind: str = "", body: bytes = b"") -> bytes:
+    about = f"Content-Type: {kind}\r\n" if kind else ""
+    return f"HTTP/1.1 {code} X\r\n{about}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+@asynccontextmanager
+async def answering(answer: Any) -> AsyncIterator[tuple[Answers, str]]:
+    answers = Answers(answer)
+    served = await asyncio.start_server(answers, "127.0.0.1", 0)
+    try:
+        yield answers, f"http://127.0.0.1:{served.sockets[0].getsockname()[1]}/mcp"
+    finally:
+        served.close()
+
+
+LOST: dict[str, Any] = {
+    "500": _status(500),
+    "502 of a gateway": _status(502, "text/html", b"<h1>bad gateway</h1>"),
+    "202 without an answer": _status(202),
+    "another content type": _status(200, "text/html", b"<h1>hi</h1>"),
+    "no JSON": _status(200, "application/json", b"{"),
+    "half an answer": b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"json',
+    "nothing at all": b"",
+    "an endless body": _status(200, "application/json", b"x" * 20_000_000),
+    "an internal error": {"error": {"code": -32603, "message": "oops"}},
+    "a claim that nothing was sent": {"error": {"code": -32000, "message": "unsent", "data": "guess"}},
+    "no result": {"result": {"nonsense": 1}},
+    "events without an answer": _status(200, "text/event-stream", b": nothing\n\n"),
+    "an event that is too long": _status(200, "text/event-stream", b"data: " + b"x" * 20_000_000 + b"\n\n"),
+    "a redirect": b"HTTP/1.1 307 X\r\nLocation: http://127.0.0.2:9/mcp\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("how", LOST)
+async def test_an_answer_that_says_nothing_is_in_doubt(how: str) -> None:
+    async with answering(LOST[how]) as (answers, url), server_at(url, mode="legacy", max_retry_attempts=3) as server:
+        [item] = (await run(calling(server, calls=("say", {})))).interruptions
+        assert (item.kind, answers.calls) == ("in_doubt", 1)
+
+
+async def test_a_refusal_is_a_result() -> None:
+    refusal = {"error": {"code": -32602, "message": "no such tool"}}
+    async with answering(refusal) as (answers, url), server_at(url, mode="legacy") as server:
+        result = await run(calling(server, calls=("say", {})))
+        assert (result.final_output, answers.calls) == (
+            "The tool gave no result. MCP server 'shop': no such tool",
+            1,
+        )
+
+
+async def test_a_slow_server_is_in_doubt_in_time(programs: Any, shop: Path) -> None:
+    async with server_at(programs("streamable-http").url, seconds=0.5) as server:
+        [item] = (await run(calling(server, calls=("slow", {})))).interruptions
+        assert (item.kind, item.reason) == ("in_doubt", "MCP server 'shop': it did not answer within 0.5 s")
+        await logged(shop, "slow was cancelled")
+
+
+async def test_approval_in_one_process_and_call_in_another(programs: Any, shop: Path) -> None:
+    program = programs("streamable-http")
+    async with server_at(program.url, require_approval="always") as server:
+        agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
+        state = approved(await run(agent))
+    async with server_at(program.url, require_approval="always") as server:
+        agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
+        assert (await run(agent, await elsewhere(state, agent))).final_output == "paid 9 to ada"
+    assert log(shop) == ["pay ada 9"]

@@ -1,0 +1,87 @@
+"""A reply that is cut is refused and paid for: over every wire format the run counts it, and a limit sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keyturn import (
+    Agent,
+    AnthropicModel,
+    GoogleModel,
+    ModelBehaviorError,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    Usage,
+)
+from keyturn.models.base import TokenDetails
+from keyturn.models.scripted import ModelStep, assistant_message
+from keyturn.testing.loopback.anthropic import MessagesServer
+from keyturn.testing.loopback.chat import ChatServer
+from keyturn.testing.loopback.google import GeminiServer
+from keyturn.testing.loopback.responses import ResponsesServer, unfinished
+from keyturn.testing.loopback.server import Reply, Request
+from tests.models.errand import run
+
+CUT = ModelStep([{**assistant_message("Half a sen"), "status": "incomplete"}], usage=Usage(1, 11, output_tokens=7))
+HEAD = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+COUNTED = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+
+
+def cut_response(request: Request) -> Reply:
+    counts = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
+    why = {"reason": "max_output_tokens"}
+    return unfinished(request, "incomplete", incomplete_details=why, usage=counts)
+
+
+def cut_completion(request: Request) -> Reply:
+    said = {"index": 0, "finish_reason": "length"}
+    if not request.json.get("stream"):
+        message = {"role": "assistant", "content": "Half a sen"}
+        return Reply.json({**HEAD, "choices": [{**said, "message": message}], "usage": COUNTED})
+    begun = {**HEAD, "choices": [{**said, "delta": {"content": "Half a sen"}}]}
+    return Reply.stream([begun, {**HEAD, "choices": [], "usage": COUNTED}, "[DONE]"])
+
+
+Opened = tuple[Any, Callable[[str], Any]]
+FORMATS: dict[str, Callable[[], Opened]] = {
+    "responses": lambda: (
+        ResponsesServer([cut_response]),
+        lambda url: OpenAIResponsesModel("m", api_key="k", base_url=url),
+    ),
+    "chat": lambda: (
+        ChatServer([cut_completion]),
+        lambda url: OpenAIChatCompletionsModel("m", api_key="k", base_url=url),
+    ),
+    "anthropic": lambda: (MessagesServer([CUT]), lambda url: AnthropicModel("m", api_key="k", base_url=url)),
+    "google": lambda: (GeminiServer([CUT]), lambda url: GoogleModel("m", api_key="k", base_url=url)),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("wire", list(FORMATS))
+async def test_a_cut_reply_is_counted(wire: str, streamed: bool) -> None:
+    server, make = FORMATS[wire]()
+    async with server:
+        model = make(server.base_url)
+        with pytest.raises(ModelBehaviorError, match="incomplete") as raised:
+            await run(Agent("a", model=model), "go", streamed)
+        await model.close()
+    usage = raised.value.run_data.usage
+    assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 11, 7)
+    assert [entry.model for entry in usage.request_usage_entries] == ["m"]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize(
+    ("server", "kind"), [(ResponsesServer, OpenAIResponsesModel), (MessagesServer, AnthropicModel)]
+)
+async def test_what_was_written_to_a_cache_is_told_apart(server: Any, kind: Any, streamed: bool) -> None:
+    counts = Usage(1, 100, TokenDetails(cached_tokens=30, cache_write_tokens=50), 7, total_tokens=107)
+    async with server([ModelStep("hi", usage=counts)]) as served:
+        model = kind("m", api_key="k", base_url=served.base_url)
+        result = await run(Agent("a", model=model), "go", streamed)
+        await model.close()
+    assert result.usage == counts

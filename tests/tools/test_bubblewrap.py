@@ -1,0 +1,222 @@
+"""The sandbox, with the real thing: what a command in it can reach, and what is said where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import BubblewrapExecutor, SandboxUnavailable, ShellTool, UserError
+from keyturn.tools.shell_calls import ShellActionRequest, ShellCallData, ShellCommandOutput, ShellCommandRequest
+
+
+def _why_not() -> str:
+    """Why there is no sandbox here, "" if there is one."""
+    try:
+        asyncio.run(BubblewrapExecutor("/tmp").check())
+    except SandboxUnavailable as error:
+        return str(error)
+    return ""
+
+
+WHY_NOT = _why_not()
+sandboxed = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "there is a sandbox")
+
+
+async def ran(executor: BubblewrapExecutor, command: str, **limits: Any) -> ShellCommandOutput:
+    request = ShellCommandRequest(None, ShellCallData("c1", ShellActionRequest([command], **limits)))
+    return (await executor(request)).output[0]
+
+
+@sandboxed
+async def test_only_the_workspace_can_be_written(tmp_path: Path) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    work.mkdir()
+    outside.mkdir()
+    command = f"pwd; echo x > a; touch /etc/x; touch /usr/x; touch {outside}/x; echo end"
+    output = await ran(BubblewrapExecutor(work), command)
+    assert output.stdout == f"{work}\nend\n"
+    assert output.stderr.count("Read-only file system") >= 2
+    assert (work / "a").read_text() == "x\n"
+    assert list(outside.iterdir()) == []
+    more = BubblewrapExecutor(work, writable=(str(outside),))
+    assert (await ran(more, f"touch {outside}/x")).exit_code == 0
+    assert [path.name for path in outside.iterdir()] == ["x"]
+
+
+@sandboxed
+async def test_homes_and_temporary_files_are_not_there(tmp_path: Path) -> None:
+    work, secret = tmp_path / "work", tmp_path / "secret"
+    work.mkdir()
+    secret.write_text("hunter2")
+    command = f"cat {secret}; ls -A ~ /root /home /run /var/tmp; ls -A /tmp; echo $HOME"
+    hidden = await ran(BubblewrapExecutor(work), command)
+    assert "hunter2" not in hidden.stdout
+    assert hidden.stdout.endswith("/tmp\n")
+    shown = await ran(BubblewrapExecutor(work, readable=(str(secret),)), f"cat {secret}; echo y > {secret}")
+    assert shown.stdout == "hunter2"
+    assert "Read-only" in shown.stderr
+    assert secret.read_text() == "hunter2"
+
+
+@sandboxed
+async def test_a_link_out_of_the_workspace_leads_nowhere_that_can_be_written(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "out").symlink_to("/etc")
+    (work / "up").symlink_to(tmp_path)
+    output = await ran(BubblewrapExecutor(work), "touch out/x; touch up/x; cd ..; touch y; echo end")
+    assert output.stdout == "end\n"
+    assert "Read-only" in output.stderr
+    assert not (tmp_path / "x").exists()
+    assert not (tmp_path / "y").exists()
+
+
+@sandboxed
+async def test_there_is_no_network_unless_it_is_asked_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        port = server.getsockname()[1]
+        command = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo connected"
+        assert (await ran(BubblewrapExecutor(tmp_path), command)).stdout == ""
+        with pytest.raises(TimeoutError):
+            server.accept()
+        output = await ran(BubblewrapExecutor(tmp_path, network=True), command)
+        assert output.stdout == "connected\n", output.stderr
+
+
+@sandboxed
+async def test_other_processes_are_neither_seen_nor_reached(tmp_path: Path) -> None:
+    output = await ran(
+        BubblewrapExecutor(tmp_path),
+        f"ls -d /proc/[0-9]* | wc -l; kill -9 {os.getpid()}; kill -9 $PPID; kill -9 -1; hostname; echo end",
+    )
+    assert int(output.stdout.split()[0]) < 10
+
+
+@sandboxed
+async def test_no_privilege_is_held_and_none_can_be_gained(tmp_path: Path) -> None:
+    output = await ran(
+        BubblewrapExecutor(tmp_path),
+        "grep Cap /proc/self/status; grep NoNewPrivs /proc/self/status; mount -t tmpfs x /mnt || echo no mount; "
+        "unshare -U true || echo no namespace; hostname",
+    )
+    capabilities = [line.split()[1] for line in output.stdout.splitlines() if line.startswith("Cap")]
+    assert set(capabilities) == {"0" * 16}
+    assert "NoNewPrivs:\t1" in output.stdout
+    assert output.stdout.endswith("no mount\nno namespace\nsandbox\n")
+
+
+@sandboxed
+async def test_the_environment_holds_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "hunter2")
+    output = await ran(BubblewrapExecutor(tmp_path, env={"MODE": "x"}), "env; cat /proc/1/environ")
+    assert "hunter2" not in output.stdout
+    assert "MODE=x" in output.stdout
+
+
+@sandboxed
+@pytest.mark.parametrize("command", ["trap '' TERM; sleep 60", "(setsid sleep 60 &); setsid sleep 60 & wait", "yes"])
+async def test_nothing_goes_on_when_the_time_is_over(tmp_path: Path, command: str) -> None:
+    output = await ran(BubblewrapExecutor(tmp_path), f"echo begun; {command}", timeout_ms=500)
+    assert (output.status, output.stdout[:6]) == ("timeout", "begun\n")
+
+
+@sandboxed
+async def test_what_goes_on_in_the_background_ends_with_its_command(tmp_path: Path) -> None:
+    command = "(sleep 1; echo late > late) & (setsid sh -c 'sleep 1; : > late' &)"
+    assert (await ran(BubblewrapExecutor(tmp_path), command)).exit_code == 0
+    await asyncio.sleep(1.2)
+    assert not (tmp_path / "late").exists()
+
+
+@sandboxed
+async def test_the_exit_code_is_that_of_the_command(tmp_path: Path) -> None:
+    executor = BubblewrapExecutor(tmp_path)
+    assert [(await ran(executor, f"exit {code}")).exit_code for code in (0, 1, 42, 255)] == [0, 1, 42, 255]
+    assert (await ran(executor, "echo one; echo two >&2")).stderr == "two\n"
+
+
+@sandboxed
+async def test_a_tool_without_an_executor_has_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tool = ShellTool()
+    assert isinstance(tool.executor, BubblewrapExecutor)
+    assert (tool.about["in"], tool.about["network"]) == (str(tmp_path), False)
+    assert "in a sandbox" in str(tool.preview({"commands": ["ls"]}))
+
+
+@sandboxed
+async def test_where_the_kernel_refuses_it_nothing_runs(tmp_path: Path) -> None:
+    """A real refusal: within a sandbox that may make no more namespaces, a process of ours asks for one."""
+    code = f"""
+import asyncio
+from keyturn.tools.bubblewrap import BubblewrapExecutor, SandboxUnavailable
+try:
+    asyncio.run(BubblewrapExecutor({str(tmp_path)!r}).run(["touch", "ran"]))
+except SandboxUnavailable as error:
+    print(error)
+"""
+    outer = ["bwrap", "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-user", "--disable-userns"]
+    done = subprocess.run(
+        [*outer, "--cap-drop", "ALL", "--", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=50,
+        check=False,
+    )
+    assert "cannot make a sandbox here; it said: " in done.stdout, done.stderr
+    assert "user namespaces" in done.stdout
+    assert "LocalExecutor" in done.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+@sandboxed
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else to try it")
+def test_it_works_for_a_user_without_any_right(tmp_path: Path) -> None:
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None or shutil.which("setpriv") is None:
+        pytest.skip("there is no Python that every user may run, or no setpriv")
+    version = "import sys; print(sys.version_info >= (3, 11))"
+    if subprocess.run([python, "-c", version], capture_output=True, text=True, check=False).stdout != "True\n":
+        pytest.skip("the Python that every user may run is too old")
+    keeper = Path(__file__).parents[2] / "src" / "keyturn" / "tools" / "shell_keeper.py"
+    line = BubblewrapExecutor("/var")._line(["/usr/bin/id", "-un"], "/var")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        number = theirs.fileno()
+        keeping = [python, "-I", "-S", "-c", keeper.read_text(), str(number), "1", *line]
+        done = subprocess.run(
+            ["setpriv", "--reuid=nobody", "--clear-groups", *keeping],
+            pass_fds=(number,),
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+    assert (done.stdout, done.stderr) == ("nobody\n", "")
+
+
+async def test_where_there_is_no_bubblewrap_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailable, match=r"bwrap is missing.*Install bubblewrap.*LocalExecutor"):
+        await BubblewrapExecutor(tmp_path).check()
+
+
+async def test_a_workspace_that_is_not_there_is_a_problem_in_words(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="does not exist"):
+        await ran(BubblewrapExecutor(tmp_path / "gone"), "ls")
+
+
+@pytest.mark.parametrize("options", [{"workspace": "/"}, {"readable": "/usr"}, {"writable": "/usr"}, {"timeout": -1}])
+def test_what_cannot_be_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        BubblewrapExecutor(**options)

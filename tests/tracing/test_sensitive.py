@@ -1,0 +1,92 @@
+"""What a span may say: no argument, output or message unless the user says so, and a secret never."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from keyturn import Agent, RunConfig, Runner, Secret, function_tool
+from keyturn.models.scripted import ScriptedModel, function_call
+from tests.tracing.watching import Run, Seen, approved, both, of
+
+WORDS = ("hunter2", "ada", "let me in", "Be a doorman", "welcome", "she is in")
+
+
+def doorman() -> Agent[Any]:
+    @function_tool(needs_approval=True)
+    async def login(user: str, password: Annotated[str, Secret]) -> str:
+        """Log in."""
+        return "she is in"
+
+    call = function_call("login", {"user": "ada", "password": "hunter2"}, call_id="c1")
+    return Agent("Door", instructions="Be a doorman", model=ScriptedModel([[call], "welcome"]), tools=[login])
+
+
+async def play(run: Run, seen: Seen, **settings: Any) -> None:
+    agent = doorman()
+    paused = await run(agent, "let me in", run_config=seen.config(**settings))
+    result = await run(agent, await approved(agent, paused), run_config=seen.config(**settings))
+    assert result.final_output == "welcome"
+
+
+@both
+async def test_nothing_is_told_by_default(run: Run, seen: Seen) -> None:
+    assert RunConfig().trace_include_sensitive_data is False
+    await play(run, seen)
+    assert len(seen.spans) == 9
+    assert [word for word in WORDS if word in seen.text()] == []
+
+
+@both
+async def test_what_is_told_is_in_the_form_of_the_conventions_and_holds_no_secret(run: Run, seen: Seen) -> None:
+    await play(run, seen, trace_include_sensitive_data=True)
+    assert "hunter2" not in seen.text()
+    tool = of(seen.one("execute_tool login"))
+    assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"user": "ada", "password": "[redacted]"}
+    assert tool["gen_ai.tool.call.result"] == "she is in"
+    first, second = (of(span) for span in seen.spans if span.name.startswith("chat"))
+    shown = {"user": "ada", "password": "[redacted]"}
+    call = {"type": "tool_call", "id": "c1", "name": "login", "arguments": shown}
+    assert json.loads(first["gen_ai.system_instructions"]) == [{"type": "text", "content": "Be a doorman"}]
+    assert json.loads(first["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [call], "finish_reason": "tool_call"}
+    ]
+    assert json.loads(second["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": "let me in"}]},
+        {"role": "assistant", "parts": [call]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "she is in"}]},
+    ]
+
+
+@both
+async def test_a_call_of_a_tool_that_nobody_knows_shows_no_arguments(run: Run, seen: Seen) -> None:
+    history = [
+        {"type": "function_call", "call_id": "c0", "name": "gone", "arguments": '{"password":"hunter2"}'},
+        {"type": "function_call_output", "call_id": "c0", "output": "ok"},
+        {"role": "user", "content": "go on"},
+    ]
+    agent = Agent("Door", model=ScriptedModel(["done"]))
+    await run(agent, history, run_config=seen.config(trace_include_sensitive_data=True))
+    [message, *_rest] = json.loads(of(seen.one("chat scripted"))["gen_ai.input.messages"])
+    assert message["parts"][0]["arguments"] == "[redacted]"
+    assert "hunter2" not in seen.text()
+
+
+@both
+async def test_the_secrets_of_another_agents_tool_stay_secret_after_a_handoff(run: Run, seen: Seen) -> None:
+    @function_tool
+    async def login(password: Annotated[str, Secret]) -> str:
+        return "in"
+
+    expert = Agent("Expert", model=ScriptedModel(["done"]))
+    calls = [[function_call("login", {"password": "hunter2"})], [function_call("transfer_to_expert", {})]]
+    door = Agent("Door", model=ScriptedModel(calls), tools=[login], handoffs=[expert])
+    await run(door, "go", run_config=seen.config(trace_include_sensitive_data=True))
+    assert "[redacted]" in seen.text()
+    assert "hunter2" not in seen.text()
+
+
+async def test_a_text_that_no_exporter_could_write_is_mended(seen: Seen) -> None:
+    agent = Agent("Door", model=ScriptedModel(["done"]))
+    await Runner.run(agent, "half \ud800 a character", run_config=seen.config(trace_include_sensitive_data=True))
+    assert "half ? a character" in of(seen.one("chat scripted"))["gen_ai.input.messages"]
