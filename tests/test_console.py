@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import json
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
-from keyturn import Agent, Preview, Runner, RunState, Secret, Text, function_tool
+from keyturn import (
+    Agent,
+    NeedsInput,
+    Preview,
+    Runner,
+    RunState,
+    Secret,
+    Text,
+    Tool,
+    ToolContext,
+    ask_user,
+    function_tool,
+)
 from keyturn.console import Undecided, decide, decisions, request, screen
 from keyturn.models.scripted import ScriptedModel, assistant_message, function_call
-from tests.cli.terminal import at_a_terminal
+from keyturn.tools.base import Prepared
 
 ran: list[Any] = []
 
@@ -390,54 +402,154 @@ def test_a_preview_of_many_blocks_stays_in_line() -> None:
     assert {row[:2] for row in rows if row} == {"  "}
 
 
-# -------------------------------------------------------------------------------------------- on a real terminal
-
-SCRIPT = """
-    import asyncio, select, sys
-    from keyturn import Agent, Runner, function_tool
-    from keyturn.console import Undecided, decide
-    from keyturn.models.scripted import ScriptedModel, function_call
-
-    @function_tool(needs_approval=True)
-    def pay() -> str:
-        print("PAID")
-        return "paid"
-
-    async def main():
-        agent = Agent("clerk", model=ScriptedModel([[function_call("pay")], "Done."]), tools=[pay])
-        result = await Runner.run(agent, "go")
-        print("READY", flush=True)
-        if "ahead" in sys.argv:
-            select.select([sys.stdin], [], [])
-        try:
-            result = await Runner.run(agent, decide(result))
-            print("FINAL", result.final_output)
-        except Undecided as left:
-            print("LEFT", len(left.state.get_interruptions()))
-
-    asyncio.run(main())
-"""
+# Calls that need an answer.
 
 
-def on_a_terminal(*typed: tuple[bytes, bytes], ahead: bool = False) -> str:
-    arguments = ["-c", textwrap.dedent(SCRIPT), *(["ahead"] if ahead else [])]
-    return at_a_terminal(arguments, *typed)[0]
+def asking(tool: Any = None, **arguments: Any) -> Agent[Any]:
+    given = {"question": "Which colour?", **arguments}
+    return Agent(
+        "clerk", model=ScriptedModel([[function_call("ask_user", given)], "Done."]), tools=[tool or ask_user()]
+    )
 
 
-def test_a_terminal_decides() -> None:
-    shown = on_a_terminal((b"decide > ", b"a\r"))
-    assert "PAID" in shown
-    assert "FINAL Done." in shown
+def test_a_question_is_shown_and_answered() -> None:
+    result, keyboard = settled(asking(), "w", "  something warm ")
+    assert output(result) == "something warm"
+    assert "ask_user of clerk needs an answer" in keyboard.text
+    assert "wants to run" not in keyboard.text
+    assert "the model asks, in its own words" in keyboard.text
+    assert "Which colour?" in keyboard.text
+    assert "w answer  r reject  l later  q quit  ? explain" in keyboard.text
 
 
-@pytest.mark.parametrize("leave", [b"\x03", b"\x04"])
-def test_ctrl_c_and_ctrl_d_leave_at_once_even_inside_a_running_loop(leave: bytes) -> None:
-    shown = on_a_terminal((b"decide > ", leave))
-    assert "LEFT 1" in shown
-    assert "PAID" not in shown
+@pytest.mark.parametrize(("typed", "read"), [("Blue", "Blue"), ("2", "Red"), ("1", "Blue"), ("3", "1x")])
+def test_a_choice_is_typed_or_counted(typed: str, read: str) -> None:
+    result, keyboard = settled(asking(choices=["Blue", "Red", "1x"]), "w", typed)
+    assert output(result) == read
+    assert '2 "Red"' in keyboard.text
 
 
-def test_what_was_typed_before_the_question_decides_nothing() -> None:
-    shown = on_a_terminal((b"READY", b"a\ra\ra\r"), (b"decide > ", b"r\r"), (b"why?", b"\r"), ahead=True)
-    assert "PAID" not in shown
-    assert "Rejected." in shown
+def test_a_choice_that_is_a_number_is_meant_before_its_place() -> None:
+    assert output(settled(asking(choices=["3", "1", "2"]), "w", "1")[0]) == "1"
+    assert output(settled(asking(ask_user(answer_type=Literal[7, 1, 2])), "w", "1")[0]) == 1
+
+
+def test_an_answer_that_is_not_taken_is_asked_for_again() -> None:
+    agent = asking(choices=["Blue", "Red"])
+    state = Keyboard("answer", "Green").decide(Runner.run_sync(agent, "go"))
+    keyboard = Keyboard("w", "Red")
+    result = Runner.run_sync(agent, keyboard.decide(Runner.run_sync(agent, state)))
+    assert output(result) == "Red"
+    assert "the answer before was not taken" in keyboard.text
+    assert "the answer must be one of the choices" in keyboard.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "heard"), [('{"a": 1}', {"a": 1}), ("[1, 2]", [1, 2]), ("[sic] yes", "[sic] yes"), ("3", "3")]
+)
+def test_an_object_or_a_list_is_typed_as_json(typed: str, heard: Any) -> None:
+    def ask(context: ToolContext[Any]) -> Any:
+        if context.resumed is None:
+            return NeedsInput({"anything": "goes"})
+        ran.append(context.resumed.answers)
+        return "heard"
+
+    agent = Agent("clerk", model=ScriptedModel([[function_call("ask")], "Done."]), tools=[function_tool(ask)])
+    _, keyboard = settled(agent, "w", typed)
+    assert ran == [heard]
+    assert '"anything": "goes"' in keyboard.text
+
+
+@pytest.mark.parametrize(
+    ("why", "told"), [("", "The question was not answered."), ("no", "The question was not answered: no")]
+)
+def test_a_question_can_be_refused(why: str, told: str) -> None:
+    result, keyboard = settled(asking(), "r", why)
+    assert output(result) == told
+    assert "Refused." in keyboard.text
+
+
+@pytest.mark.parametrize("typed", ["", "a", "approve", "y", "e", "g"])
+def test_a_question_cannot_be_approved(typed: str) -> None:
+    agent = asking()
+    with pytest.raises(Undecided) as raised:
+        Keyboard(typed).decide(Runner.run_sync(agent, "go"))
+    assert not raised.value.state.undelivered.decisions
+
+
+@pytest.mark.parametrize("left", [EOFError(), KeyboardInterrupt(), ""])
+def test_to_leave_while_answering_answers_nothing(left: Any) -> None:
+    agent = asking(choices=["Blue"])
+    with pytest.raises(Undecided) as raised:
+        Keyboard("w", left).decide(Runner.run_sync(agent, "go"))
+    assert not raised.value.state.undelivered.decisions
+
+
+def test_a_question_is_seen_whole_before_it_is_answered() -> None:
+    agent = asking(question="\n".join(["Which?"] * 60))
+    result, keyboard = settled(agent, "w", "s", "w", "Red")
+    assert output(result) == "Red"
+    assert "There is more to see first" in keyboard.text
+
+
+def test_choices_are_shown_escaped() -> None:
+    _, keyboard = settled(asking(choices=["\x1b[2Ja", 'b\n3 "c"']), "w", "1")
+    assert "\x1b" not in keyboard.text
+    assert not [row for row in keyboard.shown if row.strip().startswith('3 "c"')]
+
+
+def test_explained_keys_say_what_they_do_to_a_question() -> None:
+    _, keyboard = settled(asking(), "?", "w", "Red")
+    assert "the tool goes on with what you write" in keyboard.text
+    assert "do not run it" not in keyboard.text
+
+
+# Tools whose preview is made of the world.
+
+
+class Shelf(Tool):
+    """Puts a text in a place; to look takes a while where `slow`."""
+
+    kind, name, looks, needs_approval = "shelf", "put", True, True
+    slow = False
+
+    def spec(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def prepare(self, item: Any) -> Prepared:
+        return Prepared(item["arguments"], json.loads(item["arguments"]), exact=True)
+
+    def preview(self, params: Any) -> Any:
+        if self.slow:
+            return self.look(params)
+        return Preview((Text(params["text"], label="as it would be"),), basis={"it": params["text"][99:]})
+
+    async def look(self, params: Any) -> Preview:
+        return Preview((Text(params["text"], label="as it would be"),), basis={"it": ""})
+
+    async def invoke(self, context: Any, prepared: Prepared) -> str:
+        ran.append(prepared.params["text"])
+        return "put"
+
+    def output(self, item: Any, value: Any) -> Any:
+        return {"type": "function_call_output", "call_id": item["call_id"], "output": value}
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_an_edit_of_a_call_that_looks_is_shown(slow: bool) -> None:
+    tool = Shelf()
+    tool.slow = slow
+    agent = Agent("clerk", model=ScriptedModel([[function_call("put", {"text": "old"})], "Done."]), tools=[tool])
+    _, keyboard = settled(agent, "e", "text=new", "a")
+    assert ran == ["new"]
+    assert ("looked at before it runs" in keyboard.text) == slow
+    assert keyboard.text.count("as it would be") == (1 if slow else 2)
+
+
+def test_a_preview_that_fails_over_an_edit_shows_the_edit() -> None:
+    call = function_call("put", {"text": ["old"]})
+    agent = Agent("clerk", model=ScriptedModel([[call], "Done."]), tools=[Shelf()])
+    _, keyboard = settled(agent, "e", "text=7", "r", "")
+    assert "this tool's own preview failed (TypeError)" in keyboard.text
+    assert '"text": 7' in keyboard.text
+    assert not ran

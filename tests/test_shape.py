@@ -44,14 +44,9 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/tools/context.py", "ToolContext.__init__"): SIGNATURE,
     ("src/keyturn/tools/custom.py", "CustomTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "FunctionTool.__init__"): SIGNATURE,
-    ("src/keyturn/tools/shell.py", "ShellTool.__init__"): SIGNATURE,
-    (
-        "src/keyturn/mcp/pipes.py",
-        "_read",
-    ): "Whoever closes the pipe is told in every case; the loop is three lines.",
-    ("src/keyturn/mcp/pipes.py", "_stop"): "Each way to end a process is tried in turn, and each may fail by itself.",
     ("src/keyturn/tools/function.py", "function_tool"): SIGNATURE,
     ("src/keyturn/tools/schema.py", "function_schema"): SIGNATURE,
+    ("src/keyturn/tools/shell.py", "ShellTool.__init__"): SIGNATURE,
 }
 
 

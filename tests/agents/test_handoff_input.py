@@ -12,9 +12,9 @@ from keyturn import (
     UserError,
     default_handoff_history_mapper,
     handoff,
-    handoff_filters,
     nest_handoff_history,
 )
+from keyturn.agents import handoff_filters
 from keyturn.agents.agent import Agent
 from keyturn.agents.context import ToolContext
 from keyturn.agents.handoff_input import HandoffInputFilter

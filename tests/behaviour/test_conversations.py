@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, ModelInputData, RunConfig, RunState, UserError, handoff
+from keyturn import Agent, ModelInputData, RunConfig, RunState, UserError
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ModelStep
 from tests.behaviour.ways import (
@@ -181,21 +181,6 @@ async def test_a_handoff_within_the_conversation(world: World, run: Run, saved: 
     assert [shape(request.input) for request in asked(second)] == [["output h"], ["output c1"]]
     if "conversation_id" not in kept:
         assert [request.previous_response_id for request in asked(second)] == ["r0", "r1"]
-
-
-@both
-async def test_a_handoff_with_a_filter_sends_its_view(world: World, run: Run) -> None:
-    second = asking(world, "done")
-    second.name = "second"
-
-    def summary(data: Any) -> Any:
-        told = {"role": "user", "content": "in short"}
-        return data.clone(input_history=(told,), pre_handoff_items=(), new_items=())
-
-    first = Agent("first", model=model(said([call("transfer_to_second", "h")], 0)))
-    first.handoffs = [handoff(second, input_filter=summary)]
-    await run(first, "go", conversation_id="conv")
-    assert [item["content"] for item in asked(second)[0].input] == ["in short"]
 
 
 @both

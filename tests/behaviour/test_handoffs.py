@@ -218,6 +218,59 @@ async def test_a_filter_that_raises_leaves_the_run_resumable(world: World, run: 
 
 
 @both
+@carried
+async def test_the_next_agent_is_told_the_conversation_in_one_message(world: World, run: Run, saved: bool) -> None:
+    """Through two handoffs and a pause; the run itself keeps what happened."""
+    third = asking(world, "third", "done")
+    back = call("transfer_to_third", "h2")
+    second = asking(world, "second", [call("ask", "c1")], [back], handoffs=[third])
+    first = asking(world, "first", [GO], handoffs=[second])
+    config = RunConfig(nest_handoff_history=True)
+    result = await run(first, "hi", run_config=config)
+    result = await run(first, await approved(result, first, saved), run_config=config)
+    told = [shape(request.input) for request in (*asked(second), *asked(third))]
+    assert told == [["assistant"], ["assistant", "call c1", "output c1"], ["assistant"]]
+    text = asked(third)[0].input[0]["content"]
+    order = [text.index(word) for word in ("1. user: hi", '2. {"type": "function_call"', "4. {", '"c1"', "7. {")]
+    assert order == sorted(order)
+    assert text.count("<CONVERSATION HISTORY>") == 1
+    happened = ["user", "call h", "output h", "call c1", "output c1", "call h2", "output h2", "assistant"]
+    assert shape(result.to_input_list()) == happened
+
+
+@both
+async def test_a_mapper_makes_what_the_next_agent_is_told(world: World, run: Run) -> None:
+    def questions(items: list[Any]) -> list[Any]:
+        return [item for item in items if item.get("role") == "user"]
+
+    second = asking(world, "second", "done")
+    first = asking(world, "first", [GO], handoffs=[handoff(second, nest_handoff_history=True)])
+    await run(first, "hi", run_config=RunConfig(handoff_history_mapper=questions))
+    assert asked(second)[0].input == [{"role": "user", "content": "hi"}]
+
+
+@both
+@pytest.mark.parametrize("setting", ["nest_handoff_history", "handoff_input_filter"])
+async def test_what_a_provider_has_seen_no_filter_takes_back(world: World, run: Run, setting: str) -> None:
+    """The next agent's request would repeat the conversation to the server that keeps it."""
+    second = asking(world, "second", "done")
+    first = asking(world, "first", [GO], handoffs=[second])
+    config = RunConfig(**{setting: True if setting == "nest_handoff_history" else last_only})  # type: ignore[arg-type]  # one of two
+    with pytest.raises(UserError, match="kept at the provider") as raised:
+        await run(first, "hi", run_config=config, conversation_id="conv_1")
+    result = await run(first, raised.value.run_data.to_state(), run_config=RunConfig())
+    assert (result.final_output, asked(second)[0].conversation_id) == ("done", "conv_1")
+    assert shape(asked(second)[0].input) == ["output h"]
+
+
+@both
+async def test_a_filter_that_answers_with_something_else_is_an_error(world: World, run: Run) -> None:
+    go: Any = handoff(asking(world, "second"), input_filter=lambda data: data.input_history)  # type: ignore[arg-type]  # it is wrong on purpose
+    with pytest.raises(UserError, match="must return HandoffInputData, not tuple"):
+        await run(asking(world, "first", [GO], handoffs=[go]), "hi")
+
+
+@both
 async def test_a_handoff_that_is_not_enabled_is_not_offered(world: World, run: Run) -> None:
     second = asking(world, "second", "done")
     go = handoff(second, is_enabled=lambda context, agent: context.context == "ann")

@@ -28,17 +28,14 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from keyturn.core.events import CallDecided, CallLost, CallNeeds, CallStarted
+from keyturn.core.events import CallDecided, CallLost, CallStarted
 from keyturn.engine import play
 from keyturn.engine.feed import ApprovalRequestedStreamEvent
 from keyturn.engine.ledger import Ledger
 from keyturn.engine.recent import forget
 from keyturn.models.scripted import ModelStep
 from keyturn.sessions.history import orphan_calls, orphan_outputs
-from keyturn.testing import Answer, approve_all, reject_all
-from keyturn.testing.crash import Effects as Counted
-from keyturn.testing.crash import Scenario, sweep
-from keyturn.testing.crash import play as play_to_the_end
+from keyturn.testing import approve_all, drive, reject_all
 from tests.behaviour.conftest import (
     Carry,
     Effects,
@@ -543,53 +540,14 @@ async def test_a_tool_may_end_the_run_with_what_it_was_answered(run: Run) -> Non
     assert (await answering(run, agent, state, "blue")).final_output == "blue"
 
 
-# -------------------------------------------------------------------------------------------------------------- crashes
+async def test_a_run_with_questions_is_driven_by_answers(run: Run) -> None:
+    desk = Desk(rounds=2)
 
+    def say(result: Any) -> Any:
+        state = result.to_state()
+        for item in state.get_interruptions():
+            state.answer(item, len(desk.resumed))
+        return state
 
-def crashing(rounds: int, **options: Any) -> Scenario:
-    """A tool that acts once it was told all, or in each of its rounds where to do so again does no harm."""
-
-    def build(done: Counted) -> Agent[Any]:
-        async def book(context: ToolContext[Any], room: str) -> Any:
-            """Book a room."""
-            resumed = context.resumed
-            answers = [] if resumed is None else [*resumed.state, resumed.answers]
-            asks = len(answers) < rounds and not (resumed and resumed.refused)
-            if not asks or "idempotent" in options:
-                done.record(context, f"{room} {answers}")
-            if asks:
-                return NeedsInput({"question": len(answers)}, answers)
-            return f"booked {room}: {answers}"
-
-        tools = [function_tool(book, **options)]
-        return Agent("a", model=script([books("c1"), books("c2", "red")], [books("c3", "green")], "done"), tools=tools)
-
-    def say(item: Any) -> Any:
-        if item.kind == "approval":
-            return {"room": "pink"} if item.params["room"] == "blue" else True
-        return False if item.params["room"] == "green" else Answer(f"answer {item.requests['question']}")
-
-    return Scenario(f"{rounds} rounds, {options}", build, decide=say)
-
-
-@pytest.mark.parametrize("options", [{}, {"needs_approval": True}, {"idempotent": True}], ids=str)
-@pytest.mark.parametrize("rounds", [1, 2])
-@pytest.mark.parametrize("streamed", [False, True])
-async def test_no_crash_loses_or_doubles_anything(rounds: int, options: Any, streamed: bool) -> None:
-    scenario = crashing(rounds, **options)
-    report = await sweep(scenario, streamed=streamed)
-    assert report.cuts > 10
-    assert bool(report.doubts) == ("idempotent" not in options)
-    assert not report.violations, "\n".join(report.violations)
-
-
-@pytest.mark.parametrize("saved", [False, True])
-async def test_a_scenario_with_questions_is_played_to_its_end(saved: bool) -> None:
-    outcome = await play_to_the_end(crashing(2), saved=saved)
-    assert (
-        outcome.output,
-        len([event for step in outcome.log.steps for event in step.events if isinstance(event, CallNeeds)]),
-    ) == (
-        "done",
-        5,
-    )
+    assert (await drive(clerk(desk), "go", decide=say, through_text=True)).final_output == "done"
+    assert desk.booked == [("blue", 1, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 from keyturn import (
     Agent,
     InvalidArguments,
+    UserError,
 )
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ScriptedModel, last_user_text, tool_outputs
@@ -234,3 +236,50 @@ async def test_a_listener_that_raises_harms_nobody(world: World, run: Run) -> No
     )
     assert (result.final_output, world.done) == ("done", ["free(0)"])
     assert len(heard) > 3
+
+
+@both
+async def test_a_listener_that_falls_behind_fails_its_tool_and_not_the_run(world: World, run: Run) -> None:
+    """The call's result says so, as of any nested agent that failed; what was heard stays heard, and no more comes."""
+    heard: list[str] = []
+    hearing, released = asyncio.Event(), asyncio.Event()
+
+    async def listen(told: Any) -> None:
+        heard.append(told["event"].type)
+        hearing.set()
+        await released.wait()
+
+    inner = asking(world, "inner", "a b c d e f g h")
+    failed: list[str] = []
+
+    def failure(_context: Any, error: Exception) -> str:
+        failed.append(str(error))
+        released.set()
+        return "the listener was too slow"
+
+    options: Any = {"on_stream_max_pending_events": 5, "failure_error_function": failure}
+    agent = outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", on_stream=listen, **options)])
+    result = await run(agent, "go")
+    assert (result.final_output, outputs(result.to_input_list())) == ("done", {"o1": "the listener was too slow"})
+    assert "more than 5 events wait" in failed[0]
+    assert heard == ["agent_updated_stream_event"]
+
+
+@both
+@pytest.mark.parametrize("most", [None, 1, 1024])
+async def test_a_listener_that_keeps_up_hears_everything(world: World, run: Run, most: int | None) -> None:
+    """One that is quick is given the time to catch up, however little may wait."""
+    heard: list[str] = []
+    inner = asking(world, "inner", "word " * 30)
+    tool = inner.as_tool(
+        "inner", "a", on_stream=lambda told: heard.append(told["event"].type), on_stream_max_pending_events=most
+    )
+    result = await run(outer(call("inner", "o1", input=""), tools=[tool]), "go")
+    assert result.final_output == "done"
+    assert heard.count("raw_response_event") > 30
+
+
+@pytest.mark.parametrize("most", [0, -1, True])
+def test_a_limit_of_nothing_is_refused(most: Any) -> None:
+    with pytest.raises(UserError, match="on_stream_max_pending_events must be 1 or more, or None"):
+        Agent("inner").as_tool("inner", "a", on_stream_max_pending_events=most)

@@ -14,6 +14,7 @@ from keyturn import (
     GuardrailFunctionOutput,
     InputGuardrailTripwireTriggered,
     MemorySession,
+    OutputGuardrailBlockedMessageArgs,
     OutputGuardrailTripwireTriggered,
     RunConfig,
     RunErrorHandlerResult,
@@ -265,6 +266,45 @@ async def test_a_withheld_tool_result_leaves_its_call_answered(world: World, run
     assert await session.get_items() == items
     assert await acceptable(session)
     assert sorted(world.done) == ["ask(0)", "free(0)"]
+
+
+@both
+@pytest.mark.parametrize("words", ["text", "callable", "none", "empty", "raises"])
+async def test_what_stands_in_place_of_a_withheld_result(world: World, run: Run, words: str) -> None:
+    """A text, or what a callable makes of who withheld it; where that fails, it is withheld all the same."""
+    seen: list[OutputGuardrailBlockedMessageArgs[Any]] = []
+
+    def formatter(args: OutputGuardrailBlockedMessageArgs[Any]) -> Any:
+        seen.append(args)
+        if words == "raises":
+            raise ValueError("bug")
+        return {"none": None, "empty": ""}.get(words, f"{args.guardrail_name} of {args.agent.name} said no")
+
+    session = MemorySession("s")
+    stop: Any = {"tool_use_behavior": "stop_on_first_tool", "output_guardrails": [tripping("free(0)")]}
+    agent = asking(world, [call("free", "c1")], **stop)
+    config = RunConfig(output_guardrail_blocked_message="withheld" if words == "text" else formatter)
+    with pytest.raises(OutputGuardrailTripwireTriggered):
+        await run(agent, "go", session=session, context="ann", run_config=config)
+    default = "Output withheld by an output guardrail."
+    said = {"text": "withheld", "callable": "guard of a said no"}.get(words, default)
+    assert outputs(await session.get_items()) == {"c1": said}
+    assert {(args.run_context.context, args.default_message) for args in seen} <= {("ann", default)}
+    assert "free(0)" not in str(await session.get_items())
+
+
+@pytest.mark.parametrize("words", ["", 7, True])
+def test_words_that_are_none_are_refused(words: Any) -> None:
+    with pytest.raises(UserError, match="output_guardrail_blocked_message must be a text"):
+        RunConfig(output_guardrail_blocked_message=words)
+
+
+async def test_words_may_not_be_waited_for() -> None:
+    async def later(_args: Any) -> str:
+        return "late"
+
+    with pytest.raises(UserError, match="a callable that does not wait"):
+        RunConfig(output_guardrail_blocked_message=later)  # type: ignore[arg-type]  # it is wrong on purpose
 
 
 @both

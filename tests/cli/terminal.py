@@ -1,17 +1,45 @@
-"""A pseudo-terminal with somebody typing at it: what is typed depends on what was shown."""
+"""The demo as others see it: run by nobody, or at a pseudo-terminal with somebody typing at it.
+
+What is typed depends on what was shown. No test is here.
+"""
 
 from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
+COMMAND = ["-P", "-m", "keyturn.cli.main", "demo"]
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+SECRET = "the secret of these tests"
 PATIENCE = 30  # seconds without a word from the other side
+
+
+def played(*arguments: str, path: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+    """The demo with nobody there and no key but those given; `path` is where Python looks first."""
+    inherited = {name: value for name, value in os.environ.items() if name not in KEYS}
+    found = os.pathsep.join(filter(None, [path, str(SOURCE)]))
+    return subprocess.run(
+        [sys.executable, *COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**inherited, "PYTHONPATH": found, "KEYTURN_SECRET": SECRET, **environ},
+        check=False,
+        timeout=50,
+    )
+
+
+def processes(shown: str) -> list[str]:
+    """The processes that a demo was, by their ids."""
+    return re.findall(r"^  process (\d+)", shown, re.MULTILINE)
 
 
 def at_a_terminal(

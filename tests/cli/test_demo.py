@@ -3,55 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn.cli.main import main
-from tests.cli.terminal import SOURCE, at_a_terminal
-
-COMMAND = ["-P", "-m", "keyturn.cli.main", "demo"]
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY")
+from tests.cli.terminal import COMMAND, KEYS, SECRET, at_a_terminal, played, processes
 
 
 @pytest.fixture(autouse=True)
 def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key that signs states: not the one of whoever runs the tests."""
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+    monkeypatch.setenv("KEYTURN_SECRET", SECRET)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
-
-
-def played(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the secret of these tests", **environ}
-    return subprocess.run(
-        [sys.executable, *COMMAND, *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=50,
-    )
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A demo that was played to its end: its files, and what was shown."""
     directory = tmp_path_factory.mktemp("finished") / "d"
-    done = played("--dir", str(directory), ANTHROPIC_API_KEY="not a key")
+    done = played("--dir", str(directory), "--scripted", ANTHROPIC_API_KEY="not a key")
     assert (done.returncode, done.stderr) == (0, "")
     return directory, done.stdout
-
-
-def processes(shown: str) -> list[str]:
-    return re.findall(r"^  process (\d+)", shown, re.MULTILINE)
 
 
 def world(directory: Path) -> dict[str, Any]:
@@ -83,13 +59,6 @@ def test_its_effects_are_real_and_happened_once_in_the_second_process(finished: 
     assert after["services"]["api"]["restarts"] == 0
     assert "leaked" not in after["services"]["api"]["key"]
     assert [notice["to"] for notice in after["notices"]] == ["#ops", "#dev"]
-
-
-def test_it_says_which_model_plays(finished: tuple[Path, str]) -> None:
-    shown = " ".join(finished[1].split())
-    assert "scripted" in shown
-    assert "ANTHROPIC_API_KEY is set; Anthropic will play here" in shown
-    assert "not a key" not in shown
 
 
 def test_it_leaves_nothing_behind(tmp_path: Path) -> None:

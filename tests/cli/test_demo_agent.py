@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from keyturn import Runner, RunState
-from keyturn.cli.demo_agent import TASK, demo_agent, demo_model
+from keyturn.cli.demo_agent import TASK, demo_agent
+from keyturn.cli.demo_player import Player
 from keyturn.cli.demo_script import scripted
 from keyturn.cli.demo_world import World
 from keyturn.testing import Answer, decide
 
 
 def paused(tmp_path: Path) -> tuple[Any, Any]:
-    agent = demo_agent(demo_model()[0])
+    agent = demo_agent(Player.chosen(scripted=True).model())
     return agent, Runner.run_sync(agent, TASK, context={"world": str(tmp_path / "world.json")})
 
 
@@ -32,20 +33,12 @@ async def test_it_comes_to_an_end_whatever_is_decided(tmp_path: Path, how: Any) 
     for _ in range(5):
         if not result.interruptions:
             break
-        agent = demo_agent(demo_model()[0])
+        agent = demo_agent(Player.chosen(scripted=True).model())
         state = await RunState.from_string(agent, decide(result, lambda item: how).to_string())
         result = await Runner.run(agent, state)
     effects = World(tmp_path / "world.json").read()["effects"]
     assert result.final_output.startswith("This is what became of it.")
     assert len(effects) == (5 if how is True else 0)
-
-
-def test_only_the_scripted_model_plays_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
-        monkeypatch.setenv(key, "x")
-    model, sentence = demo_model()
-    assert type(model).__name__ == "ScriptedModel"
-    assert "OPENAI_API_KEY is set" in sentence
 
 
 def test_the_script_answers_what_waits_and_then_ends(tmp_path: Path) -> None:

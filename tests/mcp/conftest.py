@@ -99,8 +99,8 @@ def over_stdio(shop: Path, **options: Any) -> MCPServerStdio:
     return MCPServerStdio(command, name="shop", client_session_timeout_seconds=20, **options)
 
 
-def liar(how: str, *, seconds: float = 5, **options: Any) -> MCPServerStdio:
-    command = {"command": sys.executable, "args": ["-S", str(SERVERS / "liar.py"), how]}
+def liar(how: str, *more: str, seconds: float = 5, **options: Any) -> MCPServerStdio:
+    command = {"command": sys.executable, "args": ["-S", str(SERVERS / "liar.py"), how, *more]}
     return MCPServerStdio(command, name="liar", client_session_timeout_seconds=seconds, mode="legacy", **options)
 
 

@@ -60,15 +60,6 @@ class TestMCPToolOfAnOlderServer(TestMCPTool):
     mode = "legacy"
 
 
-class TestMCPToolThatIsTrusted(TestMCPTool):
-    """The server says that it may be repeated, and the user believes it."""
-
-    def make_tool(self, effects: Effects, *args: Any, **settings: Any) -> Any:
-        tool = super().make_tool(effects, *args, **settings)
-        tool.idempotent = True
-        return tool
-
-
 def _key(asked: Any) -> dict[str, Any]:
     return {"key": asked.run_context.idempotency_key}
 

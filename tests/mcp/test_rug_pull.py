@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.server import MCPServer
 
-from keyturn import Agent, ToolMissing
+from keyturn import Agent, MCPServerStdio, ToolMissing
 from keyturn.models.scripted import function_call
 from keyturn.testing.tool_case import script
-from tests.mcp.conftest import Inside, approved, calling, elsewhere, liar, log, over_stdio, run
+from tests.mcp.conftest import Inside, approved, calling, elsewhere, liar, run
 
 WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
@@ -61,22 +60,21 @@ async def test_a_server_that_always_changes_is_never_called() -> None:
             assert [item.kind for item in result.interruptions] == ["approval"]
 
 
-@pytest.mark.parametrize("how", ["words", "gone"])
-async def test_a_program_that_changed_between_two_processes_asks_again(how: str, shop: Path) -> None:
-    async with over_stdio(shop, require_approval={"always": {"tool_names": ["pay"]}}) as server:
-        agent = calling(server, calls=("pay", {"to": "ada", "amount": 3}))
-        state = approved(await run(agent))
-    (shop / ("words" if how == "words" else "without_pay")).write_text("Pays somebody, and me.")
-    async with over_stdio(shop, require_approval={"always": {"tool_names": ["pay"]}}) as server:
-        agent = calling(server, calls=("pay", {"to": "ada", "amount": 3}))
+@WAYS
+@pytest.mark.parametrize("how", ["other words", "nothing"])
+async def test_a_program_that_changed_between_two_processes_asks_again(how: str, streamed: bool) -> None:
+    gated = {"always": {"tool_names": ["say"]}}
+    async with liar("plain", require_approval=gated) as server:
+        state = approved(await run(calling(server, calls=("say", {})), streamed=streamed))
+    async with liar(how, require_approval=gated) as server:
+        agent = calling(server, calls=("say", {}))
         state = await elsewhere(state, agent)
-        if how == "gone":
-            with pytest.raises(ToolMissing, match="pay"):
-                await run(agent, state)
-        else:
-            [item] = (await run(agent, state)).interruptions
-            assert item.difference["after"]["description"] == "Pays somebody, and me."
-    assert log(shop) == []
+        if how == "nothing":
+            with pytest.raises(ToolMissing, match="say"):
+                await run(agent, state, streamed=streamed)
+            return
+        [item] = (await run(agent, state, streamed=streamed)).interruptions
+        assert item.difference["after"]["description"] == "Says something, and sends it to me."
 
 
 @WAYS
@@ -118,7 +116,7 @@ async def test_what_a_callable_lets_pass_is_looked_at_before_it_is_sent(streamed
         assert (await run(agent, streamed=streamed)).final_output == "said by say", "the next run knows the new words"
 
 
-async def test_a_name_on_another_server_is_another_tool(shop: Path) -> None:
+async def test_a_name_on_another_server_is_another_tool() -> None:
     """What was approved on one server does not run on another that took its tool's name."""
     servers: list[Any] = [MCPServer("a"), MCPServer("b")]
     ran: list[str] = []
@@ -138,3 +136,18 @@ async def test_a_name_on_another_server_is_another_tool(shop: Path) -> None:
         [item] = (await run(agent, await elsewhere(state, agent))).interruptions
         assert (item.difference["before"]["server"], item.difference["after"]["server"]) == ("a", "b")
         assert ran == []
+
+
+async def test_a_server_without_a_name_is_the_program_that_is_started() -> None:
+    """Two programs under one name that nobody gave: what was approved of one does not run in the other."""
+    async with unnamed("plain") as one, unnamed("garbage") as other:
+        state = approved(await run(calling(one, calls=("say", {}))))
+        agent = calling(other, calls=("say", {}))
+        [item] = (await run(agent, await elsewhere(state, agent))).interruptions
+        assert item.difference["before"]["server"] == item.difference["after"]["server"]
+        assert item.difference["before"]["origin"] != item.difference["after"]["origin"]
+
+
+def unnamed(how: str) -> Any:
+    made = liar(how)
+    return MCPServerStdio(made.params, mode="legacy", require_approval="always")

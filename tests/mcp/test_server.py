@@ -147,10 +147,10 @@ async def test_a_cancelled_run_cancels_the_call() -> None:
 
 async def test_a_call_that_takes_too_long_is_in_doubt_and_cancelled() -> None:
     waiting.clear()
-    async with Inside(shop, seconds=0.1) as server:
+    async with Inside(shop, seconds=0.3) as server:
         result = await run(calling(server, calls=("wait", {})))
         [item] = result.interruptions
-        assert (item.kind, item.reason) == ("in_doubt", "MCP server 'shop': it did not answer within 0.1 s")
+        assert (item.kind, item.reason) == ("in_doubt", "MCP server 'shop': it did not answer within 0.3 s")
         while not waiting[0].is_set():
             await asyncio.sleep(0.005)
         with pytest.raises(MCPServerError) as raised:

@@ -1,4 +1,4 @@
-"""A real server over SSE: called, killed within a call, started again."""
+"""A real server over SSE: called, asking, killed within a call, started again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 
 from keyturn import MCPServerError, MCPServerSse
-from tests.mcp.conftest import approved, calling, log, logged, run
+from tests.mcp.conftest import calling, log, logged, run
 
 
-async def test_a_server_killed_within_a_call_and_started_again(programs: Any, shop: Path) -> None:
+async def test_a_server_that_asks_is_killed_within_a_call_and_started_again(programs: Any, shop: Path) -> None:
     program = programs("sse")
     options: dict[str, Any] = {"require_approval": {"always": {"tool_names": ["pay", "slow"]}}}
     async with MCPServerSse({"url": program.url}, name="shop", client_session_timeout_seconds=20, **options) as server:
+        agent = calling(server, calls=("asks", {"amount": 5}))
+        state = (await run(agent)).to_state()
+        state.answer(state.get_interruptions()[0], {"ok": True})
+        assert (await run(agent, state)).final_output == "accept: ok=True reason=''"
         calls = [("picture", {}), ("broken", {}), ("slow", {}), ("pay", {"to": "ada", "amount": 2})]
         agent = calling(server, calls=calls)
         result = await run(agent)
@@ -34,18 +38,7 @@ async def test_a_server_killed_within_a_call_and_started_again(programs: Any, sh
         state.resolve(slow, "did_not_run")
         state.approve(pay)
         assert (await run(agent, state, streamed=True)).final_output.endswith("paid 2 to ada")
-        assert log(shop) == ["slow began", "pay ada 2"]
-
-
-async def test_a_question_within_an_open_call(programs: Any, shop: Path) -> None:
-    url = programs("sse").url
-    async with MCPServerSse({"url": url}, client_session_timeout_seconds=20, require_approval="always") as server:
-        agent = calling(server, calls=("asks", {"amount": 5}))
-        result = await run(agent, approved(await run(agent)))
-        state = result.to_state()
-        state.answer(state.get_interruptions()[0], {"ok": True})
-        assert (await run(agent, state)).final_output == "accept: ok=True reason=''"
-        assert log(shop) == ["asks 5 accept"]
+        assert log(shop) == ["asks 5 accept", "slow began", "pay ada 2"]
 
 
 async def test_a_server_that_is_not_there_is_an_error() -> None:

@@ -17,9 +17,9 @@ from tests.mcp.conftest import approved, calling, liar, log, logged, over_stdio,
 WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
 
-async def test_a_program_is_called_and_its_world_is_small(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_is_called_cancelled_and_its_world_is_small(shop: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    async with over_stdio(shop, require_approval={"pay": "always", "weather": "never"}) as server:
+    async with over_stdio(shop, require_approval={"pay": "always", "weather": "never", "slow": "never"}) as server:
         agent = calling(server, calls=[("pay", {"to": "ada", "amount": 3}), ("weather", {"city": "Rome"})])
         result = await run(agent)
         [item] = result.interruptions
@@ -28,53 +28,10 @@ async def test_a_program_is_called_and_its_world_is_small(shop: Path, monkeypatc
         assert said.startswith("paid 3 to ada | ")
         assert "21.5" in said
         assert log(shop) == ["pay ada 3"]
-        picture = (await server.call_tool("picture", {})).content[0]
-        assert picture.mime_type == "image/png"
+        assert (await server.call_tool("picture", {})).content[0].mime_type == "image/png"
         names = (await server.call_tool("secrets", {})).content[0].text.split(",")
         assert "SHOP" in names
         assert not {"OPENAI_API_KEY", "KEYTURN_SECRET"} & set(names)
-
-
-@WAYS
-async def test_a_crash_within_a_call_is_in_doubt_and_the_next_finds_a_new_process(streamed: bool, shop: Path) -> None:
-    async with over_stdio(shop, require_approval={"crash": "always", "pay": "always"}) as server:
-        agent = calling(server, calls=[("crash", {}), ("pay", {"to": "ada", "amount": 1})])
-        result = await run(agent, streamed=streamed)
-        state = result.to_state()
-        state.approve(state.get_interruptions()[0])
-        result = await run(agent, state, streamed=streamed)
-        kinds = {item.name: item.kind for item in result.interruptions}
-        assert kinds == {"crash": "in_doubt", "pay": "approval"}
-        assert "Connection closed" in result.interruptions[0].reason
-        state = result.to_state()
-        crash, pay = state.get_interruptions()
-        state.resolve(crash, "ran", output="it crashed")
-        state.approve(pay)
-        assert (await run(agent, state, streamed=streamed)).final_output == "it crashed | paid 1 to ada"
-        assert log(shop) == ["crash", "pay ada 1"], "never silently again"
-
-
-@pytest.mark.parametrize("trusted", [False, True])
-async def test_a_process_that_died_within_a_harmless_call(trusted: bool, shop: Path) -> None:
-    """`moody` says that it only reads. That is the server's word, and counts where the user trusts it."""
-    async with over_stdio(shop, trust_annotations=trusted, max_retry_attempts=1) as server:
-        result = await run(calling(server, calls=("moody", {})))
-        assert [item.kind for item in result.interruptions] == ([] if trusted else ["in_doubt"])
-        assert result.final_output == ("fine now" if trusted else None)
-
-
-async def test_a_process_killed_between_calls_is_started_again(shop: Path) -> None:
-    async with over_stdio(shop) as server:
-        [first] = pipes._GROUPS
-        os.kill(first, 9)
-        agent = calling(server, calls=("pay", {"to": "ada", "amount": 1}))
-        assert (await run(agent)).final_output == "paid 1 to ada"
-        assert first not in pipes._GROUPS
-    assert log(shop) == ["pay ada 1"]
-
-
-async def test_a_cancelled_call_is_cancelled_over_there(shop: Path) -> None:
-    async with over_stdio(shop) as server:
         task = asyncio.create_task(run(calling(server, calls=("slow", {}))))
         await logged(shop, "slow began")
         task.cancel()
@@ -83,16 +40,52 @@ async def test_a_cancelled_call_is_cancelled_over_there(shop: Path) -> None:
         await logged(shop, "slow was cancelled")
 
 
+@WAYS
+async def test_a_crash_within_a_call_is_in_doubt_and_the_next_finds_a_new_process(streamed: bool, shop: Path) -> None:
+    async with liar("crash", str(shop / "log"), require_approval="always") as server:
+        agent = calling(server, calls=[("say", {}), ("other", {})])
+        result = await run(agent, streamed=streamed)
+        state = result.to_state()
+        state.approve(state.get_interruptions()[0])
+        result = await run(agent, state, streamed=streamed)
+        assert {item.name: item.kind for item in result.interruptions} == {"say": "in_doubt", "other": "approval"}
+        assert "Connection closed" in result.interruptions[0].reason
+        state = result.to_state()
+        say, other = state.get_interruptions()
+        state.resolve(say, "ran", output="it crashed")
+        state.approve(other)
+        assert (await run(agent, state, streamed=streamed)).final_output == "it crashed | said by other"
+        assert log(shop) == ["x"], "never silently again"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_a_process_that_died_within_a_call_that_only_reads(trusted: bool, shop: Path) -> None:
+    """That it only reads is the server's word, and counts where the user trusts it."""
+    options: dict[str, Any] = {"trust_annotations": trusted, "max_retry_attempts": 1}
+    async with liar("moody", str(shop / "log"), **options) as server:
+        result = await run(calling(server, calls=("say", {})))
+        assert [item.kind for item in result.interruptions] == ([] if trusted else ["in_doubt"])
+        assert result.final_output == ("said by say" if trusted else None)
+        assert log(shop) == ["xx" if trusted else "x"]
+
+
+async def test_a_process_killed_between_calls_is_started_again() -> None:
+    async with liar("plain") as server:
+        [first] = pipes._GROUPS
+        os.kill(first, 9)
+        assert (await run(calling(server, calls=("say", {})))).final_output == "said by say"
+        assert first not in pipes._GROUPS
+
+
 async def test_garbage_between_messages_is_skipped() -> None:
     async with liar("garbage") as server:
         assert (await run(calling(server, calls=("say", {})))).final_output == "said by say"
 
 
-@WAYS
 @pytest.mark.parametrize("how", ["endless line", "noise", "no result", "hang"])
-async def test_what_floods_or_hangs_is_in_doubt_and_bounded(how: str, streamed: bool) -> None:
-    async with liar(how, seconds=0.5 if how == "hang" else 10) as server:
-        [item] = (await run(calling(server, calls=("say", {})), streamed=streamed)).interruptions
+async def test_what_floods_or_hangs_is_in_doubt_and_bounded(how: str) -> None:
+    async with liar(how, seconds=0.7 if how == "hang" else 10) as server:
+        [item] = (await run(calling(server, calls=("say", {})), streamed=how == "hang")).interruptions
         assert (item.kind, item.name) == ("in_doubt", "say")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keyturn import MCPServerError, MCPServerStreamableHttp
-from tests.mcp.conftest import approved, calling, elsewhere, log, logged, run
+from tests.mcp.conftest import Program, approved, calling, elsewhere, log, logged, run
 
 WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
@@ -22,34 +22,45 @@ def server_at(url: str, seconds: float = 20, **options: Any) -> MCPServerStreama
     return MCPServerStreamableHttp({"url": url}, name="shop", client_session_timeout_seconds=seconds, **options)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_server_killed_within_a_call_and_started_again(mode: Any, programs: Any, shop: Path) -> None:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """One server for all tests that leave it as it is."""
+    shop = tmp_path_factory.mktemp("shop")
+    (shop / "log").touch()
+    with Program("streamable-http", shop) as program:
+        yield program
+
+
+async def test_a_server_killed_within_a_call_and_started_again(programs: Any, shop: Path) -> None:
+    """Over the protocol of 2026 and an older one at once."""
     program = programs("streamable-http")
-    calls = [("weather", {"city": "Rome"}), ("slow", {}), ("pay", {"to": "ada", "amount": 2})]
-    async with server_at(program.url, mode=mode, require_approval={"slow": "always", "pay": "always"}) as server:
-        agent = calling(server, calls=calls)
-        result = await run(agent)
-        assert [item.name for item in result.interruptions] == ["slow", "pay"]
-        state = result.to_state()
-        state.approve(state.get_interruptions()[0])
-        resumed = asyncio.create_task(run(agent, state))
-        await logged(shop, "slow began")
+    gated: dict[str, Any] = {"require_approval": {"slow": "always", "pay": "always"}}
+    modes: tuple[Any, Any] = ("auto", "legacy")
+    one, other = (server_at(program.url, mode=mode, **gated) for mode in modes)
+    async with one, other:
+        agents = [calling(server, calls=[("slow", {}), ("pay", {"to": "ada", "amount": 2})]) for server in (one, other)]
+        states = [(await run(agent)).to_state() for agent in agents]
+        for state in states:
+            state.approve(state.get_interruptions()[0])
+        resumed = [asyncio.create_task(run(agent, state)) for agent, state in zip(agents, states, strict=True)]
+        while log(shop) != ["slow began"] * 2:
+            await asyncio.sleep(0.01)
         program.kill()
-        result = await resumed
-        assert {item.name: item.kind for item in result.interruptions} == {"slow": "in_doubt", "pay": "approval"}
+        results = await asyncio.gather(*resumed)
         program.start()
-        state = await elsewhere(result.to_state(), agent)
-        slow, pay = state.get_interruptions()
-        state.resolve(slow, "did_not_run")
-        state.approve(pay)
-        result = await run(agent, state)
-        assert result.final_output.endswith("paid 2 to ada")
-        assert log(shop) == ["slow began", "pay ada 2"]
+        for agent, result in zip(agents, results, strict=True):
+            assert {item.name: item.kind for item in result.interruptions} == {"slow": "in_doubt", "pay": "approval"}
+            state = await elsewhere(result.to_state(), agent)
+            slow, pay = state.get_interruptions()
+            state.resolve(slow, "did_not_run")
+            state.approve(pay)
+            assert (await run(agent, state)).final_output.endswith("paid 2 to ada")
+    assert log(shop) == [*["slow began"] * 2, *["pay ada 2"] * 2]
 
 
 @WAYS
-async def test_pictures_errors_and_structures_come_over(streamed: bool, programs: Any) -> None:
-    async with server_at(programs("streamable-http").url, use_structured_content=True) as server:
+async def test_pictures_errors_and_structures_come_over(streamed: bool, running: Program) -> None:
+    async with server_at(running.url, use_structured_content=True) as server:
         calls = [("weather", {"city": "Rome"}), ("picture", {}), ("broken", {}), ("flood", {"size": 20_000_000})]
         result = await run(calling(server, calls=calls), streamed=streamed)
         [item] = result.interruptions
@@ -157,19 +168,18 @@ async def test_a_refusal_is_a_result() -> None:
         )
 
 
-async def test_a_slow_server_is_in_doubt_in_time(programs: Any, shop: Path) -> None:
-    async with server_at(programs("streamable-http").url, seconds=0.5) as server:
+async def test_a_slow_server_is_in_doubt_in_time(running: Program) -> None:
+    async with server_at(running.url, seconds=0.8) as server:
         [item] = (await run(calling(server, calls=("slow", {})))).interruptions
-        assert (item.kind, item.reason) == ("in_doubt", "MCP server 'shop': it did not answer within 0.5 s")
-        await logged(shop, "slow was cancelled")
+        assert (item.kind, item.reason) == ("in_doubt", "MCP server 'shop': it did not answer within 0.8 s")
+        await logged(running.shop, "slow was cancelled")
 
 
-async def test_approval_in_one_process_and_call_in_another(programs: Any, shop: Path) -> None:
-    program = programs("streamable-http")
-    async with server_at(program.url, require_approval="always") as server:
+async def test_approval_in_one_process_and_call_in_another(running: Program) -> None:
+    async with server_at(running.url, require_approval="always") as server:
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
         state = approved(await run(agent))
-    async with server_at(program.url, require_approval="always") as server:
+    async with server_at(running.url, require_approval="always") as server:
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
         assert (await run(agent, await elsewhere(state, agent))).final_output == "paid 9 to ada"
-    assert log(shop) == ["pay ada 9"]
+    assert log(running.shop).count("pay ada 9") == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, MemoryJournal, NotPending, Runner, RunResult, RunState, UserError, function_tool
+from keyturn import Agent, MemoryJournal, NotPending, Runner, RunResult, RunState, UserError, ask_user, function_tool
 from keyturn.testing import (
     Answer,
     ScriptedModel,
@@ -143,3 +143,16 @@ async def test_options_are_passed_on(agent: Agent[Any], paid: list[str], way: di
     assert result.context_wrapper.context is context
     assert await journal.head(result.run_id) > 0
     assert sorted(paid) == ["ada", "bob", "cy"]
+
+
+async def test_a_question_is_answered_or_refused_and_never_approved() -> None:
+    def reply(request: Any) -> Any:
+        done = tool_outputs(request)
+        return done.get("c1") or function_call("ask_user", {"question": "Which?"}, call_id="c1")
+
+    agent = Agent("a", model=ScriptedModel(reply), tools=[ask_user()])
+    for said, read in ((Answer("this"), "this"), (False, "The question was not answered.")):
+        state = decide(await Runner.run(agent, "go"), lambda _item, said=said: said)
+        assert (await Runner.run(agent, state)).final_output == read
+    with pytest.raises(NotPending, match=r"answer\(\)"):
+        approve_all(await Runner.run(agent, "go"))

@@ -207,7 +207,7 @@ async def test_an_executor_that_fails_is_a_failed_result(answer: Any) -> None:
 
 async def test_a_timeout_is_an_outcome_and_no_doubt(tmp_path: Any) -> None:
     tool = ShellTool(LocalExecutor(tmp_path), needs_approval=False)
-    calls = [shell_call("c1", "echo begun; sleep 60", "echo never", timeout_ms=300)]
+    calls = [shell_call("c1", "echo begun; sleep 60", "echo never", timeout_ms=1200)]
     result = await Runner.run(agent(tool, *calls), "go")
     assert result.interruptions == []
     [part] = told(result)[0]["output"]

@@ -98,13 +98,13 @@ async def test_a_pipe_ends_as_it_does_in_a_terminal(run: Any) -> None:
 )
 async def test_nothing_is_left_when_the_time_is_over(run: Any, marker: str, command: str) -> None:
     started = time.monotonic()
-    [ran] = await run(f"echo begun; {command.replace('MARK', marker)}", timeout_ms=400)
+    [ran] = await run(f"echo begun; {command.replace('MARK', marker)}", timeout_ms=1200)
     assert ran.status == "timeout"
     assert ran.exit_code is None
     assert ran.stdout.startswith("begun\n")
-    assert "[stopped after 0.4 s]" in ran.stderr
+    assert "[stopped after 1.2 s]" in ran.stderr
     assert alive(marker) == []
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("command", ["sleep MARK", "trap '' TERM; (setsid sleep MARK &); yes MARK"])
@@ -179,7 +179,7 @@ asyncio.run(LocalExecutor({str(tmp_path)!r}).run(["/bin/sh", "-c", command]))
 @needs_linux
 async def test_a_bounded_fork_bomb_is_ended(run: Any, marker: str) -> None:
     bomb = f"f() {{ if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep {marker}; }}; f 5"
-    [ran] = await run(f"trap '' TERM; {bomb}", timeout_ms=700)
+    [ran] = await run(f"trap '' TERM; {bomb}", timeout_ms=1200)
     assert ran.status == "timeout"
     assert alive(marker) == []
 

@@ -13,11 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..console.screen import Screen
 from ..core.errors import KeyturnError, UserError
-from .demo_agent import demo_agent, demo_model
+from .demo_agent import demo_agent
+from .demo_player import Player
 from .demo_stages import LEFT, Stage
 from .demo_voice import Voice
 
@@ -26,6 +28,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """The arguments of this command."""
     parser.add_argument("--resume", metavar="PATH", type=Path, help="go on with a run that you left, from its file")
     parser.add_argument("--dir", metavar="DIR", type=Path, help="keep the demo's files in this directory")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--model", metavar="NAME", help="let this model play, such as anthropic:claude-sonnet-5")
+    which.add_argument("--scripted", action="store_true", help="let the scripted model play, whatever keys are set")
     parser.add_argument("--play", action="store_true", help="let a fixed script decide, as without a terminal")
     parser.add_argument("--stage", choices=("first", "second"), help=argparse.SUPPRESS)
 
@@ -33,30 +38,35 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Play the demo; the exit code."""
     played = arguments.play or not sys.stdin.isatty()
+    player = Player.chosen(arguments.model, scripted=arguments.scripted)
     try:
         if arguments.stage == "first":
-            return asyncio.run(Stage.at(arguments.resume, played=played).first())
+            return asyncio.run(Stage.at(arguments.resume, player, played=played).first())
         if arguments.resume is not None:
-            code = _resume(arguments.resume, played=played)
+            named = player if arguments.model or arguments.scripted else None
+            code = _resume(arguments.resume, named, played=played)
             return code if arguments.stage else _left_is_well(code)
-        return _supervise(arguments.dir, played=played)
+        return _supervise(arguments.dir, player, played=played)
     except KeyturnError as error:
         print(f"keyturn demo: {error}", file=sys.stderr)
         return 1
 
 
-def _supervise(directory: Path | None, *, played: bool) -> int:
+def _supervise(directory: Path | None, player: Player, *, played: bool) -> int:
+    player.model()  # what is missing is said before anything is made
     voice = Voice(Screen.here())
     home = Path(tempfile.mkdtemp(prefix="keyturn-demo-")) if directory is None else directory
     home.mkdir(parents=True, exist_ok=True)
     if any(home.iterdir()):
         raise UserError(f"{shlex.quote(str(home))} is not empty: name a new directory for the demo's files")
     state_file = home.resolve() / "run.json"
-    _introduce(voice, state_file, played)
+    _introduce(voice, state_file, player, played)
     # A Ctrl-C in the terminal reaches the stage as well, and the stage is the one to answer it.
     signal.signal(signal.SIGINT, lambda _signal, _frame: None)
-    code = _stage("first", state_file, played)
+    code = _stage("first", state_file, played, player.flags)
     if code >= 0:
+        if directory is None and code != LEFT:
+            shutil.rmtree(home)
         return _left_is_well(code)
     voice.tell("", f"The process is gone, by signal {-code}. The file is all that is left of the run.")
     code = _stage("second", state_file, played)
@@ -65,32 +75,31 @@ def _supervise(directory: Path | None, *, played: bool) -> int:
     return _left_is_well(code)
 
 
-def _introduce(voice: Voice, state_file: Path, played: bool) -> None:
-    model, sentence = demo_model()
-    agent = demo_agent(model)
+def _introduce(voice: Voice, state_file: Path, player: Player, played: bool) -> None:
+    agent = demo_agent(player.model())
     asking = [tool.name for tool in agent.tools if tool.needs_approval]
     voice.screen.say()
     voice.screen.say(voice.screen.bold("Keyturn: the model turns one key, a person turns the other."))
     voice.say()
     voice.tell("agent", f"{agent.name}, with {len(agent.tools)} tools; these wait for a person: {', '.join(asking)}")
-    voice.tell("model", sentence)
+    voice.tell("model", player.sentence())
     voice.tell("world", str(state_file.with_name("world.json")))
     if played:
         voice.tell("person", "a fixed script types; in a terminal, you do")
 
 
-def _stage(name: str, state_file: Path, played: bool) -> int:
+def _stage(name: str, state_file: Path, played: bool, flags: Sequence[str] = ()) -> int:
     """Run one process of the demo; its exit code, or minus the signal that ended it."""
     sys.stdout.flush()
     # -P: what lies in the working directory is not to be imported.
     command = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--resume", str(state_file), "--stage", name]
-    return subprocess.run([*command, "--play"] if played else command, check=False).returncode
+    return subprocess.run([*command, *flags, *(["--play"] if played else [])], check=False).returncode
 
 
-def _resume(state_file: Path, *, played: bool) -> int:
+def _resume(state_file: Path, player: Player | None, *, played: bool) -> int:
     if not state_file.is_file():
         raise UserError(f"there is no run in {shlex.quote(str(state_file))}: give the file that the demo named")
-    return asyncio.run(Stage.at(state_file.resolve(), played=played).second())
+    return asyncio.run(Stage.at(state_file.resolve(), player, played=played).second())
 
 
 def _left_is_well(code: int) -> int:

@@ -1,4 +1,4 @@
-"""The demo's agent: six tools, five of which wait for a person, and a model that needs no key.
+"""The demo's agent: six tools, five of which wait for a person, and the words of a model that needs no key.
 
 The tools get the world's path as the run's context, which is saved with the run, so that the next process finds the
 same world.
@@ -6,7 +6,6 @@ same world.
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..core.preview import Json, Preview, Text
 from ..models.base import ModelRequest
-from ..models.scripted import ScriptedModel, assistant_message, function_call, tool_outputs
+from ..models.scripted import assistant_message, function_call, tool_outputs
 from ..tools.function import function_tool
 from .demo_world import World
 
@@ -25,18 +24,6 @@ TASK = (
 )
 Service = Literal["api", "worker"]
 Context = RunContextWrapper[Any]
-
-_PROVIDERS = {"OPENAI_API_KEY": "OpenAI", "ANTHROPIC_API_KEY": "Anthropic", "GOOGLE_API_KEY": "Google"}
-
-
-def demo_model() -> tuple[Any, str]:
-    """The model that plays the demo, and a sentence that says which it is. The one place where that is decided."""
-    scripted = "scripted: it answers from the conversation alone, needs no key and asks no network"
-    found = [name for name in _PROVIDERS if os.environ.get(name)]
-    if found:
-        who = _PROVIDERS[found[0]]
-        scripted += f" ({found[0]} is set; {who} will play here once Keyturn's provider for it is there)"
-    return ScriptedModel(reply), scripted
 
 
 def demo_agent(model: Any) -> Agent[Any]:

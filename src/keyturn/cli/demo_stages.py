@@ -18,32 +18,35 @@ from typing import Any
 from ..agents.agent import Agent
 from ..console.decisions import Undecided, decide
 from ..console.screen import Screen
-from ..core.errors import Conflict, StateRejected
+from ..core.errors import Conflict, KeyturnError, StateRejected, UserError
 from ..core.preview import Diff, Preview
+from ..engine.items import ItemHelpers
 from ..engine.runner import Runner
 from ..engine.state import RunState
 from ..engine.stream import RunResultStreaming
-from .demo_agent import TASK, demo_agent, demo_model
+from .demo_agent import TASK, demo_agent
+from .demo_player import SCRIPTED, Player
 from .demo_script import scripted
 from .demo_voice import Voice
 from .demo_world import AT_FIRST, World
 
+TURNS = 30  # enough for any model that means well
 LEFT = 3  # the exit code of a process that a person left at a prompt
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One process of the demo: its agent, its world, and the file that holds the run."""
+    """One process of the demo: its model, its world, and the file that holds the run."""
 
     state_file: Path
     voice: Voice
-    agent: Agent[Any]
+    player: Player | None  # None is the one that began
     played: bool
 
     @classmethod
-    def at(cls, state_file: Path, *, played: bool) -> Stage:
+    def at(cls, state_file: Path, player: Player | None, *, played: bool) -> Stage:
         """A stage of this process."""
-        return cls(state_file, Voice(Screen.here()), demo_agent(demo_model()[0]), played)
+        return cls(state_file, Voice(Screen.here()), player, played)
 
     @property
     def world(self) -> World:
@@ -52,11 +55,16 @@ class Stage:
 
     async def first(self) -> int:
         """Start the run, save it where it pauses, and kill this process."""
-        voice = self.voice
+        voice, player = self.voice, self.player or Player(SCRIPTED)
         voice.rule(f"process {os.getpid()}")
         voice.tell("you", TASK)
-        running = Runner.run_streamed(self.agent, TASK, context={"world": str(self.world.path)})
-        await self._watch(running)
+        context = {"world": str(self.world.path), "model": player.name}
+        running = Runner.run_streamed(demo_agent(player.model()), TASK, context=context, max_turns=TURNS)
+        await self._watch(running, player)
+        if not running.interruptions:
+            voice.tell("finished", "It asked for nothing that waits for a person, so there is nothing to decide.")
+            self._show_world()
+            return 0
         self._save(running.to_state())
         voice.tell("", "All of the run is in that file, signed. Nobody has decided anything yet.")
         try:
@@ -74,30 +82,56 @@ class Stage:
         voice, before = self.voice, self.state_file.read_text()
         voice.rule(f"process {os.getpid()}")
         voice.tell("loads", str(self.state_file))
-        state = await RunState.from_string(self.agent, before)
-        if not state.get_interruptions():
+        state = await RunState.from_string(demo_agent(None), before)
+        player = self.player or Player(state.context.context.get("model", SCRIPTED))
+        voice.tell("model", player.sentence())
+        agent = demo_agent(player.model())
+        if not _goes_on(state):
             voice.tell("finished", "This run is over; nothing waits.")
             return 0
-        while state.get_interruptions():
-            show = voice.screen.show
+        while _goes_on(state):
             try:
-                state = decide(state, by="you, in the demo", ask=scripted(state, show) if self.played else None)
+                state = self._decided(state)
             except Undecided as left:
                 voice.say()
                 self._save(left.state)
                 return self._left()
-            voice.say()
-            running = Runner.run_streamed(self.agent, state)
-            await self._watch(running)
+            running = Runner.run_streamed(agent, state)
+            try:
+                await self._watch(running, player)
+            except KeyturnError:
+                self._save(running.to_state())
+                self._go_on_with("The run stopped, and what ran is in the file. To go on from there:")
+                raise
             state = running.to_state()
             self._save(state)
         voice.tell("finished", "What ops said last is its final answer.")
-        await self._show_what_is_refused(before)
+        await self._show_what_is_refused(agent, before)
         self._show_world()
         return 0
 
-    async def _watch(self, running: RunResultStreaming) -> None:
-        """Tell what happens as it happens."""
+    def _decided(self, state: RunState[Any]) -> RunState[Any]:
+        """The state with a person's decisions; a run that failed half-way may wait for none."""
+        if not state.get_interruptions():
+            return state
+        ask = scripted(state, self.voice.screen.show) if self.played else None
+        made = decide(state, by="you, in the demo", ask=ask)
+        self.voice.say()
+        return made
+
+    async def _watch(self, running: RunResultStreaming, player: Player) -> None:
+        """Tell what happens as it happens; a provider's trouble is told in words."""
+        try:
+            await self._tell(running)
+        except KeyturnError:
+            raise
+        except Exception as error:
+            told = player.trouble(error)
+            if told is None:
+                raise
+            raise UserError(told) from error
+
+    async def _tell(self, running: RunResultStreaming) -> None:
         async for event in running.stream_events():
             if event.type == "approval_requested_stream_event":
                 item = event.item
@@ -108,27 +142,27 @@ class Stage:
 
     def _tell_item(self, item: Any, running: RunResultStreaming) -> None:
         if item.type == "message_output_item":
-            self.voice.tell("ops", item.raw_item.content[0].text)
+            self.voice.tell("ops", ItemHelpers.text_message_output(item) or "(nothing)")
         elif item.type == "tool_call_output_item":
             self.voice.tell("result", f"{_name_of(running, item.call_id)}  {item.output}")
 
-    async def _show_what_is_refused(self, before: str) -> None:
+    async def _show_what_is_refused(self, agent: Agent[Any], before: str) -> None:
         """The state that was used already, and one with a changed byte: neither runs anything."""
         voice = self.voice
         voice.rule("what is refused")
-        old = await RunState.from_string(self.agent, before)
+        old = await RunState.from_string(agent, before)
         for item in old.get_interruptions():
             old.approve(item)
         try:
-            await Runner.run(self.agent, old)
+            await Runner.run(agent, old)
         except Conflict as error:
             voice.say("The state that was loaded above, approved and resumed a second time:")
             voice.tell("refused", f"Conflict: {error}")
-        at = before.index("2026-07-01")
-        forged = f"{before[:at]}1026-07-01{before[at + 10 :]}"
+        at = before.index("2026-07-01") if "2026-07-01" in before else before.index("staging")
+        forged = f"{before[:at]}1{before[at + 1 :]}"
         voice.say()
         try:
-            await RunState.from_string(self.agent, forged)
+            await RunState.from_string(agent, forged)
         except StateRejected as error:
             voice.say(f"The same file with one byte changed, the one at {at}:")
             voice.tell("refused", f"StateRejected: {error}")
@@ -154,10 +188,18 @@ class Stage:
         self.voice.screen.read(what)
 
     def _left(self) -> int:
-        self.voice.say()
-        self.voice.say("You left, so the run waits; nothing was approved by that. To go on, today or in a week:")
-        self.voice.screen.copied(f"keyturn demo --resume {shlex.quote(str(self.state_file))}")
+        self._go_on_with("You left, so the run waits; nothing was approved by that. To go on, today or in a week:")
         return LEFT
+
+    def _go_on_with(self, why: str) -> None:
+        self.voice.say()
+        self.voice.say(why)
+        self.voice.screen.copied(f"keyturn demo --resume {shlex.quote(str(self.state_file))}")
+
+
+def _goes_on(state: RunState[Any]) -> bool:
+    """Whether there is something to decide, or to try again."""
+    return bool(state.get_interruptions()) or state.live.run.status == "failed"
 
 
 def _name_of(running: RunResultStreaming, call_id: str) -> str:

@@ -25,6 +25,11 @@ from ..tools.base import InvalidArguments
 from .request import Request
 from .screen import Screen
 
+_WANTS = {
+    "approval": "{agent} wants to run {tool}",
+    "in_doubt": "{agent} wants to run {tool}",
+    "external": "{tool} of {agent} needs an answer",
+}
 ROWS = 40  # what a person can be expected to read without asking for the rest
 
 _IN_DOUBT = "It was started, and nobody can say whether it happened: the process died or was stopped in the middle."
@@ -56,18 +61,18 @@ class Desk:
         """Ask once. True when the call needs no more asking."""
         screen, keys = self.screen, offered(request)
         screen.say()
-        screen.say("  ".join(f"{screen.bold(letter)} {KEYS[letter].word}" for letter in keys))
+        screen.say("  ".join(f"{screen.bold(letter)} {key.word}" for letter, key in keys.items()))
         typed = screen.read("decide").lower()
-        letter = next((letter for letter in keys if typed in (letter, KEYS[letter].word)), None)
-        if letter is None:
+        key = next((key for letter, key in keys.items() if typed in (letter, key.word)), None)
+        if key is None:
             if typed:
                 screen.say(f"{quote(typed)} is not one of these keys. Nothing was decided.")
             return False
-        if KEYS[letter].runs and not request.seen_whole:
+        if key.runs and not request.seen_whole:
             screen.say("There is more to see first: s shows it.")
             return False
         try:
-            return KEYS[letter].act(self, request)
+            return key.act(self, request)
         except KeyturnError as error:
             screen.say(f"Not decided: {escape(str(error), keep='')}")
             return False
@@ -76,7 +81,8 @@ class Desk:
         """Who wants what, and why it asks."""
         screen, agent = self.screen, item.agent.name
         screen.say()
-        screen.say(screen.bold(f"{escape(agent, keep='')} wants to run {_name(item)}") + screen.dim(f"  {place}"))
+        wants = _WANTS[item.kind].format(agent=escape(agent, keep=""), tool=_name(item))
+        screen.say(screen.bold(wants) + screen.dim(f"  {place}"))
         for name in (agent, item.qualified_name or ""):
             doubt = mixed_script(name)
             if doubt:
@@ -141,6 +147,27 @@ def _answer(desk: Desk, request: Request) -> bool:
     return True
 
 
+def _tell(desk: Desk, request: Request) -> bool:
+    """Answer what a tool asks. Choices are the model's or a stranger's words, and are quoted."""
+    for place, choice in enumerate(request.choices, 1):
+        desk.screen.say(f"{place} {quote(str(choice))}")
+    prompt = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
+    words = desk.screen.read(prompt)
+    if not words:
+        desk.screen.say("Nothing was written, so nothing was decided.")
+        return False
+    desk.state.answer(request.item, request.answer(words), by=desk.by)
+    desk.screen.decided("Answered. The tool goes on with it.", runs=True)
+    return True
+
+
+def _refuse(desk: Desk, request: Request) -> bool:
+    why = desk.screen.read("why? its tool hears it; empty: no reason")
+    desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
+    desk.screen.decided("Refused. The tool is told that there is no answer.", runs=False)
+    return True
+
+
 def _edit(desk: Desk, request: Request) -> bool:
     """One change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
     while text := desk.screen.read("name=value, or all arguments as JSON; empty: no change"):
@@ -191,8 +218,8 @@ def _quit(desk: Desk, request: Request) -> bool:
 
 
 def _explain(desk: Desk, request: Request) -> bool:
-    for letter in offered(request):
-        desk.screen.say(f"{desk.screen.bold(letter)} {KEYS[letter].word}: {KEYS[letter].meaning}")
+    for letter, key in offered(request).items():
+        desk.screen.say(f"{desk.screen.bold(letter)} {key.word}: {key.meaning}")
     desk.screen.say(f"A decision is for exactly this call: digest {request.item.digest}")
     return False
 
@@ -220,10 +247,17 @@ KEYS = {
     "q": Key("quit", _quit, "leave the run paused"),
     "?": Key("explain", _explain, "say what the keys do"),
 }
+_OF_QUESTIONS = {
+    "w": Key("answer", _tell, "answer it; the tool goes on with what you write", runs=True),
+    "r": Key("reject", _refuse, "give no answer; the tool hears that, and your reason"),
+}
 _OFFERED = {"approval": "aerwglq?", "external": "wrlq?", "in_doubt": "dntlq?"}
 
 
-def offered(request: Request) -> list[str]:
+def offered(request: Request) -> dict[str, Key]:
     """The keys that this call, as it is now, can be decided with."""
-    letters = _OFFERED[request.item.kind] if request.seen_whole else "s" + _OFFERED[request.item.kind]
-    return [letter for letter in letters if letter != "e" or request.editable]
+    kind = request.item.kind
+    letters = _OFFERED[kind] if request.seen_whole else "s" + _OFFERED[kind]
+    without = {"e": request.editable, "w": request.answerable}
+    keys = KEYS | _OF_QUESTIONS if kind == "external" else KEYS
+    return {letter: keys[letter] for letter in letters if without.get(letter, True)}

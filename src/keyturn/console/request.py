@@ -7,12 +7,14 @@ decided here.
 from __future__ import annotations
 
 import json
+from collections.abc import Coroutine
 from typing import Any, cast
 
 from ..core.errors import BadJson
 from ..core.preview import Diff, Preview, redact, unredacted
 from ..core.strict import parse
 from ..engine.items import ToolApprovalItem
+from ..tools.base import plain_preview
 
 
 class Request:
@@ -28,10 +30,45 @@ class Request:
         """Whether there are named arguments, and a tool to check them."""
         return self.item.tool is not None and isinstance(self.item.params, dict)
 
+    @property
+    def answerable(self) -> bool:
+        """Whether a person may say what came of it."""
+        return self.item.tool is None or self.item.tool.answerable
+
+    @property
+    def choices(self) -> list[Any]:
+        """The answers that a question offers."""
+        asked: Any = self.item.requests
+        found: Any = cast("dict[str, Any]", asked).get("choices") if isinstance(asked, dict) else None
+        return cast("list[Any]", found) if isinstance(found, list) else []
+
+    def answer(self, words: str) -> Any:
+        """What somebody typed as an answer: a choice by its words or its number, a JSON object or list, or a text."""
+        named = {str(choice): choice for choice in self.choices}
+        if words in named:
+            return named[words]
+        if words.isdecimal() and 0 < int(words) <= len(self.choices):
+            return self.choices[int(words) - 1]
+        try:
+            return parse(words) if words.startswith(("{", "[")) else words
+        except BadJson:
+            return words
+
     def preview(self) -> Preview:
         """What would run if it were approved now."""
-        preview: Any = self.item.preview if self.edit is None else self.item.tool.preview(self.edit)
-        return cast("Preview", preview)
+        return cast("Preview", self.item.preview) if self.edit is None else self._preview_of(self.edit)
+
+    def _preview_of(self, edit: dict[str, Any]) -> Preview:
+        """What the tool shows of changed arguments; where it must be waited for, the arguments themselves."""
+        tool = self.item.tool
+        why = "what it would change is looked at before it runs"
+        try:
+            made: Any = tool.preview(edit)
+        except Exception as error:
+            made, why = None, f"this tool's own preview failed ({type(error).__name__})"
+        if isinstance(made, Coroutine):
+            made.close()
+        return made if isinstance(made, Preview) else plain_preview(edit, tool.secrets, f"As you changed it; {why}.")
 
     def change(self, text: str) -> None:
         """Take `name=value` or a JSON object of all arguments, or raise what the tool has against it."""

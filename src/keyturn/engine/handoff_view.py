@@ -17,6 +17,11 @@ from .segments import View, segments
 async def filtered_view(drive: Drive, call: Call, item: Item, input_filter: Any) -> View:
     """Run the filter on what the frame holds once this call is settled; the answer as kept ranges and new items."""
     frame = drive.run.frames[call.frame]
+    if drive.scope(frame.id).managed:
+        raise UserError(
+            "the conversation is kept at the provider, which has seen all of it: an input_filter and "
+            "nest_handoff_history change nothing there; leave them out, or keep the conversation here"
+        )
     before = drive.live.conversation(frame.id)
     outputs = [item if other == call.id else drive.run.calls[other].item for other in frame.calls]
     full = [*before, *(output for output in outputs if output is not None)]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
+from ..core.digest import canonical
+
 MESSAGE_BYTES = 16 << 20
 """The largest message that is read. What is larger is not, and the connection it came on is closed."""
 
@@ -11,8 +15,11 @@ NOISE_BYTES = 1 << 20
 LIST_PAGES = 100
 LIST_TOOLS = 1000
 LIST_BYTES = 4 << 20
-LIST_DEPTH = 40
-"""What a listing may come to, all pages together, and how deep a tool in it may be nested: a log must hold it."""
+"""What a listing may come to, all pages together."""
+
+WORDS_BYTES = 1 << 20
+WORDS_DEPTH = 40
+"""What a server may say of one tool, or ask people at once: a log must hold it, and somebody read it."""
 
 PARKED_CALLS = 64
 """How many calls of one server may stand open and wait for people; the one that waits longest gives way."""
@@ -20,3 +27,30 @@ PARKED_CALLS = 64
 CONNECT_SECONDS = 30.0
 STOP_SECONDS = 1.0
 """How long a server's process may take to end by itself, and again after it was told to."""
+
+
+def size_of(words: Any) -> int:
+    """How long a server's words are, as a log holds them; `ValueError` says why it cannot."""
+    if _depth(words) > WORDS_DEPTH:
+        raise ValueError(f"nested deeper than {WORDS_DEPTH} levels")
+    try:
+        size = len(canonical(words))
+    except Exception as error:  # half a character, say
+        raise ValueError(f"nothing that can be recorded ({type(error).__name__})") from None
+    if size > WORDS_BYTES:
+        raise ValueError(f"longer than {WORDS_BYTES} bytes")
+    return size
+
+
+def _depth(value: Any) -> int:
+    """How deep a value is nested, counted level by level."""
+    deep, level = 0, [value]
+    while level and deep <= WORDS_DEPTH:
+        deep, level = deep + 1, [inner for each in level for inner in _members(each)]
+    return deep
+
+
+def _members(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, Any]", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -11,6 +11,7 @@ from typing import Any, cast
 from mcp.types import ElicitRequest, ElicitResult
 from pydantic import ValidationError
 
+from .bounds import size_of
 from .outcomes import Refused
 from .schema import misfit
 
@@ -26,6 +27,10 @@ def question(params: Any) -> dict[str, Any]:
     """What is asked, as JSON: its message, and the schema of the answer or the URL to visit."""
     said: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
     said.pop("_meta", None)
+    try:
+        size_of(said)
+    except ValueError as problem:
+        raise Refused(f"what it asked people is {problem}; the call was not finished") from None
     return said
 
 

@@ -6,23 +6,24 @@ A listing that does not end, is too long, or names a tool twice is no listing: w
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
-from ..core.digest import canonical
 from .base import MCPServerError, RemoteTool
-from .bounds import LIST_BYTES, LIST_DEPTH, LIST_PAGES, LIST_TOOLS
+from .bounds import LIST_BYTES, LIST_PAGES, LIST_TOOLS, size_of
 
 _ABOUT = {"title": "title", "annotations": "annotations", "output_schema": "outputSchema"}
 
 
-async def listed(server: str, page: Callable[[str | None], Awaitable[Any]], pages: int | None) -> dict[str, RemoteTool]:
-    """All tools that the server lists, by name."""
+async def listed(
+    server: str, page: Callable[[str | None], Awaitable[Any]], pages: int | None, origin: str = ""
+) -> dict[str, RemoteTool]:
+    """All tools that the server lists, by name. `origin` tells apart servers that nobody gave a name."""
     tools: dict[str, RemoteTool] = {}
     cursor, size, seen = None, 0, set[str]()
     for _ in range(min(pages or LIST_PAGES, LIST_PAGES)):
         answer = await page(cursor)
         for raw in answer.tools:
-            tool = _tool(server, raw)
+            tool = _tool(server, raw, origin)
             if tool.name in tools:
                 raise MCPServerError(server, f"it lists two tools named {tool.name!r}")
             tools[tool.name] = tool
@@ -38,31 +39,16 @@ async def listed(server: str, page: Callable[[str | None], Awaitable[Any]], page
     raise MCPServerError(server, f"its listing did not end after {len(seen)} pages")
 
 
-def _tool(server: str, raw: Any) -> RemoteTool:
+def _tool(server: str, raw: Any, origin: str) -> RemoteTool:
     said: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
     about = {name: said[wire] for name, wire in _ABOUT.items() if wire in said}
+    if origin:
+        about["origin"] = origin
     return RemoteTool(server, raw.name, said.get("description", ""), said["inputSchema"], about, raw)
 
 
 def _size(tool: RemoteTool) -> int:
     try:
-        if _depth(tool.spec) <= LIST_DEPTH:
-            return len(canonical(tool.spec))
-        problem = f"what it says of a tool is nested deeper than {LIST_DEPTH} levels"
-    except Exception as error:  # half a character, say: what cannot be written down cannot be approved
-        problem = f"what it says of a tool cannot be recorded ({type(error).__name__})"
-    raise MCPServerError(tool.server, problem)
-
-
-def _depth(value: Any) -> int:
-    """How deep a value is nested, counted level by level."""
-    deep, level = 0, [value]
-    while level and deep <= LIST_DEPTH:
-        deep, level = deep + 1, [inner for each in level for inner in _members(each)]
-    return deep
-
-
-def _members(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(cast("dict[str, Any]", value).values())
-    return cast("list[Any]", value) if isinstance(value, list) else []
+        return size_of(tool.spec)
+    except ValueError as problem:  # what cannot be written down cannot be approved
+        raise MCPServerError(tool.server, f"what it says of a tool is {problem}") from None

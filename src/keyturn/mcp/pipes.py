@@ -38,22 +38,23 @@ class Command:
 
 
 class _Lines:
-    """Bytes as they come, cut into lines; `over` once a line or the noise between messages is too long."""
+    """Bytes as they come, and the messages in them; `over` once a line, or the noise between them, is too long."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._held = self._noise = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
+    def messages(self, chunk: bytes) -> Iterator[SessionMessage]:
         *ended, rest = chunk.split(b"\n")
-        for line in ended:
-            yield b"".join([*self._parts, line])
+        for end in ended:
+            line = b"".join([*self._parts, end])
             self._parts, self._held = [], 0
+            message = _message(line)
+            self._noise = 0 if message is not None else self._noise + len(line) + 1
+            if message is not None:
+                yield message
         self._parts.append(rest)
         self._held += len(rest)
-
-    def told(self, line: bytes, *, message: bool) -> None:
-        self._noise = 0 if message else self._noise + len(line) + 1
 
     @property
     def over(self) -> bool:
@@ -93,11 +94,8 @@ async def _read(process: asyncio.subprocess.Process, told: MemoryObjectSendStrea
     lines = _Lines()
     try:
         while not lines.over and (chunk := await process.stdout.read(_CHUNK)):
-            for line in lines.feed(chunk):
-                message = _message(line)
-                lines.told(line, message=message is not None)
-                if message is not None:
-                    await told.send(message)
+            for message in lines.messages(chunk):
+                await told.send(message)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
         return
     finally:
@@ -132,18 +130,21 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     for how in (None, signal.SIGTERM, signal.SIGKILL):
         if how is not None:
             _signal(process.pid, how)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                # Not wait(): that also waits for pipes that a grandchild may hold open.
-                while process.returncode is None:
-                    await asyncio.sleep(0.005)
-        if process.returncode is not None:
+        if await _ended(process):
             break
     _signal(process.pid, signal.SIGKILL)  # what it started and left behind
     _GROUPS.discard(process.pid)
     transport = getattr(process, "_transport", None)
     if transport is not None:
         transport.close()
+
+
+async def _ended(process: asyncio.subprocess.Process) -> bool:
+    """Whether it ends in time. Not by its wait(): that also waits for pipes that a grandchild may hold open."""
+    until = asyncio.get_running_loop().time() + STOP_SECONDS
+    while process.returncode is None and asyncio.get_running_loop().time() < until:
+        await asyncio.sleep(0.005)
+    return process.returncode is not None
 
 
 def _signal(group: int, how: signal.Signals) -> None:

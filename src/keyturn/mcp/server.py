@@ -16,6 +16,7 @@ from mcp.types import INVALID_REQUEST, ElicitResult, ErrorData, InputRequiredRes
 
 from ..core.errors import UserError
 from .base import MCPServer, MCPServerError, RemoteTool, Reply
+from .bounds import WORDS_BYTES
 from .calls import Calls, Parked
 from .connection import Connection, Outlet
 from .elicitation import ONLY, Unfit, question, questions, results
@@ -37,11 +38,12 @@ class ProtocolServer(MCPServer):
     ['transport']
     """
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, origin: str = "") -> None:
         if not isinstance(name, str) or not name:
             raise UserError(f"an MCP server's name must be a text that is not empty, not {name!r}")
         self.name = name
         self.settings = settings
+        self._origin = origin
         self._offers = Offers(self, settings)
         self._lock = asyncio.Lock()
         self._calls = Calls()
@@ -163,6 +165,8 @@ class ProtocolServer(MCPServer):
             if isinstance(got, Parked):
                 return Reply(requests={ONLY: question(got.params)}, state={"parked": got.token})
             if isinstance(got, InputRequiredResult):
+                if len(got.request_state or "") > WORDS_BYTES:
+                    raise Refused("what it wants to be reminded of is too long; the call was not finished")
                 return Reply(requests=questions(got.input_requests or {}), state={"request_state": got.request_state})
             return Reply(result=got)
         except Refused as problem:
@@ -183,7 +187,7 @@ class ProtocolServer(MCPServer):
             try:
                 line = await self._line()
                 async with asyncio.timeout(self.settings.seconds):
-                    return await listed(self.name, line.page, self.settings.max_list_pages)
+                    return await listed(self.name, line.page, self.settings.max_list_pages, self._origin)
             except Unreached as problem:
                 said = str(problem)
             except (Lost, Unsent) as problem:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
 
+from ..core.digest import digest
 from ..core.errors import UserError
 from .options import ServerOptions, settings
 from .pipes import Command, pipes
@@ -46,7 +47,9 @@ class MCPServerStdio(ProtocolServer):
         self.params = params
         self._command = _command(params)
         chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
-        super().__init__(f"stdio: {self._command.command}" if name is None else name, chosen)
+        # Without a name of its own a server is what is started: another program is another server.
+        started = digest(self._command.command, self._command.args, self._command.cwd) if name is None else ""
+        super().__init__(f"stdio: {self._command.command}" if name is None else name, chosen, started)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """The program's input and output; what it says on its error output goes to ours."""

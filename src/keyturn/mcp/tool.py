@@ -225,7 +225,7 @@ def offered_name(server: str, tool: str, *, prefixed: bool) -> str:
     >>> offered_name("files", "read", prefixed=False), offered_name("files", "read", prefixed=True)
     ('read', 'mcp_files__read')
     >>> offered_name("files", "read it", prefixed=False)
-    'read_it_6ac5f3a3'
+    'read_it_378669d6'
     """
     wanted = f"mcp_{server}__{tool}" if prefixed else tool
     safe = re.sub(r"[^a-zA-Z0-9_-]", "_", wanted)

@@ -181,7 +181,7 @@ async def _parsed(stream: Any) -> AsyncGenerator[Any, None]:
         async for given in stream:
             yield given
     except ValueError as error:
-        raise nonsense(error, "Anthropic") from error
+        raise nonsense(error, "Anthropic") from None
 
 
 def _endless() -> ModelBehaviorError:

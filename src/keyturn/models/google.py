@@ -91,7 +91,7 @@ class GoogleModel(Model):
         try:
             return await (await self._models()).generate_content(**posed.given())
         except _PARSERS as error:
-            raise _what(error) from error
+            raise _what(error) from None
 
     async def _open(self, posed: Question, reply: Reply) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
         """A stream and the first events it tells, which may be none; of one that fails before, nothing is left."""
@@ -144,7 +144,7 @@ async def _parsed(asking: Awaitable[Any]) -> AsyncGenerator[Any, None]:
             async for chunk in chunks:
                 yield chunk
     except _PARSERS as error:
-        raise _what(error) from error
+        raise _what(error) from None
 
 
 def _what(error: Exception) -> Exception:

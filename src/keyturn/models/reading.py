@@ -63,7 +63,7 @@ def understood(read: Callable[[], _T], provider: str) -> _T:
     try:
         return read()
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise nonsense(error, provider) from error
+        raise nonsense(error, provider) from None
 
 
 def nonsense(error: Exception, provider: str) -> ModelBehaviorError:

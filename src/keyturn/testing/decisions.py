@@ -54,8 +54,8 @@ def decide(waiting: Waiting, how: Callable[[ToolApprovalItem], Any]) -> RunState
     """A state in which each waiting call is decided as `how` says of it.
 
     True or "approve" lets it run, False or "reject" does not, a mapping lets it run with these arguments,
-    `Answer(value)` is a person's own result. A call in doubt is settled by "ran", "did_not_run" or "retry". None leaves
-    it waiting. Anything else is an error: what is merely truthy approves nothing.
+    `Answer(value)` is a person's own result, or the answer to what its tool asks. A call in doubt is settled by "ran",
+    "did_not_run" or "retry". None leaves it waiting. Anything else is an error: what is merely truthy approves nothing.
 
     >>> from keyturn import Agent
     >>> decide(RunState(None, "hi", Agent("a")), lambda item: {"to": "bob"} if item.name == "pay" else False).run_id

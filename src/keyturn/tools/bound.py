@@ -54,7 +54,7 @@ class BoundFunction:
             args.insert(0, context)
         if self.schema.is_async:
             return await self.func(*args, **kwargs)
-        result = await _in_thread(self.func, args, kwargs)
+        result = await in_worker(self.func, args, kwargs)
         return await result if isawaitable(result) else result
 
     async def __call__(self, context: Any, text: str) -> Any:
@@ -73,7 +73,8 @@ async def told(failure_error_function: ToolErrorFunction | None, context: Any, e
     return await answer if isawaitable(answer) else answer
 
 
-async def _in_thread(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+async def in_worker(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a plain function in a thread, so that it holds nobody up."""
     from .threads import in_thread  # here, because declaring tools needs no event loop and loading it is slow
 
     def work() -> Any:

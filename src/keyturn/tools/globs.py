@@ -48,9 +48,13 @@ class Glob:
 
 def name_regex(segment: str) -> str:
     """One name of a pattern as a regular expression for the whole name; a backslash makes the next character plain."""
-    plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]", segment) if "\\" in segment else segment
+    plain = re.sub(r"\\(.)", _plain, segment) if "\\" in segment else segment
     # The standard library's own translation does not go back over what a star has matched.
     return translate(plain)
+
+
+def _plain(escaped: re.Match[str]) -> str:
+    return f"[{escaped[1]}]" if escaped[1] in "*?[" else escaped[1]
 
 
 def _segments(pattern: str) -> list[_Segment]:

@@ -19,10 +19,10 @@ def required_text(pattern: str) -> str:
     """The longest such text, "" where none is plain to see.
 
     >>> required_text(r"def \\w+\\(self"), required_text("cat|dog"), required_text("colou?r")
-    ('def ', '', 'colo')
+    ('(self', '', 'colo')
     """
-    if re.search(r"\(\?[^:=!<P]", pattern):
-        return ""  # flags may change what everything means
+    if re.search(r"\(\?[^:=!<P]|\\[xuUN0-9]", pattern):
+        return ""  # flags may change what everything means, and characters may be written as numbers
     runs = list(_runs(pattern))
     return "" if None in runs else max((run for run in runs if run), key=len, default="")
 

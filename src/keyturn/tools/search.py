@@ -82,32 +82,35 @@ def search(root: int, query: Query) -> Found:
 def run(root: int, query: Query) -> Found:
     """The search itself."""
     glob = None if query.glob is None else Glob(query.glob)
+    matcher = None if query.pattern is None else _matcher(query)
     walk = Walk(query.hidden or (glob is not None and glob.hidden), query.ignoring, time.monotonic() + query.seconds)
     found = Found(passed=walk.passed)
-    start = "".join(f"{name}/" for name in query.names)
-    # A pattern of one name is about names when text is searched, about the directory itself when names are.
-    by_name = glob is not None and query.pattern is not None and "/" not in (query.glob or "")
-    matcher = None if query.pattern is None else _matcher(query)
-    places = walk.files(root, query.names) if query.only is None else _one_file(root, query.names, query.only)
-    for prefix, here, names in places:
-        if walk.late():
-            break
-        for name in names:
-            path = prefix + name
-            if glob is not None and not glob.matches(name if by_name else path[len(start) :]):
-                continue
-            if matcher is None:
-                found.lines.append(printable(path))
-            else:
-                _look_into(walk, here, name, path, (query, matcher, found))
-            if len(found.lines) >= query.most or walk.late():
-                walk.stopped = walk.stopped or f"{query.most} results are shown"
-                found.lines = found.lines[: query.most]
-                break
-        if walk.stopped:
+    for here, name, path in _files(walk, root, query, glob):
+        if matcher is None:
+            found.lines.append(printable(path))
+        else:
+            _look_into(walk, here, name, path, (query, matcher, found))
+        if len(found.lines) >= query.most:
+            walk.stopped = walk.stopped or f"{query.most} results are shown"
+            found.lines = found.lines[: query.most]
             break
     found.stopped = walk.stopped
     return found
+
+
+def _files(walk: Walk, root: int, query: Query, glob: Glob | None) -> Iterator[tuple[int, str, str]]:
+    """The files to search, each with its directory, open, until the time is up."""
+    start = sum(len(name) + 1 for name in query.names)
+    # A pattern of one name is about names when text is searched, about the directory itself when names are.
+    by_name = query.pattern is not None and "/" not in (query.glob or "")
+    places = walk.files(root, query.names) if query.only is None else _one_file(root, query.names, query.only)
+    for prefix, here, names in places:
+        for name in names:
+            path = prefix + name
+            if walk.late():
+                return
+            if glob is None or glob.matches(name if by_name else path[start:]):
+                yield here, name, path
 
 
 Matcher = Callable[[bytes], "Iterator[tuple[int, str]]"]
@@ -179,7 +182,8 @@ def _regex_lines(pattern: str, ignore_case: bool) -> Matcher:
     def lines(data: bytes) -> Iterator[tuple[int, str]]:
         if needed not in data:
             return
-        for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
+        text = data.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+        for number, line in enumerate(text.split("\n"), 1):
             hit = find(line, 0, _LONGEST_LINE)
             if hit is not None:
                 yield number, _cut(line, hit.start())

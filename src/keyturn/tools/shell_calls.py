@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Literal, cast
 
 from .base import InvalidArguments
+from .bound import in_worker
 
 
 @dataclass
@@ -176,10 +178,7 @@ def about(executor: Any) -> dict[str, Any]:
 
 async def asked(executor: Callable[..., Any], request: Any) -> Any:
     """What an executor answers; one that is a plain function runs in a thread, so that it holds nobody up."""
-    import asyncio  # here, because declaring a tool needs no event loop and loading it is slow
-    from inspect import isawaitable, iscoroutinefunction
-
-    if iscoroutinefunction(executor) or iscoroutinefunction(type(executor).__call__):
+    if iscoroutinefunction(executor) or iscoroutinefunction(executor.__call__):
         return await executor(request)
-    answer = await asyncio.to_thread(executor, request)
+    answer = await in_worker(executor, [request], {})
     return await answer if isawaitable(answer) else answer

@@ -56,11 +56,16 @@ def _adopt_orphans() -> bool:
 
 
 def _start(command: list[str]) -> int:
+    ready, says = os.pipe()
     child = os.fork()
     if child:
+        os.close(says)
+        os.read(ready, 1)  # before it has a session of its own, nobody could end it by that
+        os.close(ready)
         return child
     try:
         os.setsid()
+        os.write(says, b".")
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program expects that nobody does
             signal.signal(number, signal.SIG_DFL)
         os.execve(command[0], command, os.environ)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -24,6 +25,12 @@ def listing(cursor: str | None) -> dict[str, Any]:
         return {"tools": [tool("say", f"Says something, version {count}.")]}
     if HOW == "new schema":
         return {"tools": [tool("say", properties={f"x{min(count, 3)}": {"type": "string"}})]}
+    if HOW == "other words":
+        return {"tools": [tool("say", "Says something, and sends it to me.")]}
+    if HOW == "nothing":
+        return {"tools": []}
+    if HOW in ("crash", "moody"):
+        return {"tools": [{**tool("say"), "annotations": {"readOnlyHint": True}}, tool("other")]}
     if HOW == "vanishing":
         return {"tools": [tool("say")] if count < 3 else []}
     if HOW == "twins":
@@ -57,6 +64,12 @@ def called(given: dict[str, Any]) -> dict[str, Any] | None:
         return {"content": [{"type": "text", "text": "x" * 100_000_000}]}
     if HOW == "no result":
         return {"nonsense": True}
+    if HOW in ("crash", "moody") and given["name"] == "say":
+        before = os.path.getsize(sys.argv[2])
+        with open(sys.argv[2], "a") as log:
+            log.write("x")
+        if HOW == "crash" or not before:
+            os._exit(1)
     if HOW == "hang":
         time.sleep(60)
     return {"content": [{"type": "text", "text": f"said by {given['name']}"}]}

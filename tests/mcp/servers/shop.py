@@ -1,6 +1,6 @@
 """A real server for the tests: `python shop.py stdio`, or `sse` or `streamable-http` with the number of an open socket.
 
-The directory in SHOP holds `log` (one line for each effect) and, where a test wants it, `words`: what it says of `pay`.
+The file `log` in the directory SHOP gets one line for each effect.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Image
 from mcp.server.mcpserver.resolve import Elicit, Resolve
@@ -79,22 +78,6 @@ async def slow(seconds: float = 60) -> str:
     return "done at last"
 
 
-@server.tool(annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True))
-async def moody() -> str:
-    """Dies the first time it is called, and says that it only reads."""
-    note("moody")
-    if (SHOP / "log").read_text().count("moody") == 1:
-        os._exit(1)
-    return "fine now"
-
-
-@server.tool()
-async def crash() -> str:
-    """Acts and dies."""
-    note("crash")
-    os._exit(1)
-
-
 @server.tool()
 async def flood(size: int) -> str:
     """Says a lot."""
@@ -127,20 +110,13 @@ async def asks(amount: int, ctx: Context[Any, Any]) -> str:
     return f"{answer.action}: {getattr(answer, 'data', None)}"
 
 
-words = SHOP / "words"
-if words.exists():
-    tool = server._tool_manager.get_tool("pay")
-    assert tool is not None
-    tool.description = words.read_text()
-if (SHOP / "without_pay").exists():
-    server.remove_tool("pay")
-
-
 def main() -> None:
     transport, socket = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
     if transport == "stdio":
         server.run("stdio")
         return
+    import uvicorn
+
     app = server.sse_app() if transport == "sse" else server.streamable_http_app()
     uvicorn.run(app, fd=socket, log_level="error", timeout_graceful_shutdown=0)
 

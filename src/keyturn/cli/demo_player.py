@@ -1,0 +1,126 @@
+"""Which model plays the demo: the one that was asked for, else a real one whose key is set, else the scripted one.
+
+What was chosen is said, and what does not work is an error that says what to do: nothing takes another's place in
+silence. The scripted model's words are in `demo_agent`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from ..core.errors import UserError
+from ..models import default_provider
+from ..models.defaults import OPENAI
+from ..models.faults import is_passing, status_of
+from ..models.routing import split_name
+from ..models.scripted import ScriptedModel
+from ..render.escape import escape
+from .demo_agent import reply
+
+SCRIPTED = "scripted"
+_WITHOUT = "or play without a provider: keyturn demo --scripted"
+
+
+class Provider(NamedTuple):
+    """Who answers, the variable that holds the key, the package that asks, and the model if none is named."""
+
+    name: str
+    key: str
+    package: str
+    model: str
+
+
+# In the order in which their keys are looked for.
+PROVIDERS: dict[str, Provider] = {
+    "openai": Provider("OpenAI", "OPENAI_API_KEY", "openai", ""),
+    "anthropic": Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-5"),
+    "google": Provider("Google", "GOOGLE_API_KEY", "google.genai", "gemini-3-flash"),
+}
+
+
+@dataclass(frozen=True)
+class Player:
+    """A model by name, or the scripted one, and why it was chosen."""
+
+    name: str
+    why: str = ""
+
+    @classmethod
+    def chosen(cls, model: str | None = None, *, scripted: bool = False) -> Player:
+        """The player for these flags and the keys in the environment.
+
+        >>> Player.chosen(scripted=True).name
+        'scripted'
+        >>> Player.chosen("anthropic:claude-sonnet-5").provider.name
+        'Anthropic'
+        """
+        if scripted or model == SCRIPTED:
+            return cls(SCRIPTED)
+        if model is not None:
+            return cls(model, "--model names it")
+        for prefix, provider in PROVIDERS.items():
+            if os.environ.get(provider.key, "").strip():
+                name = provider.model or OPENAI.model_name()
+                return cls(f"{prefix}:{name}", f"{provider.key} is set; --model names another, --scripted needs none")
+        return cls(SCRIPTED, "no provider's key is set")
+
+    @property
+    def is_real(self) -> bool:
+        """Whether a provider is asked, so that nobody knows what will happen."""
+        return self.name != SCRIPTED
+
+    @property
+    def flags(self) -> list[str]:
+        """What makes another process choose the same."""
+        return ["--model", self.name] if self.is_real else ["--scripted"]
+
+    @property
+    def provider(self) -> Provider:
+        """Who is asked. A bare name is OpenAI's."""
+        prefix = (split_name(self.name)[0] or "openai").partition("-")[0]
+        return PROVIDERS.get(prefix) or Provider(prefix, "", "", "")
+
+    def sentence(self) -> str:
+        """Which model plays, for people."""
+        if not self.is_real:
+            because = f", because {self.why}" if self.why else ""
+            return f"scripted{because}: it answers from the conversation alone, needs no key and asks no network"
+        because = f" ({self.why})" if self.why else ""
+        return f"{self.name}, asked over the network{because}; what it will do, nobody knows"
+
+    def model(self) -> Any:
+        """The model, or `UserError` that says what is missing."""
+        if not self.is_real:
+            return ScriptedModel(reply)
+        package = self.provider.package
+        if package and not _installed(package):
+            extra = package.partition(".")[0]
+            raise UserError(
+                f"{self.name} needs the package {package!r}, which is not installed: pip install 'keyturn[{extra}]', "
+                f"{_WITHOUT}"
+            )
+        return default_provider().get_model(self.name)
+
+    def trouble(self, error: Exception) -> str | None:
+        """What to tell of a provider's error, None where it is none. What it says of a key is not repeated."""
+        status, who = status_of(error), self.provider
+        if status in (401, 403) or (status == 400 and "api key" in str(error).lower()):
+            return f"{who.name} did not accept the key in {who.key} ({status}): set another one, {_WITHOUT}"
+        if status == 404:
+            return f"{who.name} knows no model {self.name!r} (404): name another one with --model, {_WITHOUT}"
+        if status == 429:
+            return f"{who.name} takes no more requests now (429), or the account is empty: try later, {_WITHOUT}"
+        if status is None and not is_passing(error):
+            return None
+        said = escape(" ".join(str(error).split())[:200], keep="")
+        return f"{who.name} did not answer ({type(error).__name__}: {said}): try again, {_WITHOUT}"
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,99 @@
+"""What a provider gave goes back to it: through a pause, a save and a load, and through a session, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, Runner, RunState, SQLiteSession
+from keyturn.engine.recent import forget
+from keyturn.models.openai_request import sent_items
+from keyturn.models.scripted_items import function_call
+from keyturn.testing.loopback.responses import ResponsesServer
+from tests.models.openai_items import KNOWN, UNKNOWN
+from tests.models.openai_serving import bodies, plain_and_streamed, served
+from tests.models.test_openai_items import ASKING, told
+
+Item = dict[str, Any]
+
+# What the provider did and answered itself, a call beside its result; thoughts last, where what they led to follows.
+HOSTED = sorted((item for item in KNOWN if item["type"] not in ASKING), key=lambda item: item["type"] == "reasoning")
+PAIRS = [
+    [item for item in HOSTED if item.get("call_id") == label]
+    for label in sorted({item["call_id"] for item in HOSTED if item.get("call_id")})
+]
+# Of those that nobody knows yet, all but the call of a function, which waits for its result.
+NEW = [item for item in UNKNOWN if item["type"] not in ("function_call", "reasoning")]
+ALONE = [[item] for item in (*HOSTED, *UNKNOWN) if not item.get("call_id")]
+EVERYTHING = [*NEW, *HOSTED]
+CALL = {**function_call("pay", {"to": "ada"}, call_id="c1", item_id="fc_1"), "mood": {"good": True}}
+USER = {"role": "user", "content": "go"}
+PAID = {"type": "function_call_output", "call_id": "c1", "output": "paid 5 to ada"}
+
+
+async def run(agent: Agent[Any], given: Any, streamed: bool, **options: Any) -> Any:
+    if not streamed:
+        return await Runner.run(agent, given, **options)
+    result = Runner.run_streamed(agent, given, **options)
+    async for _event in result.stream_events():
+        pass
+    return result
+
+
+async def approved(agent: Agent[Any], paused: Any) -> RunState[Any]:
+    """Saved as a text and loaded as another process would."""
+    text = paused.to_state().to_string()
+    forget()
+    state = await RunState.from_string(agent, text)
+    [item] = state.get_interruptions()
+    state.approve(item)
+    return state
+
+
+@plain_and_streamed
+@pytest.mark.parametrize("items", [*ALONE, *PAIRS], ids=lambda items: items[0]["type"])
+async def test_an_item_beside_a_call_that_waits(items: list[Item], payer: Any, paid: list[Any], streamed: bool) -> None:
+    """The next request holds it as it came, but for the fields that the API gives and does not take."""
+    server = ResponsesServer([told([*items, CALL]), "done"])
+    async with served(server) as model:
+        agent = Agent("a", model=model, tools=[payer])
+        paused = await run(agent, "go", streamed)
+        assert paused.to_input_list()[1 : 1 + len(items)] == items
+        done = await run(agent, await approved(agent, paused), streamed)
+    assert (done.final_output, paid) == ("done", [("ada", 5)])
+    assert bodies(server)[1]["input"] == [USER, *sent_items(items), CALL, PAID]
+    assert done.to_input_list()[1 : 1 + len(items)] == items
+
+
+@plain_and_streamed
+async def test_everything_at_once_in_its_order(payer: Any, streamed: bool) -> None:
+    server = ResponsesServer([told([*EVERYTHING, CALL]), "done"])
+    async with served(server) as model:
+        agent = Agent("a", model=model, tools=[payer])
+        paused = await run(agent, "go", streamed)
+        await run(agent, await approved(agent, paused), streamed)
+    assert bodies(server)[1]["input"] == [USER, *sent_items(EVERYTHING), CALL, PAID]
+
+
+@plain_and_streamed
+async def test_through_a_session_into_the_next_run(payer: Any, streamed: bool, tmp_path: Path) -> None:
+    """A store of text gives back what it got, and the next run sends it."""
+    server = ResponsesServer([told([*EVERYTHING, CALL]), "done", "and again"])
+    path = str(tmp_path / "s.db")
+    async with served(server) as model:
+        agent = Agent("a", model=model, tools=[payer])
+        first = SQLiteSession("s", path)
+        paused = await run(agent, "go", streamed, session=first)
+        first.close()
+        second = SQLiteSession("s", path)
+        await run(agent, await approved(agent, paused), streamed, session=second)
+        kept = await second.get_items()
+        await run(agent, "more", streamed, session=second)
+        second.close()
+    assert kept[: 1 + len(EVERYTHING)] == [USER, *EVERYTHING]
+    sent = bodies(server)[2]["input"]
+    assert sent[:-2] == [USER, *sent_items(EVERYTHING), CALL, PAID]
+    assert json.loads(json.dumps(sent[-1])) == {"role": "user", "content": "more"}
