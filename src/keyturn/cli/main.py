@@ -6,6 +6,7 @@ A command's file has `describe(parser)`, which adds its arguments, and `run(argu
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,12 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.describe(parser)
     arguments = parser.parse_args(given.rest)
     try:
-        return int(command.run(arguments))
+        code = int(command.run(arguments))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output is gone (`| head`): nothing is left to say, not even at exit.
-        sys.stderr.close()
+        # Whoever read our output is gone (`| head`): nothing is left to say, not even at exit, where Python flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
 
