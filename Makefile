@@ -23,7 +23,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format bench bench-peers sweep lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants simulate crash race lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,12 @@ format: $(VENV)/.ready ## Format, and mend what the linter can mend
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format --quiet
 
+kinds: $(VENV)/.ready ## Every kind of tool against every promise; ARGS=--kinds-into=docs/kinds.md writes the manual
+	@$(BIN)/python -m pytest -p keyturn.testing.tool_table -n $(JOBS) -q tests/tools tests/mcp $(ARGS)
+
+previews: $(VENV)/.ready ## Capture what people are shown of each kind of call: docs/previews.md
+	@$(BIN)/python docs/previews.py
+
 bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and beside the peers if installed
 	@$(BIN)/python -m benchmarks $(ARGS)
 
@@ -90,6 +96,22 @@ TIMEOUT ?= 1800
 sweep: $(VENV)/.ready ## The crash sweeps at length: make sweep COUNT=20000 SEED=7 TIMEOUT=3600 JOBS=2
 	@KEYTURN_SWEEP=$(COUNT) $(BIN)/python -m pytest -m sweep -n $(JOBS) -q --timeout=$(TIMEOUT) \
 	  --hypothesis-profile=sweep --hypothesis-seed=$(SEED) --durations=10 $(ARGS)
+
+mutants: $(VENV)/.ready ## Break the gate on purpose, law by law, and see each broken build caught: ARGS=--whole
+	@$(BIN)/python -m trials.mutants $(ARGS)
+
+SEEDS   ?= 1000
+FROM    ?= 0
+simulate: $(VENV)/.ready ## The real engine in a made world, seed after seed: make simulate SEEDS=100000 FROM=0 JOBS=2
+	@$(BIN)/python -m trials.simulate --seeds $(SEEDS) --from $(FROM) --jobs $(JOBS) $(ARGS)
+
+KILLS ?= 1000
+crash: $(VENV)/.ready $(VENV)/.system ## Kill -9 at every write and message, then settle and check: make crash KILLS=10000 SEED=7
+	@$(BIN)/python -m trials.crash --kills $(KILLS) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+N ?= 1000
+race: $(VENV)/.ready $(VENV)/.system ## Many go for one run or one request at once: make race N=10000 SEED=7
+	@$(BIN)/python -m trials.race --n $(N) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
 # -------------------------------------------------------------------------------------------------------------- care
 

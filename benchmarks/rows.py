@@ -38,6 +38,21 @@ ROWS = (
     Row("held-50", "50 calls held in one reply, approved, resumed, ms", "held", "ms", 4, 2, {"n": 50}),
     Row("paused-500", "500 runs paused at once: RSS a run, KiB", "paused", "kib", 20, 8, {"n": 500}),
     Row("deltas", "streamed text delta to the consumer, us", "deltas", "us", 8, 4, {"n": 2000}),
+    Row("deltas-wire", "streamed text delta over HTTP, Responses API, us of CPU", "wire", "us", params={"n": 2000}),
+    Row("deltas-sdk", "the same by the provider's SDK alone, us of CPU", "wire", "sdk_us", params={"n": 2000}),
+    *(
+        watch(f"deltas-{api}{kind}", f"{title}, {what}", "wire", figure, n=2000, api=number)
+        for number, api, title in (
+            (1, "chat", "delta over HTTP, Chat Completions"),
+            (2, "anthropic", "delta over HTTP, Anthropic"),
+            (3, "google", "delta over HTTP, Gemini"),
+        )
+        for kind, what, figure in (("", "us of CPU", "us"), ("-sdk", "its SDK alone", "sdk_us"))
+    ),
+    Row("durable", "durable round on SQLite (WAL, FULL), of 50, ms", "durable", "ms", 2.5, 1.2, {"n": 50}),
+    Row("durable-kb", "its database after 50 rounds, kB", "durable", "kb", 120, 70, {"n": 50}),
+    Row("durable-mb", "bytes written to disk meanwhile, MB", "durable", "mb", 2.2, 1.3, {"n": 50}),
+    watch("durable-1000", "the same, of 1,000, ms", "durable", "ms", n=1000),
     watch("first-answer", "import to the first answer, ms", "first_answer", "ms"),
     watch("first-answer-rss", "RSS after the first answer, MiB", "first_answer", "mib"),
     watch("rounds-200-mb", "text written in the 200 rounds, MB", "rounds", "mb", n=200),

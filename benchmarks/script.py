@@ -23,6 +23,11 @@ class Call(NamedTuple):
     arguments: str
 
 
+def words(count: int) -> list[str]:
+    """The deltas of a streamed text."""
+    return [f"word{i % 10} " for i in range(count)]
+
+
 class Script:
     """The model's replies in order (a reply is the tools it calls; an empty one is the final text), and the counters.
 
@@ -37,7 +42,7 @@ class Script:
             for turn, reply in enumerate(replies)
         ]
         self.gates = any(call.tool == "gated" for reply in self.replies for call in reply)
-        self.deltas = [f"word{i % 10} " for i in range(deltas)]
+        self.deltas = words(deltas)
         self.suspend = suspend
         self.sync_tool = sync_tool
         self.models_called = 0

@@ -7,19 +7,10 @@ Prints:
     command
     | grep -c TODO notes.txt > count.txt; cat count.txt
 
-    json: what a shell reads
-    | {
-    |   "programs": [
-    |     "grep",
-    |     "cat"
-    |   ],
-    |   "joined by": [
-    |     ";"
-    |   ],
-    |   "redirections": [
-    |     "> count.txt"
-    |   ]
-    | }
+    text: what a shell reads
+    | programs: grep, cat
+    | joined by: ;
+    | redirections: > count.txt
     told: {'stdout': '2\\n', 'stderr': '', 'outcome': {'type': 'exit', 'exit_code': 0}}
 """
 

@@ -6,7 +6,11 @@ A driver is made with a `Script`; it says how its library does each step, and th
 - `pending(handle)` counts the calls that wait;
 - `save(handle)` gives the paused run as text (or bytes), `await load(text)` makes a handle of it again;
 - `await approve(handle)` approves every call that waits and resumes: the next handle;
-- `await stream()` runs streamed and returns the text deltas that reached the consumer; absent if it has no such thing.
+- `shelf(path)` has the runs kept in that file from now on, and gives what takes `keep(text)`, `found()` and `close()`;
+  absent if it has no journal of its own;
+- `await stream()` runs streamed and returns the text deltas that reached the consumer; absent if it has no such thing;
+- `await over_wire(api, url)` does the same with a model of its own behind a server. `APIS` are the wire formats that it
+  speaks here, `SDK` says whether by the provider's SDK; absent if it speaks none.
 
 Nothing is imported here, so that a missing peer costs nothing.
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -42,13 +43,22 @@ class Arguments(msgspec.Struct):
     x: int
 
 
+class Event(msgspec.Struct):
+    type: str
+    delta: str = ""
+
+
 ENCODER = msgspec.json.Encoder()
 DECODER = msgspec.json.Decoder(Run)
 ARGUMENTS = msgspec.json.Decoder(Arguments)
+EVENT = msgspec.json.Decoder(Event)
 
 
 class Driver:
     """A loop over a list of items."""
+
+    SDK = False
+    APIS = ("responses",)
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -117,3 +127,20 @@ class Driver:
             if self.script.suspend:
                 await asyncio.sleep(0)
             yield delta
+
+    async def over_wire(self, api: str, url: str) -> list[str]:
+        address = urlsplit(url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        body = ENCODER.encode({"model": "m", "input": PROMPT, "stream": True})
+        head = f"POST {address.path}/responses HTTP/1.1\r\nhost: floor\r\nauthorization: Bearer k\r\n"
+        writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        await reader.readuntil(b"\r\n\r\n")
+        deltas, rest = [], b""
+        while size := int(await reader.readline(), 16):
+            *events, rest = (rest + (await reader.readexactly(size + 2))[:-2]).split(b"\n\n")
+            for event in events:
+                told = EVENT.decode(event[event.index(b"data: ") + 6 :])
+                if told.type == "response.output_text.delta":
+                    deltas.append(told.delta)
+        writer.close()
+        return deltas

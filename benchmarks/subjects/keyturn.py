@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
-from keyturn import Agent, Model, ModelResponse, Runner, RunResult, RunState, function_tool
+from keyturn import (
+    Agent,
+    AnthropicModel,
+    GoogleModel,
+    Model,
+    ModelResponse,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    Runner,
+    RunResult,
+    RunState,
+    function_tool,
+)
+from keyturn.journal import open_journal
 
 from ..script import FINAL, PROMPT, UNLIMITED, Call, Script
+from ..sdks import MODEL as WIRED
 
 TEXT_DELTA = "response.output_text.delta"
 
@@ -46,24 +61,55 @@ class Scripted(Model):
         yield SimpleNamespace(type="response.completed", response=response)
 
 
+class Shelf:
+    """The journal, which has everything already: only the run's id goes round."""
+
+    def __init__(self, journal: Any) -> None:
+        self.journal, self.run = journal, ""
+
+    def keep(self, run: str) -> None:
+        self.run = run
+
+    def found(self) -> str:
+        return self.run
+
+    async def close(self) -> None:
+        await self.journal.close()
+
+
 class Driver:
     """One agent; a handle is a result, or a state once it was loaded."""
+
+    SDK = True
+    APIS: ClassVar[dict[str, Any]] = {
+        "responses": lambda url: OpenAIResponsesModel(WIRED, api_key="k", base_url=url),
+        "chat": lambda url: OpenAIChatCompletionsModel(WIRED, api_key="k", base_url=url),
+        "anthropic": lambda url: AnthropicModel(WIRED, api_key="k", base_url=url),
+        "google": lambda url: GoogleModel(WIRED, api_key="k", base_url=url),
+    }
 
     def __init__(self, script: Script) -> None:
         noop, gated = script.tools()
         tools = [function_tool(noop), function_tool(gated, needs_approval=True)]
         self.agent = Agent("bench", model=Scripted(script), tools=tools)
+        self.journal: Any = None
+
+    def shelf(self, path: Path) -> Shelf:
+        self.journal = open_journal(f"sqlite:///{path}")
+        return Shelf(self.journal)
 
     async def start(self) -> RunResult:
-        return await Runner.run(self.agent, PROMPT, max_turns=UNLIMITED)
+        return await Runner.run(self.agent, PROMPT, max_turns=UNLIMITED, journal=self.journal)
 
     def pending(self, held: RunResult) -> int:
         return len(held.interruptions)
 
     def save(self, held: RunResult) -> str:
-        return held.to_state().to_string()
+        return held.to_state().to_string() if self.journal is None else held.run_id
 
     async def load(self, text: str) -> RunState:
+        if self.journal is not None:
+            return await RunState.load(self.journal, text, self.agent)
         return await RunState.from_string(self.agent, text)
 
     async def approve(self, state: RunState) -> RunResult:
@@ -72,7 +118,15 @@ class Driver:
         return await Runner.run(self.agent, state)
 
     async def stream(self) -> list[str]:
-        result = Runner.run_streamed(self.agent, PROMPT)
+        return await self.told(self.agent)
+
+    async def over_wire(self, api: str, url: str) -> list[str]:
+        if not isinstance(self.agent.model, type(model := self.APIS[api](url))):
+            self.agent = self.agent.clone(model=model)
+        return await self.told(self.agent)
+
+    async def told(self, agent: Agent) -> list[str]:
+        result = Runner.run_streamed(agent, PROMPT)
         return [
             event.data.delta
             async for event in result.stream_events()

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 from agents import (
     Agent,
     Model,
     ModelResponse,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
     RunConfig,
     Runner,
     RunResult,
@@ -29,6 +31,8 @@ from openai.types.responses import (
 )
 
 from ..script import FINAL, PROMPT, UNLIMITED, Call, Script
+from ..sdks import MODEL as WIRED
+from ..sdks import openai_at
 
 set_tracing_disabled(True)
 CONFIG = RunConfig(tracing_disabled=True)
@@ -88,6 +92,9 @@ class Scripted(Model):
 class Driver:
     """One agent; a handle is a result, or a state once it was loaded."""
 
+    SDK = True
+    APIS: ClassVar[dict[str, Any]] = {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompletionsModel}
+
     def __init__(self, script: Script) -> None:
         noop, gated = script.tools()
         tools = [function_tool(noop), function_tool(gated, needs_approval=True)]
@@ -111,7 +118,15 @@ class Driver:
         return await Runner.run(self.agent, state, run_config=CONFIG)
 
     async def stream(self) -> list[str]:
-        result = Runner.run_streamed(self.agent, PROMPT, run_config=CONFIG)
+        return await self.told(self.agent)
+
+    async def over_wire(self, api: str, url: str) -> list[str]:
+        if not isinstance(self.agent.model, self.APIS[api]):
+            self.agent = self.agent.clone(model=self.APIS[api](WIRED, openai_at(url)))
+        return await self.told(self.agent)
+
+    async def told(self, agent: Agent) -> list[str]:
+        result = Runner.run_streamed(agent, PROMPT, run_config=CONFIG)
         return [
             event.data.delta
             async for event in result.stream_events()

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelMessagesTypeAdapter
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from ..script import FINAL, PROMPT, Script
+from ..sdks import MODEL as WIRED
+from ..sdks import openai_at
 
 LIMITS = UsageLimits(request_limit=None)
 
 
 class Driver:
     """One agent; a handle is the result, or a message history once it was loaded."""
+
+    SDK = True
+    APIS: ClassVar[dict[str, Any]] = {"responses": OpenAIResponsesModel, "chat": OpenAIChatModel}
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -62,5 +69,11 @@ class Driver:
         return await self.agent.run(message_history=history, deferred_tool_results=results, usage_limits=LIMITS)
 
     async def stream(self) -> list[str]:
-        async with self.agent.run_stream(PROMPT) as result:
+        return await self.told(None)
+
+    async def over_wire(self, api: str, url: str) -> list[str]:
+        return await self.told(self.APIS[api](WIRED, provider=OpenAIProvider(openai_client=openai_at(url))))
+
+    async def told(self, model: Any) -> list[str]:
+        async with self.agent.run_stream(PROMPT, model=model) as result:
             return [delta async for delta in result.stream_text(delta=True, debounce_by=None)]

@@ -42,6 +42,8 @@ from .agents.tool_guardrail import ToolOutputGuardrailData as ToolOutputGuardrai
 from .agents.tool_guardrail import ToolOutputGuardrailResult as ToolOutputGuardrailResult
 from .agents.tool_guardrail import tool_input_guardrail as tool_input_guardrail
 from .agents.tool_guardrail import tool_output_guardrail as tool_output_guardrail
+from .app import App as App
+from .app import RunHandle as RunHandle
 from .core.errors import AgentMissing as AgentMissing
 from .core.errors import AgentsException as AgentsException
 from .core.errors import BadJson as BadJson
@@ -54,7 +56,10 @@ from .core.errors import ModelBehaviorError as ModelBehaviorError
 from .core.errors import ModelRefusalError as ModelRefusalError
 from .core.errors import NotPending as NotPending
 from .core.errors import OutputGuardrailTripwireTriggered as OutputGuardrailTripwireTriggered
+from .core.errors import RunStopped as RunStopped
 from .core.errors import StateRejected as StateRejected
+from .core.errors import StorageError as StorageError
+from .core.errors import StorageFull as StorageFull
 from .core.errors import ToolChanged as ToolChanged
 from .core.errors import ToolInputGuardrailTripwireTriggered as ToolInputGuardrailTripwireTriggered
 from .core.errors import ToolMissing as ToolMissing
@@ -64,6 +69,7 @@ from .core.errors import UsageLimitExceeded as UsageLimitExceeded
 from .core.errors import UserError as UserError
 from .core.policy import Approval as Approval
 from .core.policy import CallView as CallView
+from .core.policy import StoppedByPolicy as StoppedByPolicy
 from .core.policy import Verdict as Verdict
 from .core.preview import Command as Command
 from .core.preview import Diff as Diff
@@ -94,6 +100,7 @@ from .engine.result import RunResult as RunResult
 from .engine.runner import Runner as Runner
 from .engine.state import RunState as RunState
 from .engine.stream import RunResultStreaming as RunResultStreaming
+from .inbox.desk import Inbox as Inbox
 from .journal.base import Journal as Journal
 from .journal.memory import MemoryJournal as MemoryJournal
 from .mcp.base import MCPServer as MCPServer
@@ -125,8 +132,11 @@ from .models.openai_provider import OpenAIProvider as OpenAIProvider
 from .models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
 from .models.routing import MultiProvider as MultiProvider
 from .policies.grants import Grant as Grant
+from .policies.limits import Budget as Budget
+from .policies.limits import Calls as Calls
+from .policies.limits import Rejections as Rejections
+from .policies.rule import Rule as Rule
 from .policies.rules import Policy as Policy
-from .policies.rules import Rule as Rule
 from .sessions.base import Session as Session
 from .sessions.base import SessionABC as SessionABC
 from .sessions.base import SessionSettings as SessionSettings
@@ -136,6 +146,7 @@ from .sessions.memory import MemorySession as MemorySession
 from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
 from .sessions.sqlite import SQLiteSession as SQLiteSession
 from .tools.apply_patch import ApplyPatchTool as ApplyPatchTool
+from .tools.approved_files import read_approved as read_approved
 from .tools.ask_user import ask_user as ask_user
 from .tools.base import InvalidArguments as InvalidArguments
 from .tools.base import NeedsInput as NeedsInput

@@ -16,7 +16,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from keyturn import Agent, Conflict, Grant, MemoryJournal, Runner, RunState, function_tool
+from keyturn import Agent, Approval, Conflict, Expired, Grant, MemoryJournal, Runner, RunState, function_tool
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.journal.chain import verify
@@ -55,10 +55,10 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, server: str | No
 class Desk:
     """An agent that pays, and what it paid."""
 
-    def __init__(self, *steps: Any) -> None:
+    def __init__(self, *steps: Any, approval: Approval | None = None) -> None:
         self.paid: list[int] = []
 
-        @function_tool(needs_approval=True)
+        @function_tool(needs_approval=True, approval=approval)
         async def pay(amount: int) -> str:
             self.paid.append(amount)
             return f"paid {amount}"
@@ -132,6 +132,32 @@ async def test_grants_are_rows_with_their_uses(store: Store) -> None:
     assert (grant.tool, grant.uses, grant.revoked, desk.paid) == ("pay", 1, False, [1, 2])
     assert [row.state for row in await store.requests(Query(state="open"))] == ["open"]
     assert len(paused.interruptions) == 1
+
+
+async def test_what_stops_a_run_is_recorded_and_told_before_the_run_is_given_back(store: Store) -> None:
+    desk = Desk(OSError("the provider is down"), assistant_message("done"))
+    with pytest.raises(OSError, match="provider") as stopped:
+        await Runner.run(desk.agent, "go", journal=store)
+    [row] = await store.runs()
+    assert (row.status, row.error) == ("failed", "OSError")
+    state = await RunState.load(store, row.run, desk.agent)
+    assert (await Runner.run(desk.agent, state)).final_output == "done"
+    assert stopped.value.run_data.run_id == row.run  # type: ignore[attr-defined]  # every error has it
+
+
+async def test_who_decides_on_a_loaded_run_decides_by_the_journals_time() -> None:
+    desk, time = Desk(approval=Approval(expires="1h")), [1_000]
+    journal = MemoryJournal(lambda: time[0])  # decades behind this process
+    run = (await Runner.run(desk.agent, "go", journal=journal)).run_id
+    state = await RunState.load(journal, run, desk.agent)
+    time[0] += 3_600_001
+    late = await RunState.load(journal, run, desk.agent)
+    with pytest.raises(Expired):
+        late.approve(late.get_interruptions()[0])
+    state.approve(state.get_interruptions()[0])
+    assert state.undelivered.decisions["r/1.0"].at < 60_000
+    assert (await Runner.run(desk.agent, state)).final_output == "done"
+    assert desk.paid == [5]
 
 
 async def test_a_url_names_a_journal_everywhere(tmp_path: Path) -> None:

@@ -373,7 +373,7 @@ class Reference:
             if terms.id not in self.grants:
                 grant = self.grants[terms.id] = {"terms": terms, "uses": 0, "revoked": False}
                 for call in self.waiting():
-                    if call["state"] == "asked" and self.covers(grant, call):
+                    if call["state"] == "asked" and not self.late(call, self.now) and self.covers(grant, call):
                         self.decide_by(grant, call, c.recheck)
 
     def repeats(self, made: Any) -> bool:

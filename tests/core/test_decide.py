@@ -232,6 +232,16 @@ def test_usage_only_grows(usage: list[int]) -> None:
     pen.refuses(ModelBehaviorError, replace(reply(), usage=usage))
 
 
+def test_a_reply_is_for_the_turn_in_which_its_model_was_asked() -> None:
+    """Who asked before somebody else took the run a turn further has asked about another conversation."""
+    pen = asked(tool("c0"))
+    pen.begin()
+    pen.end()
+    pen.refuses(Conflict, reply(turn=0))
+    pen(reply(turn=1))
+    assert pen.run.turns == 2
+
+
 @pytest.mark.parametrize("item", [-1, 1, 99])
 def test_every_call_has_its_item(item: int) -> None:
     pen = Pen()

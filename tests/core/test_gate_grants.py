@@ -48,6 +48,14 @@ def test_a_grant_covers_the_siblings_that_wait() -> None:
     assert pen.run.grant_uses == {"g": 2}
 
 
+def test_a_grant_that_comes_late_covers_nothing_whose_time_is_up() -> None:
+    terms = Approval(expires="1h")
+    pen = asked(tool("c0", "ask", terms=terms), tool("c1", "ask", terms=terms))
+    pen(cm.Deliver([pen.decision("approve", by="ada")], [grant()]), cm.Tick(), at=pen.now + 2 * HOUR)
+    assert [pen.state(call) for call in (CALL, "r/1.1")] == ["approved", "expired"]
+    assert pen.run.grant_uses == {"g": 0}
+
+
 def test_a_decision_for_one_call_beats_a_grant() -> None:
     pen = three()
     pen(cm.Deliver([pen.decision("reject", "r/1.1")], [grant()]))

@@ -94,9 +94,9 @@ def own_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert not pipes._GROUPS, "a server's process was left behind"
 
 
-def over_stdio(shop: Path, **options: Any) -> MCPServerStdio:
+def over_stdio(shop: Path, seconds: float = 20, **options: Any) -> MCPServerStdio:
     command = {"command": sys.executable, "args": [str(SERVERS / "shop.py"), "stdio"], "env": {"SHOP": str(shop)}}
-    return MCPServerStdio(command, name="shop", client_session_timeout_seconds=20, **options)
+    return MCPServerStdio(command, name="shop", client_session_timeout_seconds=seconds, **options)
 
 
 def liar(how: str, *more: str, seconds: float = 5, **options: Any) -> MCPServerStdio:

@@ -20,7 +20,57 @@ def test_every_name_is_there_once() -> None:
     assert sorted(map(str, stubbed)) == room.__all__
 
 
-def test_the_protocols_package_waits_until_it_is_used() -> None:
-    script = "import sys, keyturn, keyturn.mcp; keyturn.create_static_tool_filter(); print('mcp' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
-    assert said.stdout == "False\n"
+DECLARING = """
+import sys
+from keyturn.mcp import *
+from keyturn import Agent
+servers = [
+    MCPServerStdio({"command": "x"}, require_approval="always"),
+    MCPServerSse({"url": "http://127.0.0.1:1/sse"}),
+    MCPServerStreamableHttp({"url": "http://127.0.0.1:1/mcp"}),
+]
+Agent("clerk", mcp_servers=servers)
+"""
+
+WITHOUT = """
+import importlib.abc
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mcp", "mcp_types", "httpx2"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
+
+sys.meta_path.insert(0, Missing())
+"""
+
+USING = """
+import asyncio
+from keyturn import UserError, Runner
+from keyturn.testing import ScriptedModel
+
+for server in servers:
+    try:
+        asyncio.run(server.connect())
+    except UserError as error:
+        print(error)
+try:
+    Runner.run_sync(Agent("clerk", model=ScriptedModel(["hi"]), mcp_servers=servers[:1]), "go")
+except MCPServerError as error:
+    print(error)
+"""
+
+
+def said_by(*parts: str) -> list[str]:
+    command = [sys.executable, "-c", "\n".join(parts)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+
+
+def test_the_protocols_package_waits_until_a_server_is_connected() -> None:
+    assert said_by(DECLARING, "print({'mcp', 'mcp_types', 'httpx2', 'anyio'} & set(sys.modules))") == ["set()"]
+
+
+def test_without_the_extra_everything_can_be_imported_and_connecting_says_what_to_install() -> None:
+    everything = "from keyturn import MCPServerStdio, MCPServerSse, MCPServerStreamableHttp, MCPServerManager, MCPTool"
+    *connecting, running = said_by("import sys", WITHOUT, everything, DECLARING, USING)
+    assert connecting == ["an MCP server needs the package 'mcp': pip install 'keyturn[mcp]'"] * 3
+    assert "is not connected" in running

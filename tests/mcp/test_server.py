@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.types import InputRequiredResult
 
 from keyturn import (
@@ -116,6 +117,36 @@ async def test_the_listing_is_kept_where_that_is_wanted() -> None:
             assert server.lists == expected
 
 
+@pytest.mark.parametrize("form", ["sync", "async", "broken"])
+async def test_a_server_says_that_its_listing_changed(form: str) -> None:
+    changing = MCPServer("shop", log_level="CRITICAL")
+
+    @changing.tool()
+    async def change(ctx: Context[Any, Any]) -> str:
+        await ctx.session.send_tool_list_changed()
+        return "changed"
+
+    heard: list[str] = []
+
+    async def later(message: Any) -> None:
+        heard.append(message.method)
+
+    def at_once(message: Any) -> None:
+        heard.append(message.method)
+        if form == "broken":
+            raise LookupError
+
+    handler = later if form == "async" else at_once
+    async with Counting(changing, cache_tools_list=True, mode="legacy", message_handler=handler) as server:
+        await server.list_tools()
+        await server.call_tool("change", {})
+        while not heard:
+            await asyncio.sleep(0.005)
+        await server.list_tools()
+        assert (heard, server.lists) == (["notifications/tools/list_changed"], 2)
+        assert (await server.call_tool("change", {})).content[0].text == "changed", "whatever the handler did"
+
+
 async def test_a_filter_hides_tools_of_an_agent() -> None:
     async with Inside(shop, tool_filter=create_static_tool_filter(blocked_tool_names=["wait"])) as server:
         assert [tool.name for tool in await server.list_tools()] == ["say"]
@@ -217,6 +248,10 @@ async def test_a_lost_call_is_sent_again_only_on_a_trusted_word(trusted: bool) -
         (MCPServerStdio, {}, "must name what to start"),
         (MCPServerStdio, {"command": "x", "environment": {}}, "have no 'environment'"),
         (MCPServerStdio, None, "must name what to start"),
+        (MCPServerStdio, {"command": "x", "args": "desk.py"}, "args .* must be a list of texts, not 'desk.py'"),
+        (MCPServerStdio, {"command": "x", "args": ["--port", 3]}, "args .* must be a list of texts"),
+        (MCPServerStdio, {"command": "x", "env": {"PORT": 3}}, "env .* must be a mapping of texts to texts"),
+        (MCPServerStdio, {"command": "x", "env": ["KEY"]}, "env .* must be a mapping of texts to texts"),
         (MCPServerSse, {"url": "ftp://x"}, "must name its address"),
         (MCPServerStreamableHttp, {"url": "http://x", "header": {}}, "have no 'header'"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -12,14 +11,14 @@ import pytest
 
 from keyturn import MCPServerError, MCPServerStdio
 from keyturn.mcp import pipes
-from tests.mcp.conftest import approved, calling, liar, log, logged, over_stdio, run
+from tests.mcp.conftest import approved, calling, liar, log, over_stdio, run
 
 WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
 
-async def test_a_program_is_called_cancelled_and_its_world_is_small(shop: Path, monkeypatch: Any) -> None:
+async def test_a_program_is_called_and_its_world_is_small(shop: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    async with over_stdio(shop, require_approval={"pay": "always", "weather": "never", "slow": "never"}) as server:
+    async with over_stdio(shop, require_approval={"pay": "always", "weather": "never"}) as server:
         agent = calling(server, calls=[("pay", {"to": "ada", "amount": 3}), ("weather", {"city": "Rome"})])
         result = await run(agent)
         [item] = result.interruptions
@@ -32,12 +31,6 @@ async def test_a_program_is_called_cancelled_and_its_world_is_small(shop: Path, 
         names = (await server.call_tool("secrets", {})).content[0].text.split(",")
         assert "SHOP" in names
         assert not {"OPENAI_API_KEY", "KEYTURN_SECRET"} & set(names)
-        task = asyncio.create_task(run(calling(server, calls=("slow", {}))))
-        await logged(shop, "slow began")
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await logged(shop, "slow was cancelled")
 
 
 @WAYS

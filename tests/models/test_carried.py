@@ -13,8 +13,10 @@ from keyturn.engine.recent import forget
 from keyturn.models.openai_request import sent_items
 from keyturn.models.scripted_items import function_call
 from keyturn.testing.loopback.responses import ResponsesServer
+from tests.models.errand import ASKED, decided, errand, script
 from tests.models.openai_items import KNOWN, UNKNOWN
 from tests.models.openai_serving import bodies, plain_and_streamed, served
+from tests.models.test_crossing import MEMBERS, model_of
 from tests.models.test_openai_items import ASKING, told
 
 Item = dict[str, Any]
@@ -30,6 +32,8 @@ NEW = [item for item in UNKNOWN if item["type"] not in ("function_call", "reason
 ALONE = [[item] for item in (*HOSTED, *UNKNOWN) if not item.get("call_id")]
 EVERYTHING = [*NEW, *HOSTED]
 CALL = {**function_call("pay", {"to": "ada"}, call_id="c1", item_id="fc_1"), "mood": {"good": True}}
+# Of whom thoughts are told again in the next turn, too.
+KEEPERS = ("anthropic", "google", "openai")
 USER = {"role": "user", "content": "go"}
 PAID = {"type": "function_call_output", "call_id": "c1", "output": "paid 5 to ada"}
 
@@ -97,3 +101,30 @@ async def test_through_a_session_into_the_next_run(payer: Any, streamed: bool, t
     sent = bodies(server)[2]["input"]
     assert sent[:-2] == [USER, *sent_items(EVERYTHING), CALL, PAID]
     assert json.loads(json.dumps(sent[-1])) == {"role": "user", "content": "more"}
+
+
+@plain_and_streamed
+@pytest.mark.parametrize("member", [MEMBERS[name] for name in KEEPERS], ids=KEEPERS)
+async def test_thoughts_survive_a_session_to_the_byte(member: Any, streamed: bool, tmp_path: Path) -> None:
+    """The next run tells all that the resumed one told; the servers check each signature."""
+    path = str(tmp_path / "s.db")
+    async with member[0]([*script("c1", "c2"), "And again."]) as server:
+        model = model_of(member, server)
+        agent = errand(model)
+        first = SQLiteSession("s", path)
+        paused = await run(agent, ASKED, streamed, session=first)
+        first.close()
+        second = SQLiteSession("s", path)
+        await run(agent, await decided(agent, paused), streamed, session=second)
+        done = await run(agent, "Again.", streamed, session=second)
+        second.close()
+        await model.close()
+    assert done.final_output == "And again."
+    resumed, again = ([json.dumps(item) for item in conversation(request.json)] for request in server.requests[1:])
+    # A rejection is known before the result of the call before it, and a session is written in the order of events.
+    assert sorted(again[: len(resumed)]) == sorted(resumed)
+
+
+def conversation(body: Item) -> list[Item]:
+    """What a request tells of what was said."""
+    return next(body[name] for name in ("input", "messages", "contents") if name in body)

@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 from keyturn import BubblewrapExecutor, SandboxUnavailable, ShellTool, UserError
-from keyturn.tools.shell_calls import ShellActionRequest, ShellCallData, ShellCommandOutput, ShellCommandRequest
+from keyturn.tools.shell_calls import (
+    LocalShellActionRequest,
+    LocalShellCallData,
+    LocalShellCommandRequest,
+    ShellActionRequest,
+    ShellCallData,
+    ShellCommandOutput,
+    ShellCommandRequest,
+)
 
 
 def _why_not() -> str:
@@ -123,6 +131,21 @@ async def test_the_environment_holds_no_secrets(tmp_path: Path, monkeypatch: pyt
 
 
 @sandboxed
+async def test_what_a_call_sets_does_not_reach_what_makes_the_sandbox(tmp_path: Path) -> None:
+    """A loader writes to LD_DEBUG_OUTPUT, and would load LD_PRELOAD: around the sandbox that would be a way out."""
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    work.mkdir()
+    outside.mkdir()
+    env = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": f"{outside}/loaded", "MODE": "a b"}
+    action = LocalShellActionRequest(["/bin/sh", "-c", 'echo "$MODE"'], env=env)
+    request = LocalShellCommandRequest(None, LocalShellCallData("c1", action))
+    [output] = (await BubblewrapExecutor(work)(request)).output
+    assert output.exit_code == 0
+    assert output.stdout.endswith("\na b\n"), "inside it is set"
+    assert list(outside.iterdir()) == []
+
+
+@sandboxed
 @pytest.mark.parametrize("command", ["trap '' TERM; sleep 60", "(setsid sleep 60 &); setsid sleep 60 & wait", "yes"])
 async def test_nothing_goes_on_when_the_time_is_over(tmp_path: Path, command: str) -> None:
     output = await ran(BubblewrapExecutor(tmp_path), f"echo begun; {command}", timeout_ms=1200)
@@ -189,7 +212,7 @@ def test_it_works_for_a_user_without_any_right(tmp_path: Path) -> None:
     if subprocess.run([python, "-c", version], capture_output=True, text=True, check=False).stdout != "True\n":
         pytest.skip("the Python that every user may run is too old")
     keeper = Path(__file__).parents[2] / "src" / "keyturn" / "tools" / "shell_keeper.py"
-    line = BubblewrapExecutor("/var")._line(["/usr/bin/id", "-un"], "/var")
+    line = BubblewrapExecutor("/var")._start(["/usr/bin/id", "-un"], "/var", {})[0]
     ours, theirs = socket.socketpair()
     with ours, theirs:
         number = theirs.fileno()

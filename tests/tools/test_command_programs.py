@@ -8,7 +8,7 @@ import pytest
 
 from keyturn import Agent, LocalShellTool, Policy, Rule, Runner, ShellTool, UserError, only_programs
 from keyturn.testing import ScriptedModel
-from keyturn.tools.command_programs import RUNNERS, STEERING, runs_others
+from keyturn.tools.command_runners import RUNNERS, STEERING, runs_others
 
 LISTED = ("ls", "cat", "echo", "grep", "head", "tail", "wc", "find", "rg", "sort", "pwd", "true", "date", "du", "stat")
 RULE = only_programs(*LISTED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -51,7 +53,14 @@ def words(command: str) -> list[list[str | None]]:
         ("! a", [["a"]]),
         ("{ a; }", [["a"]]),
         ("a \\\nb", [["a", "b"]]),
-        ('a "b\\"c\\$d\\\ne"', [["a", 'b"c$de']]),
+        ('a "b\\"c\\$d"', [["a", 'b"c$d']]),
+        ("for a in b 'c d'; do e $a; done; f", [["e", None], ["f"]]),
+        ("for a in $(b)\ndo\nc\ndone", [["b"], ["c"]]),
+        ("for a in; do b; done", [["b"]]),
+        ("time a", [["time"], ["a"]]),
+        ("a | time -p -- b", [["a"], ["time"], ["b"]]),
+        ("a >&- b", [["a", "b"]]),
+        ("a;~/b", [["a"], [None]]),
         ("~/a ~b c~d", [[None, None, "c~d"]]),
         ("a &", [["a"]]),
         ("a =b", [["a", None]]),
@@ -71,7 +80,13 @@ def test_a_command_is_read(command: str, expected: list[Any]) -> None:
             "a ${!b}",
             "a $'b'",
             'a $"b"',
-            "for a in b; do c; done",
+            "for a; do c; done",
+            "for a in b # '\ndo c; done #'",
+            "for a in b & do c; done",
+            "for a in b",
+            "for RANDOM in 'a[$(b)]'; do c; done",
+            "for ((a=1; a<2; a++)); do c; done",
+            "for a\nin b; do c; done",
             "case a in b) c;; esac",
             "select a; do b",
         ),
@@ -92,7 +107,7 @@ def test_a_command_is_read(command: str, expected: list[Any]) -> None:
 def test_what_is_not_understood_is_said(command: str) -> None:
     reading = read_command(command)
     assert "character" in reading.unclear
-    assert facts_of(reading)["not understood"] == reading.unclear
+    assert facts_of(reading)["not understood"] == [f"{reading.unclear}; what follows is not all of it"]
     assert not only_programs("a", "b", "c").covers(command)
 
 
@@ -164,6 +179,137 @@ def test_any_text_is_read_or_said_to_be_unclear(command: str) -> None:
     reading = read_command(command)
     assert isinstance(reading.unclear, str)
     assert facts_of(reading)
+
+
+# ------------------------------------------------------------------ nothing runs that is not shown: found by attacking
+
+_ATTACKS = {
+    "two lines that a shell joins to a substitution (CVE-2026-28460)": 'echo "$\\\n(ran)"',
+    "the same outside of quotes": "echo $\\\n(ran)",
+    "two lines that become a value that runs": "x='$(ran)'; echo \"$\\\n{x@P}\"",
+    "the end of a here-document on two lines, which is not quoted then": "cat <<E\\\nOF\n$(ran)\nEOF",
+    "a here-document whose text begins within a subshell": "cat <<X | (true\nX\n)\nran\nX",
+    "a word of the shell on two lines": "functio\\\nn ls { ran; }; ls",
+    "two brackets on two lines": "x='a[$(ran)]'; (\\\n(x))",
+    "a setting on two lines": "PA\\\nTH=/nowhere ran",
+    "an element of a list before a program": "a[0]=1 ran",
+    "an element of a list with spaces in its place": "a[ $(ran) ]=1",
+    "an element whose place is computed from a variable": "x='a[$(ran)]'; b[x]=1",
+    "a variable that the shell computes with": "RANDOM='a[$(ran)]'",
+    "a program right behind a closed descriptor": "true >&-ran",
+    "a group that is timed": "time { ran; }",
+    "a program called time behind a pipe": "true | time ran",
+    "a word of the shell behind a redirection": ">/dev/null } ran",
+    "a backslash at the very end": "\\ran\\",
+}
+
+
+@pytest.mark.parametrize("command", _ATTACKS.values(), ids=_ATTACKS.keys())
+def test_an_attack_is_not_understood_or_names_what_runs(command: str) -> None:
+    facts = facts_of(read_command(command))
+    said = [*facts["programs"], *facts.get("can change what the rest means", [])]
+    assert "not understood" in facts or {"ran", "RANDOM"} & set(said)
+    assert not only_programs("echo", "cat", "true", "ls").covers(command)
+
+
+_PIECES = [
+    *("a", "b", "c", " ", "  ", "\n", "\n", "\\\n", ";", "&&", "||", "|", "&", "(", ")", "{ ", "; }", "()", "'", '"')
+]
+_PIECES += [
+    "`",
+    "$(",
+    "$",
+    "${",
+    "}",
+    "#",
+    " #",
+    ";;",
+    ">",
+    "<",
+    ">&",
+    "&>",
+    "<(",
+    ">(",
+    "=",
+    "a=",
+    "[",
+    "]",
+    "~",
+    "*",
+    "\\",
+]
+_PIECES += [
+    "if ",
+    "then ",
+    "; fi",
+    "while ",
+    "do ",
+    "for ",
+    "x in ",
+    "case ",
+    "esac",
+    "function ",
+    "time ",
+    "! ",
+    "[[ ",
+    " ]]",
+]
+_PIECES += [
+    "<<X",
+    "<<'X'",
+    "<<-X",
+    "\nX\n",
+    "\nX",
+    "X",
+    "<<<",
+    "2>",
+    "|&",
+    "$'",
+    "-p ",
+    "a b",
+    "coproc ",
+    "X=1 ",
+    "-",
+    "\t",
+]
+_TELLING = """
+command_not_found_handle() { printf '%s\\0' "$1" >&9; }
+a() { printf 'a\\0' >&9; }; b() { printf 'b\\0' >&9; }; c() { printf 'c\\0' >&9; }
+exec 9>&1 1>/dev/null 2>&1
+ulimit -t 1
+PATH=/nowhere
+"""
+
+
+@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="there is no bash here")
+@given(commands=st.lists(st.lists(st.sampled_from(_PIECES), min_size=2, max_size=12), min_size=60, max_size=60))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_a_shell_runs_was_shown(commands: list[list[str]], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Lines of every kind, not only those that a list lets through: no program runs that the reader did not name."""
+    place = tmp_path_factory.mktemp("place")
+    for command in map("".join, commands):
+        facts = facts_of(read_command(command))
+        if not {"not understood", "programs that the shell computes", "can change what the rest means"} & set(facts):
+            assert _ran_in(place, command) <= {*facts["programs"]}, command
+
+
+def _ran_in(place: Path, command: str) -> set[str]:
+    line = ["/bin/bash", "-c", "--", _TELLING + command]
+    with subprocess.Popen(
+        line,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=place,
+        env={"PATH": "/nowhere"},
+        start_new_session=True,
+    ) as process:
+        try:
+            told = process.communicate(timeout=5)[0]
+        except subprocess.TimeoutExpired:  # a loop without end
+            os.killpg(process.pid, signal.SIGKILL)
+            told = process.communicate()[0]
+    return {name for name in told.decode(errors="replace").split("\0") if name}
 
 
 # ---------------------------------------------------------------------- what is covered is what real shells run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Command, Json, LocalExecutor, LocalShellCommandRequest, LocalShellTool, Runner, UserError
+from keyturn import Agent, Command, LocalExecutor, LocalShellCommandRequest, LocalShellTool, Runner, Text, UserError
 from keyturn.core.items import Item
 from keyturn.render import terminal
 from keyturn.testing import ScriptedModel, ToolSuite, drive
@@ -101,17 +101,20 @@ async def test_it_asks_unless_the_user_says_otherwise() -> None:
 
 def test_every_argument_is_shown_for_itself() -> None:
     preview = LocalShellTool(LocalExecutor("/tmp")).preview(
-        {"command": ["xargs", "a b", "c;\u202ed"], "env": {"LD_PRELOAD": "./x.so"}, "timeout_ms": None}
+        {"command": ["xargs", "a b", "c;\u202ed", "e, f", ""], "env": {"LD_PRELOAD": "./x.so"}, "timeout_ms": None}
     )
     command, words, around = preview.blocks
     assert isinstance(command, Command)
-    assert command.command == "xargs 'a b' 'c;\u202ed'"
-    assert isinstance(words, Json)
-    assert words.value["arguments"] == ["a b", "c;\u202ed"]
-    assert words.value["can run other programs"] == ["xargs"]
-    assert words.value["hidden characters"] == ["U+202E RIGHT-TO-LEFT OVERRIDE"]
-    assert isinstance(around, Json)
-    assert around.value["env"] == {"LD_PRELOAD": "./x.so"}
+    assert command.command == "xargs 'a b' 'c;\u202ed' 'e, f' ''"
+    assert isinstance(words, Text)
+    assert words.text.splitlines() == [
+        "program: xargs",
+        'arguments: a b, c;\u202ed, "e, f", ""',
+        "can run other programs: xargs",
+        "hidden characters: U+202E RIGHT-TO-LEFT OVERRIDE",
+    ]
+    assert isinstance(around, Text)
+    assert 'env: {"LD_PRELOAD": "./x.so"}' in around.text.splitlines()
     assert "\u202e" not in terminal.render(preview)
 
 

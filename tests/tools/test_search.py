@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyturn import FileProblem, PathRefused, Workspace
-from keyturn.tools.search import Query
+from keyturn.tools.search import Query, _literal_lines, _regex_lines  # type: ignore[reportPrivateUsage]  # in this process
 
 
 @pytest.fixture
@@ -79,6 +79,24 @@ def test_case_is_ignored_where_that_is_asked(files: Workspace) -> None:
     assert found(files, "todo", "src", ignore_case=True) == ["src/b.py:2:# TODO two", "src/c.txt:1:todo small", ALL[4]]
 
 
+@pytest.mark.parametrize("pattern", ["(?i)todo", "(?i)to(do|da)", "(?i)T[o]do"])
+def test_case_is_ignored_where_the_pattern_says_so(files: Workspace, pattern: str) -> None:
+    assert found(files, pattern, "src") == ["src/b.py:2:# TODO two", "src/c.txt:1:todo small", ALL[4]]
+    assert found(files, pattern, "naïve") == [ALL[2]], "also where a file holds more than ASCII"
+
+
+def test_letters_that_are_one_another_in_other_case_are_found(files: Workspace) -> None:
+    kelvin, long_s = "\u212aelvin", "\u017fun"
+    files.write("odd.txt", f"{kelvin} {long_s}\n".encode())
+    for pattern in ("(?i)kelvin", "(?i)sun", f"(?i){long_s.upper()}", f"(?i){kelvin}"):
+        assert found(files, pattern) == [f"odd.txt:1:{kelvin} {long_s}"]
+
+
+def test_one_of_several_texts_is_found(files: Workspace) -> None:
+    assert found(files, "import|big TODO") == ["a.py:1:import os", ALL[4]]
+    assert found(files, "(import|naïve) ?(os|é)") == ["a.py:1:import os", ALL[2]]
+
+
 def test_lines_end_where_they_end(files: Workspace) -> None:
     assert found(files, "two$") == [ALL[3]]
     assert found(files, "^$") == [], "after the last newline there is no line"
@@ -115,7 +133,14 @@ def test_a_search_without_an_end_in_sight_stops_and_says_so(files: Workspace) ->
 
 
 @pytest.mark.parametrize(
-    ("pattern", "why"), [("(", "regular expression"), ("", "1 to 1000"), ("x" * 1001, "1 to 1000"), ("a**", "regular")]
+    ("pattern", "why"),
+    [
+        ("(", "regular expression"),
+        ("", "1 to 1000"),
+        ("x" * 1001, "1 to 1000"),
+        ("a**", "regular"),
+        ("a\nb", "line break"),
+    ],
 )
 def test_a_wrong_pattern_is_refused(files: Workspace, pattern: str, why: str) -> None:
     with pytest.raises(FileProblem, match=why):
@@ -145,6 +170,14 @@ def test_a_long_line_is_cut_around_what_was_found(files: Workspace) -> None:
         assert line.endswith("...")
 
 
+@pytest.mark.parametrize("pattern", ["NEEDLE", "NEEDLE.", "(?i)needle", "[N]EEDLE"])
+def test_a_long_line_in_any_script_is_cut_where_it_was_found(files: Workspace, pattern: str) -> None:
+    files.write("long.txt", "é".encode() * 1000 + b"NEEDLE" + b"y" * 5000)
+    [line] = found(files, pattern)
+    assert "NEEDLE" in line
+    assert len(line) < 400
+
+
 def test_names_that_are_no_text_are_shown_escaped(files: Workspace) -> None:
     with open(os.fsencode(files.root) + b"/bad\xff\n.txt", "w") as file:
         file.write("NEEDLE\n")
@@ -171,3 +204,20 @@ def test_a_text_is_found_where_it_is(tmp_path_factory: pytest.TempPathFactory, t
     lines = [f"x:{number}" for number, line in enumerate(re.split("\n", text), 1) if needle in line]
     answer = Workspace(root).search(".", Query(needle)).lines
     assert [line.rsplit(":", 1)[0] for line in answer] == lines
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.binary(max_size=12) | st.sampled_from([b"ab", b"a\r", b"\xc3", b"\xff", "é".encode()]), max_size=6),
+    st.sampled_from(["ab", "a$", "^b", "(a|b)\\w?b", "ab?", "\\xe9", "a.", "ab|b$", "(?i)AB", "\\s$"]),
+)
+def test_every_way_to_match_finds_the_same_lines(pieces: list[bytes], pattern: str) -> None:
+    """With and without what tells beforehand where to look, in text and in what is none."""
+    data = b"\n".join(pieces)
+    text = data.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if re.search(pattern, line)]
+    if Query(pattern).regex:
+        found = _regex_lines(pattern, False)(data)
+    else:
+        found = _literal_lines(pattern)(data)
+    assert [number for number, _ in found] == lines

@@ -14,7 +14,6 @@ from keyturn import (
     Agent,
     Command,
     InvalidArguments,
-    Json,
     LocalExecutor,
     Runner,
     SandboxUnavailable,
@@ -308,26 +307,47 @@ async def test_a_person_may_answer_with_what_a_command_would_have_written() -> N
 # --------------------------------------------------------------------------------------------- what people see
 
 
-def test_the_exact_commands_come_first_then_what_a_shell_reads() -> None:
+def test_each_command_is_shown_exactly_and_then_what_a_shell_reads_in_it() -> None:
     tool = ShellTool(LocalExecutor("/tmp"))
-    commands = ["ls -l | grep x > out", 'PAGER="sh -c id" git log &', "for f in *; do rm $f; done"]
+    commands = ["ls -l | grep x > out", 'PAGER="sh -c id" git log &', "case $1 in a) rm b;; esac"]
     blocks = tool.preview({"commands": commands, "timeout_ms": 500}).blocks
-    assert [block.command for block in blocks[:3] if isinstance(block, Command)] == commands
-    warning, read, runs = blocks[3:]
-    assert isinstance(warning, Text)
-    assert warning.text.startswith("Commands 3 are not fully understood")
-    assert isinstance(read, Json)
-    assert read.value["command 1"] == {
-        "programs": ["ls", "grep"],
-        "joined by": ["|"],
-        "redirections": ["> out"],
-    }
-    assert read.value["command 2"]["environment"] == ['PAGER="sh -c id"']
-    assert read.value["command 2"]["can run other programs"] == ["git"]
-    assert read.value["command 2"]["in the background"] == ["git"]
-    assert read.value["command 3"][NOT_UNDERSTOOD] == "from character 1 on: 'for'"
-    assert isinstance(runs, Json)
-    assert (runs.value["in"], runs.value["timeout_ms"]) == ("/tmp", 500)
+    assert [block.command for block in blocks[:6:2] if isinstance(block, Command)] == commands
+    read = [block.text.splitlines() for block in blocks[1::2] if isinstance(block, Text)]
+    assert read[0] == ["programs: ls, grep", "joined by: |", "redirections: > out"]
+    assert read[1] == [
+        "programs: git",
+        "can run other programs: git",
+        'environment: PAGER="sh -c id"',
+        "joined by: &",
+        "in the background: git",
+    ]
+    assert read[2][0] == f"{NOT_UNDERSTOOD}: from character 1 on: 'case'; what follows is not all of it"
+    runs = blocks[-1]
+    assert isinstance(runs, Text)
+    assert {"in: /tmp", "timeout_ms: 500"} <= {*runs.text.splitlines()}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls $(id\nprograms: ls)",
+        "X='a\nprograms: ls' ls",
+        "'ls\nprograms: ls'",
+        "ls > 'a\nprograms: ls'",
+        "ls # x\nprograms: ls",
+        "ls *'\nprograms: ls'",
+    ],
+)
+def test_a_command_writes_no_facts_about_itself(command: str) -> None:
+    read = ShellTool(lambda _request: "").preview({"commands": [command]}).blocks[1]
+    assert isinstance(read, Text)
+    assert sum(row.startswith("programs: ") for row in read.text.splitlines()) == 1
+
+
+def test_a_name_with_a_comma_is_one_name() -> None:
+    read = ShellTool(lambda _request: "").preview({"commands": ["'ls, pwd' ''; pwd"]}).blocks[1]
+    assert isinstance(read, Text)
+    assert read.text.splitlines()[0] == 'programs: "ls, pwd", pwd'
 
 
 @pytest.mark.parametrize(
@@ -350,8 +370,8 @@ def test_hidden_characters_are_named_and_never_printed(command: str, shown: str)
 def test_facts_about_a_hostile_command_are_bounded() -> None:
     preview = ShellTool(lambda _request: "").preview({"commands": [";".join(f"p{n}" for n in range(5000))]})
     facts = preview.blocks[1]
-    assert isinstance(facts, Json)
-    assert facts.value["programs"][-1] == "... and 4960 more"
+    assert isinstance(facts, Text)
+    assert facts.text.splitlines()[0].endswith("p39, ... and 4960 more")
 
 
 def test_a_command_that_seems_to_end_the_preview_does_not() -> None:

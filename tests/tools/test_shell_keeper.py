@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,21 +18,22 @@ SOURCE = Path(shell_keeper.__file__).read_text(encoding="utf-8")
 PLAIN = SOURCE.replace('sys.platform.startswith("linux")', "False")
 
 
-def keep(source: str, command: str, *, until: str = "ended", grace: str = "0.2") -> list[str]:
-    """The words of the keeper's two lines; with another `until` it is told to stop once it has said that."""
+def keep(source: str, command: str, *, stop_at: str = "", grace: str = "0.2") -> list[str]:
+    """The words of the keeper's two lines; it is told to stop once the command wrote `stop_at`, if that is given."""
     ours, theirs = socket.socketpair()
     ours.settimeout(30)
     line = [sys.executable, "-I", "-S", "-c", source, str(theirs.fileno()), grace, "/bin/sh", "-c", command]
-    process = subprocess.Popen(line, pass_fds=(theirs.fileno(),), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    theirs.close()
-    with ours:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with ours, subprocess.Popen(line, pass_fds=(theirs.fileno(),), text=True, **pipes) as process:
+        theirs.close()
+        if stop_at:
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"{stop_at}\n"
+            ours.shutdown(socket.SHUT_WR)
         told = b""
-        while until.encode() not in told:
-            told += ours.recv(1024)
-        ours.shutdown(socket.SHUT_WR)
         while data := ours.recv(1024):
             told += data
-    assert process.wait(30) == 0
+        assert process.wait(30) == 0
     return told.decode().split()
 
 
@@ -44,12 +46,28 @@ def test_it_says_how_a_command_ended(source: str) -> None:
 @pytest.mark.parametrize("source", [SOURCE, PLAIN], ids=["here", "elsewhere"])
 def test_it_ends_a_command_when_it_is_told_to(source: str) -> None:
     started = time.monotonic()
-    _, child, _, status, found, left = keep(source, "trap '' TERM; sleep 50; sleep 50", until="started")
+    command = "trap '' TERM; echo deaf; sleep 50; sleep 50"
+    _, child, _, status, found, left = keep(source, command, stop_at="deaf")
     assert (status, left) == ("-9", "0")
     assert int(found) > 0
     with pytest.raises(ProcessLookupError):
         os.killpg(int(child), 0)
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("source", [SOURCE, PLAIN], ids=["here", "elsewhere"])
+def test_whoever_kills_it_is_known_before(source: str) -> None:
+    """The command's first act is to kill its keeper: its group was told before it could, so that others can end it."""
+    ours, theirs = socket.socketpair()
+    command = "kill -9 $PPID; exec sleep 50"
+    line = [sys.executable, "-I", "-S", "-c", source, str(theirs.fileno()), "0.2", "/bin/sh", "-c", command]
+    with ours, subprocess.Popen(line, pass_fds=(theirs.fileno(),), stdout=subprocess.DEVNULL) as process:
+        theirs.close()
+        ours.settimeout(30)
+        assert process.wait(30) == -signal.SIGKILL
+        word, child = ours.recv(1024).split()
+        assert word == b"started"
+        os.killpg(int(child), signal.SIGKILL)
 
 
 def test_elsewhere_it_ends_the_group_of_the_command() -> None:

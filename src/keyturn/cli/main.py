@@ -14,7 +14,10 @@ from importlib import import_module
 from .._version import __version__
 
 COMMANDS: dict[str, str] = {
+    "check": "read a journal and say whether it kept the promises",
+    "copy": "copy a journal: keyturn copy sqlite:///keyturn.db postgresql://...",
     "demo": "watch an agent wait for you, die, and go on in a new process",
+    "worker": "move an app's runs: keyturn worker module:app",
 }
 
 

@@ -21,7 +21,7 @@ from ..engine.state import RunState
 from ..policies.grants import Grant
 from ..render.escape import escape, quote
 from ..render.names import mixed_script
-from ..tools.base import InvalidArguments
+from ..tools.base import InvalidArguments, tool_digest
 from .request import Request
 from .screen import Screen
 
@@ -40,7 +40,7 @@ class Desk:
 
     def __init__(self, state: RunState[Any], screen: Screen, by: str | None) -> None:
         self.state, self.screen, self.by = state, screen, by
-        self.granted: set[tuple[int, str | None]] = set()
+        self.granted: set[tuple[int, str | None]] = set()  # by agent and tool
 
     def settle(self, item: ToolApprovalItem, place: str) -> None:
         """Ask about one call until it is decided or left."""
@@ -48,7 +48,7 @@ class Desk:
         if decided is not None:
             self.screen.say(f"{_name(item)} was decided before: {decided.verdict}.")
             return
-        if item.kind == "approval" and (id(item.agent), item.name) in self.granted:
+        if item.kind == "approval" and _granted(item) in self.granted:
             self.screen.say(f"{_name(item)} needs no answer: what you granted covers it.")
             return
         request = Request(item)
@@ -61,7 +61,7 @@ class Desk:
         """Ask once. True when the call needs no more asking."""
         screen, keys = self.screen, offered(request)
         screen.say()
-        screen.say("  ".join(f"{screen.bold(letter)} {key.word}" for letter, key in keys.items()))
+        screen.offer(f"{screen.bold(letter)} {key.word}" for letter, key in keys.items())
         typed = screen.read("decide").lower()
         key = next((key for letter, key in keys.items() if typed in (letter, key.word)), None)
         if key is None:
@@ -89,6 +89,8 @@ class Desk:
                 screen.say(f"Beware: the name {escape(name, keep='')} {doubt}.")
         if item.kind == "in_doubt":
             screen.say(_IN_DOUBT)
+        if item.tool is not None and item.tool.risk:
+            screen.say(f"Its risk, as the tool states it: {escape(item.tool.risk, keep='')}")
         if item.reason:
             screen.say(f"It asks because: {escape(item.reason, keep='')}")
         if item.expires_at is not None:
@@ -125,9 +127,14 @@ def _grant(desk: Desk, request: Request) -> bool:
     grant = Grant(uses=int(terms)) if terms.isdecimal() else Grant(expires=terms or None)
     desk.state.approve(item, edit=request.edit, grant=grant, by=desk.by)
     if not terms:
-        desk.granted.add((id(item.agent), item.name))
+        desk.granted.add(_granted(item))
     desk.screen.decided(f"Approved, and later calls of {_name(item)} too, whatever their arguments.", runs=True)
     return True
+
+
+def _granted(item: ToolApprovalItem) -> tuple[int, str | None]:
+    """What a grant for a call is about. Two tools may have one name: those of two servers, say."""
+    return id(item.agent), item.name if item.tool is None else tool_digest(item.tool, item.raw_item)
 
 
 def _reject(desk: Desk, request: Request) -> bool:

@@ -6,8 +6,10 @@ decided here.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from ..core.errors import BadJson
@@ -27,8 +29,9 @@ class Request:
 
     @property
     def editable(self) -> bool:
-        """Whether there are named arguments, and a tool to check them."""
-        return self.item.tool is not None and isinstance(self.item.params, dict)
+        """Whether there are named arguments, and a tool that takes others."""
+        tool = self.item.tool
+        return tool is not None and tool.editable and isinstance(self.item.params, dict)
 
     @property
     def answerable(self) -> bool:
@@ -59,15 +62,14 @@ class Request:
         return cast("Preview", self.item.preview) if self.edit is None else self._preview_of(self.edit)
 
     def _preview_of(self, edit: dict[str, Any]) -> Preview:
-        """What the tool shows of changed arguments; where it must be waited for, the arguments themselves."""
+        """What the tool shows of changed arguments; where it cannot be had now, the arguments themselves."""
         tool = self.item.tool
         why = "what it would change is looked at before it runs"
         try:
             made: Any = tool.preview(edit)
+            made = _waited(cast("Coroutine[Any, Any, Any]", made)) if isinstance(made, Coroutine) else made
         except Exception as error:
             made, why = None, f"this tool's own preview failed ({type(error).__name__})"
-        if isinstance(made, Coroutine):
-            made.close()
         return made if isinstance(made, Preview) else plain_preview(edit, tool.secrets, f"As you changed it; {why}.")
 
     def change(self, text: str) -> None:
@@ -90,6 +92,12 @@ class Request:
 
     def _redacted(self, value: Any) -> Any:
         return redact(value, self.item.tool.secrets)
+
+
+def _waited(look: Coroutine[Any, Any, Any]) -> Any:
+    """What a preview comes to that must be waited for, also where a loop is at work in this thread."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, look).result()
 
 
 def _assignment(text: str, now: dict[str, Any]) -> dict[str, Any]:

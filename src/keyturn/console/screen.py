@@ -11,11 +11,13 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..core.preview import Preview
+from msgspec.structs import replace
+
+from ..core.preview import Preview, Text
 from ..render.terminal import render, wants_colour
 
 MARGIN = "  "
@@ -52,8 +54,13 @@ class Screen:
 
     def say(self, words: str = "") -> None:
         """A sentence of ours, folded where the screen ends."""
-        for row in _folded(words, max(self.width - len(MARGIN), 20)):
+        for row in _folded(words.split(" "), max(self.width - len(MARGIN), 20)):
             self.show(MARGIN + row if row else "")
+
+    def offer(self, choices: Iterable[str]) -> None:
+        """Choices beside each other, as many in a row as fit; none is torn apart."""
+        for row in _folded(choices, max(self.width - len(MARGIN), 20), gap="  "):
+            self.show(MARGIN + row)
 
     def copied(self, command: str) -> None:
         """A command to be copied: in one piece, whatever the width."""
@@ -73,7 +80,12 @@ class Screen:
             self.show(row)
 
     def rows(self, preview: Preview) -> list[str]:
-        """A preview as rows, all set in by as much, so that its margins stay in line."""
+        """A preview as rows, all set in by as much, so that its margins stay in line.
+
+        A summary that a block repeats under its own heading, which says whose words those are, is not drawn twice.
+        """
+        if any(isinstance(block, Text) and block.text == preview.summary for block in preview.blocks):
+            preview = replace(preview, summary="")
         drawn = render(preview, colour=self.colour, width=self.width - len(MARGIN))
         return [MARGIN + row if row else "" for row in drawn.split("\n")]
 
@@ -93,11 +105,11 @@ class Screen:
 _COLOUR = re.compile(r"\x1b\[\d*m")
 
 
-def _folded(words: str, room: int) -> list[str]:
+def _folded(words: Iterable[str], room: int, gap: str = " ") -> list[str]:
     """Words in rows of at most `room` columns, as far as each word fits; our own colours take no room."""
     rows = [""]
-    for word in words.split(" "):
-        row = f"{rows[-1]} {word}" if rows[-1] else word
+    for word in words:
+        row = f"{rows[-1]}{gap}{word}" if rows[-1] else word
         if rows[-1] and len(_COLOUR.sub("", row)) > room:
             rows.append(word)
         else:

@@ -68,7 +68,7 @@ class AddInput(Command, frozen=True):
 
 
 class RecordReply(Command, frozen=True):
-    """Record a model's whole reply."""
+    """Record a model's whole reply. `turn` is how many its frame had when the model was asked."""
 
     frame: str
     output: list[Item]
@@ -79,6 +79,7 @@ class RecordReply(Command, frozen=True):
     tools: dict[str, Any] = {}
     judged: bool = False
     model: str = ""
+    turn: int | None = None
 
 
 class RefuseReply(Command, frozen=True):

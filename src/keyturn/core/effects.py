@@ -53,6 +53,14 @@ def _of_frame(frame: Frame) -> list[str]:
     return does
 
 
+def wakes_at(run: Run) -> int | None:
+    """When the clock next changes something by itself: the time after which the first request has run out."""
+    if run.status in ("new", "finished", "cancelled"):
+        return None
+    times = [call.expires_at for call in run.groups["wait"].values()]
+    return min((at + 1 for at in times if at is not None), default=None)
+
+
 def waiting(run: Run) -> bool:
     """Whether a person is waited for and nothing else can be done or is being done."""
     at_work = any(call_id not in run.frames for call_id in run.groups["started"])

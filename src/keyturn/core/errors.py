@@ -221,6 +221,19 @@ class AgentMissing(UserError):
         )
 
 
+class RunStopped(KeyturnError):
+    """A run of an app has no result: it failed, or was cancelled.
+
+    >>> RunStopped("5e1f", "failed", "MaxTurnsExceeded").status
+    'failed'
+    """
+
+    def __init__(self, run_id: str, status: str, error: str) -> None:
+        self.run_id, self.status, self.error = run_id, status, error
+        remedy = "; mend the cause and resume() it" if status == "failed" else ""
+        super().__init__(f"run {run_id} {status}{': ' if error else ''}{error}{remedy}")
+
+
 class Conflict(KeyturnError):
     """Somebody else was first; the message names the winner.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import events as ev
 from .items import Item
-from .moves import drop_below, move, open_calls, read_in
+from .moves import drop_below, let_run, move, noted, open_calls, read_in
 from .run import Frame, Run
 from .states import MOVES, READY
 
@@ -111,6 +111,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":
+            let_run(run, call)
             return
     call.reason, call.by, call.terms = event.reason, event.by, event.terms
     call.asked_at, call.voided, call.preview = event.at, "", event.preview
@@ -130,6 +131,8 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
         call.supplied = decision
     elif decision.verdict in ("approve", "edit"):
         call.approval = decision
+    if decision.verdict == "reject":
+        run.rejected.append(noted(run, call))
     if call.decision is not None:
         call.spent = [*call.spent, call.decision]
     call.decision = decision

@@ -124,7 +124,7 @@ def _check_grant(grant: ev.GrantTerms) -> None:
 def _cover_waiting(run: Run, grant: ev.GrantTerms, recheck: bool) -> Events:
     """Decide by a new grant what waits already; an older one was found not to cover it, or may not any more."""
     for call in list(run.groups["wait"].values()):
-        if call.state == "asked" and _covers(run, grant, call, call.terms):
+        if call.state == "asked" and not _ran_out(run, call) and _covers(run, grant, call, call.terms):
             yield from _by_grant(run, call, grant, recheck)
 
 
@@ -215,7 +215,7 @@ def tick(run: Run, _c: cm.Tick) -> Events:
     if run.status in OVER:
         return
     for call in list(run.groups["wait"].values()):
-        if call.state == "asked" and call.expires_at is not None and run.now > call.expires_at:
+        if call.state == "asked" and _ran_out(run, call):
             yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, by="clock"))
     for call in list(run.groups["run"].values()):
         if stale(run, call):
@@ -226,6 +226,11 @@ def tick(run: Run, _c: cm.Tick) -> Events:
             if looked:  # what it would change is looked at again before anybody is asked
                 continue
             yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"))
+
+
+def _ran_out(run: Run, call: Call) -> bool:
+    """Whether a request's time is up, though nobody may have said so yet."""
+    return call.expires_at is not None and run.now > call.expires_at
 
 
 def stale(run: Run, call: Call) -> bool:

@@ -97,3 +97,28 @@ def refusal_text(item: Mapping[str, Any]) -> str:
         return ""
     parts = cast("list[dict[str, Any]]", content)
     return "".join(part.get("refusal") or "" for part in parts if part.get("type") == "refusal")
+
+
+def wrong_in(item: Mapping[str, Any]) -> str | None:
+    """Why nobody can read this item of a reply, None where it can be read. Only what every reader relies on is asked.
+
+    >>> wrong_in({"type": "message", "content": [{"type": "output_text", "text": 5}]})
+    "is a message with a part whose 'text' is no text"
+    """
+    kind = item.get("type", "message")
+    if not isinstance(kind, str):
+        return "has a type that is no text"
+    content = item.get("content")
+    if kind != "message" or isinstance(content, str):
+        return None
+    if not isinstance(content, list):
+        return "is a message without content"
+    return next((wrong for part in cast("list[Any]", content) if (wrong := _wrong_part(part))), None)
+
+
+def _wrong_part(part: Any) -> str | None:
+    if not isinstance(part, Mapping):
+        return "is a message with a part that is no object"
+    said = cast("Mapping[str, Any]", part)
+    wrong = [name for name in ("text", "refusal") if not isinstance(said.get(name), str | None)]
+    return f"is a message with a part whose {wrong[0]!r} is no text" if wrong else None

@@ -5,10 +5,12 @@ The table in `states.py` says which moves there are; this is the one place that 
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from . import events as ev
 from .items import Item
-from .run import Call, Frame, Run
-from .states import GROUPS, MOVES, SETTLED
+from .run import Call, Frame, Let, Run
+from .states import GROUPS, MOVES, READY, SETTLED
 
 
 def move(run: Run, call: Call, verb: str) -> None:
@@ -20,8 +22,33 @@ def move(run: Run, call: Call, verb: str) -> None:
             run.groups[group].pop(call.id, None)
         if target is not None:
             run.groups[target][call.id] = call
+    if after in READY:
+        let_run(run, call)
+    elif after == "started":
+        call.begun = True
+    elif after == "did_not_run" or (after in ("failed", "proposed") and not call.begun):
+        _take_back(run, call)
     if after in SETTLED:
         _settled(run, call)
+
+
+def let_run(run: Run, call: Call) -> None:
+    """Count a call as one that runs, once, from when nothing more is asked about it."""
+    if call.let is None and not call.recheck:
+        call.let = noted(run, call)
+        run.let.append(call.let)
+
+
+def noted(run: Run, call: Call) -> Let:
+    """A call as policies that count are told of it later."""
+    return Let(call.id, call.agent, call.proposal, call.text, run.now)
+
+
+def _take_back(run: Run, call: Call) -> None:
+    """It was let run and did not: what was counted is counted off, in its own order."""
+    if call.let is not None:
+        run.let.append(replace(call.let, sign=-1))
+        call.let = None
 
 
 def _settled(run: Run, call: Call) -> None:
@@ -62,7 +89,10 @@ def drop_below(run: Run, frame: str) -> None:
     """Forget what was still open inside a frame that ends: its calls and the frames they opened."""
     below = frame + "/"
     for call_id in [call_id for call_id in run.calls if call_id.startswith(below)]:
-        group = GROUPS.get(run.calls.pop(call_id).state)
+        call = run.calls.pop(call_id)
+        if not call.begun:
+            _take_back(run, call)
+        group = GROUPS.get(call.state)
         if group is not None:
             run.groups[group].pop(call_id, None)
     for inner in [name for name in run.frames if name.startswith(below)]:

@@ -8,12 +8,14 @@ What is wrong is refused when it is made, where the one who wrote it still sees 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, cast, get_args
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, Literal, Protocol, cast, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from .errors import UserError
+from .errors import KeyturnError, UserError
 
 Action = Literal["allow", "ask", "deny"]
 _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -135,7 +137,7 @@ def _check_quorum(approval: Approval) -> None:
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a tool's own setting or a policy says of one call.
+    """What a tool's own setting or a policy says of one call. With `stop`, a denial ends the drive of its run as well.
 
     >>> Verdict("ask", reason="over the limit").action
     'ask'
@@ -145,6 +147,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     terms: Approval | None = None
     by: str = ""
+    stop: bool = False
 
     def __post_init__(self) -> None:
         action, reason, terms = cast("tuple[object, ...]", (self.action, self.reason, self.terms))
@@ -152,17 +155,57 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
             raise UserError(f"a verdict is 'allow', 'ask' or 'deny', not {action!r}")
         if not isinstance(reason, str) or not (terms is None or isinstance(terms, Approval)):
             raise UserError("a verdict has a text as its reason, and an Approval(...) or None as its terms")
+        if not isinstance(cast("object", self.stop), bool) or (self.stop and action != "deny"):
+            raise UserError("stop is True or False, and goes with 'deny': no run is stopped over a call that may run")
 
 
 ALLOW = Verdict("allow")
 ASK = Verdict("ask")
 
 
+class StoppedByPolicy(KeyturnError):
+    """The run's policy denied a call and said that the run stops with it. What ran is recorded.
+
+    >>> StoppedByPolicy("pay", "rejected 3 times").tool_name
+    'pay'
+    """
+
+    def __init__(self, tool_name: str, reason: str) -> None:
+        self.tool_name = tool_name
+        self.reason = reason
+        super().__init__(
+            f"the policy denied a call of {tool_name!r} and stopped the run: {reason or 'it gives no reason'}; "
+            "the call did not run, and nothing else is lost: resume the run to go on, the model is told of the denial"
+        )
+
+
+class Past(Protocol):
+    """What a run recorded before a call: the calls that were let run, and those that were rejected.
+
+    A call that was let run counts from then on, whether or not it has started; one that is known not to have run does
+    not count. What is still asked about does not count either.
+    """
+
+    def ran(self, since: int | None = None) -> Iterator[CallView]:
+        """The other calls that were let run, the latest first; `since` is a time in milliseconds."""
+        ...
+
+    def rejected(self) -> Iterator[CallView]:
+        """The calls that were rejected, the latest first."""
+        ...
+
+    def total(self, of: object, measure: Callable[[CallView], Fraction | int]) -> Fraction | int:
+        """The sum of a measure over `ran()`. What was measured for `of` before is not measured again."""
+        ...
+
+
 class CallView(msgspec.Struct, frozen=True):
     """What a policy may look at: the call that will run, never a live object of the run.
 
     `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
-    will run.
+    will run; `at` is the time in milliseconds; `approved` says that a person decided for the call already, so that
+    only a denial changes anything. `past` is there for a policy whose attribute `counts` is True: its calls are then
+    screened one by one, so that no two see the same room left.
 
     >>> CallView("pay", "function", "desk/billing", {"amount": 5}, digest="5e1f", call_id="call_1").risk is None
     True
@@ -177,3 +220,6 @@ class CallView(msgspec.Struct, frozen=True):
     risk: str | None = None
     run_id: str = ""
     path: str = ""
+    at: int = 0
+    approved: bool = False
+    past: Past | None = None

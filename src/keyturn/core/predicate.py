@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from math import inf
+from fractions import Fraction
+from math import inf, isfinite
 from posixpath import normpath
 from typing import Any, cast
 from unicodedata import normalize
@@ -152,6 +153,18 @@ def _at(params: Mapping[str, Any], name: str) -> Any:
     for part in inner:
         value = cast("Mapping[str, Any]", value).get(part, _ABSENT) if isinstance(value, Mapping) else _ABSENT
     return value
+
+
+def number_at(params: Any, name: str) -> Fraction | None:
+    """The number that an argument is, exactly as it is written; None where it is none, or not there.
+
+    >>> number_at({"price": {"net": 0.1}}, "price.net"), number_at({"price": "5"}, "price")
+    (Fraction(1, 10), None)
+    """
+    value: Any = _at(cast("Mapping[str, Any]", params), name) if isinstance(params, Mapping) else None
+    if type(value) is int:
+        return Fraction(value)
+    return Fraction(repr(value)) if type(value) is float and isfinite(value) else None
 
 
 def _meets(params: Mapping[str, Any], name: str, condition: Any) -> bool:

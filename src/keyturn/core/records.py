@@ -17,7 +17,8 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     is. `args` is the frozen text of what will run, absent where it is the model's own text. `refused` is
     the result of a call that never gets as far as the gate. `gate` is what the tool's own setting says
     where that needs no question. `recover` says what an interrupted start means; `last` that it runs after
-    its siblings; `edited` that `args` is what a person made of the call before its tool changed.
+    its siblings; `edited` that `args` is what a person made of the call before its tool changed. `risk` is what the
+    tool states of itself.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     recover: str = "ask"
     last: bool = False
     edited: bool = False
+    risk: str | None = None
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -15,17 +15,19 @@ from .items import Item
 from .policy import Verdict
 from .run import Frame, Run
 from .strict import parse
+from .usage import addable
 
 
 def record_reply(run: Run, c: cm.RecordReply) -> Events:
     """Record what a model said; the calls that are known to ask do so at once."""
     frame = run.frames.get(c.frame)
-    if frame is None or frame.phase != "model" or frame.guarding == "before" or run.status in OVER:
+    asked = frame is not None and frame.phase == "model" and frame.guarding != "before" and run.status not in OVER
+    if frame is None or not asked or c.turn not in (None, frame.turn):
         raise Conflict("this reply answers a question that is not asked, or no longer")
     labels = [proposal.label for proposal in c.proposals]
     if len(set(labels)) != len(labels) or not all(labels):
         raise ModelBehaviorError("the model's reply has calls without an id of their own")
-    _check_usage(run, c.usage)
+    _check_usage(c.usage)
     for proposal in c.proposals:
         if not 0 <= proposal.item < len(c.output):
             raise ModelBehaviorError("the model's reply has no item for one of its calls")
@@ -41,12 +43,12 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
 def refuse_reply(run: Run, c: cm.RefuseReply) -> Events:
     """Count what a reply used of which nothing else can be recorded."""
     open_run(run)
-    _check_usage(run, c.usage)
+    _check_usage(c.usage)
     yield ev.ReplyRefused(c.frame, c.usage, c.model)
 
 
-def _check_usage(run: Run, usage: list[int]) -> None:
-    if len(usage) > len(run.usage) or any(count < 0 for count in usage):
+def _check_usage(usage: list[int]) -> None:
+    if not addable(usage):
         raise ModelBehaviorError("the model's reply counts a usage that cannot be added")
 
 

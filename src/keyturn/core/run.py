@@ -23,6 +23,17 @@ _PATIENT = ("in_doubt", "needs")
 _KINDS = {"in_doubt": "in_doubt", "needs": "external"}
 
 
+class Let(msgspec.Struct, frozen=True, gc=False):
+    """A call that was let run, or rejected; or, with a sign of -1, one of which it is known now that it did not run."""
+
+    call: str
+    agent: str
+    proposal: ev.Proposal
+    text: str
+    at: int
+    sign: int = 1
+
+
 class Call(msgspec.Struct):
     """One tool call, from proposal to result."""
 
@@ -49,6 +60,8 @@ class Call(msgspec.Struct):
     need: ev.CallNeeds | None = None
     supplied: ev.Decision | None = None
     rounds: int = 0
+    let: Let | None = None
+    begun: bool = False
 
     @property
     def text(self) -> str:
@@ -130,6 +143,8 @@ class Run(msgspec.Struct):
     usage: list[int] = []
     replies: list[tuple[str, list[int]]] = []
     started: int = 0
+    let: list[Let] = []
+    rejected: list[Let] = []
     limits: dict[str, Any] = {}
     turns: int = 0
     max_turns: int | None = None

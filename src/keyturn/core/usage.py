@@ -17,6 +17,8 @@ Amount = Decimal | int | float | str
 Reply = tuple[str, Sequence[int]]
 
 COUNTS = 7
+# More than any provider will ever count in one reply, and a number that every reader of JSON can hold.
+_MOST = 2**53
 _MILLION = Decimal(1_000_000)
 
 
@@ -85,6 +87,15 @@ def price_of(prices: Prices, model: str) -> Price | None:
 def padded(counts: Sequence[int]) -> list[int]:
     """Seven counts, those that are not given being 0."""
     return [*counts, *[0] * (COUNTS - len(counts))]
+
+
+def addable(counts: Sequence[Any]) -> bool:
+    """Whether these are counts: whole numbers of 0 or more that a log can hold.
+
+    >>> addable([1, 10, 0]), addable([1, -10]), addable([1, 1.5]), addable([1, 10**30])
+    (True, False, False, False)
+    """
+    return len(counts) <= COUNTS and all(type(count) is int and 0 <= count <= _MOST for count in counts)
 
 
 @dataclass

@@ -13,7 +13,8 @@ from functools import partial
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.effects import Effect, pending
-from ..core.errors import Conflict
+from ..core.errors import Conflict, StorageError
+from ..core.policy import StoppedByPolicy
 from ..core.run import Call, Run
 from .announce import tool_hooks
 from .drive import Drive
@@ -34,6 +35,7 @@ class Loop:
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
         self._cancels = _cancels()
+        drive.roused = self._rouse
 
     @property
     def run(self) -> Run:
@@ -44,20 +46,23 @@ class Loop:
         """Move the run until it is finished or only people can move it."""
         try:
             while True:
+                await self.drive.kept()
                 todo = [] if self._failure else self._todo()
                 if not todo and not self._jobs:
                     break
-                if len(todo) == 1 and not self._jobs:
+                if len(todo) == 1 and not self._jobs and self.drive.claim is None:
                     await self._perform(todo[0])
                     self._heed_cancel()
                 else:
                     await self._together(todo)
                 if self._failing:
                     await self._close_failed()
+                if self.run.status == "cancelled" and self._jobs:
+                    await self._abandon()
         except asyncio.CancelledError:
             await asyncio.shield(self._abandon())
             raise
-        if self._failure is not None:
+        if self._failure is not None and self.run.status != "cancelled":
             raise self._failure
 
     def _heed_cancel(self) -> None:
@@ -66,6 +71,8 @@ class Loop:
             raise asyncio.CancelledError
 
     def _todo(self) -> list[Effect]:
+        if self.drive.leaving:
+            return []
         effects = pending(self.run)
         if self.drive.stopping:
             effects = [effect for effect in effects if effect.do != "model"]
@@ -93,10 +100,16 @@ class Loop:
     def _ended(self, effect: Effect, job: asyncio.Task[None]) -> None:
         """A job is over. Waking once for all that ended together keeps fifty calls from costing fifty times fifty."""
         self._done.append((effect, job))
+        self._rouse()
+
+    def _rouse(self) -> None:
+        """Look again at what there is to do."""
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     async def _perform(self, effect: Effect) -> None:
+        if effect.on not in self.run.calls and effect.on not in self.run.frames:
+            return  # settled by somebody else since it was found to be done
         try:
             if self.drive.traces is None:
                 await PERFORM[effect.do](self.drive, effect.on)
@@ -105,15 +118,31 @@ class Loop:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            await self._failed(self._frame_of(effect), error)
+            try:
+                passed = self.drive.refused is error and await self._passed(effect)
+            except (Conflict, StorageError) as refused:
+                passed, error = False, refused
+            if not passed:
+                await self._failed(self._frame_of(effect), error)
+
+    async def _passed(self, effect: Effect) -> bool:
+        """Whether what was refused is not to be done any more: somebody said something meanwhile, or time went by.
+
+        A lost race is no conflict yet. What a drive that was taken over does next, its journal refuses.
+        """
+        await self.drive.commit(cm.Tick())
+        return effect not in pending(self.run)
 
     async def _failed(self, frame_id: str, error: Exception) -> None:
-        """An error inside a nested agent is its agent tool's error result; the root's stops the drive."""
+        """An error inside a nested agent is its agent tool's error result; the root's stops the drive.
+
+        So does a store that failed, wherever: of what ran there it may hold the start and not the end.
+        """
         asked = Effect("model", frame_id)
         if asked in self._jobs:  # a guardrail beside it said stop: nobody waits for that reply
             self._dropped.add(asked)
             self._jobs[asked].cancel()
-        if frame_id == ev.ROOT or isinstance(error, Conflict):
+        if frame_id == ev.ROOT or isinstance(error, Conflict | StorageError | StoppedByPolicy):
             self._failure = self._failure or error
         else:
             self._failing.setdefault(frame_id, error)
@@ -133,10 +162,18 @@ class Loop:
             if any((self._frame_of(job) + "/").startswith(frame_id + "/") for job in self._jobs):
                 continue
             del self._failing[frame_id]
+            if self._leaves_doubt(frame_id):  # ended with its agent, it would never be known: the run stops instead
+                self._failure = self._failure or error
+                continue
             try:
                 await self._report_failure(frame_id, error)
             except Exception as fatal:
                 await self._failed(frame_id.rpartition("/")[0], fatal)
+
+    def _leaves_doubt(self, frame_id: str) -> bool:
+        """Whether something below a frame has begun and nobody knows yet what became of it."""
+        begun = [call for call in self.run.calls.values() if call.state in ("started", "in_doubt")]
+        return any(call.id.startswith(frame_id + "/") and call.id not in self.run.frames for call in begun)
 
     async def _report_failure(self, frame_id: str, error: Exception) -> None:
         call = self.run.calls.get(frame_id)

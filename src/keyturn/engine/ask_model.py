@@ -18,6 +18,7 @@ from ..core import commands as cm
 from ..core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ..core.items import Item
 from ..core.run import Frame
+from ..core.usage import addable
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
 from .drive import Drive
 from .handlers import answered
@@ -83,6 +84,7 @@ async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelR
             reading.tools,
             judged,
             response.model,
+            frame.turn,
         )
     )
 
@@ -90,7 +92,7 @@ async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelR
 def _told(scope: Scope, error: Exception, name: str) -> tuple[str, list[int]] | None:
     """What a reply used that its provider's member refused, where that could say so."""
     usage: Any = getattr(error, "usage", None)
-    if not isinstance(usage, Usage):
+    if not isinstance(usage, Usage) or not addable(usage.counts()):
         return None
     counts = usage.counts()
     scope.context.usage.count(name, counts)
@@ -200,8 +202,10 @@ async def closed(events: Any) -> None:
 def _counted(response: ModelResponse, name: str) -> ModelResponse:
     if not response.usage.requests:
         response.usage.requests = 1
-    if min(response.usage.counts()) < 0:
+    if not addable(response.usage.counts()):
         raise ModelBehaviorError("the model's reply counts a usage that cannot be added; nothing of it was used")
+    if not isinstance(cast("Any", response.response_id), str | None):
+        raise ModelBehaviorError("the model's reply has an id that is no text; nothing of it was used")
     response.model = response.model or name
     return response
 

@@ -1,4 +1,4 @@
-"""The caller's context as text that a state can carry: as the caller says, never pickled, never revived by type."""
+"""The caller's context as data that a state or a journal can carry: as the caller says, never revived by type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, cast
 import msgspec
 
 from ..agents.context import RunContextWrapper
+from ..core import commands as cm
 from ..core.errors import StateRejected, UserError
+from .drive import Drive
 
 _REMEDY = "pass context_serializer= (and context_deserializer= when you load), or context= at resume"
 
@@ -52,9 +54,16 @@ def load_context(
         return RunContextWrapper(override)
     try:
         saved = msgspec.json.decode(text, type=dict[str, Any])
-        kind, data = saved["kind"], saved["data"]
+        return made_of(saved, deserializer, strict=strict)
     except (msgspec.MsgspecError, KeyError, RecursionError):
         raise StateRejected("the state's context is not one; use the state as it was saved") from None
+
+
+def made_of(
+    saved: Mapping[str, Any], deserializer: Callable[[Any], Any] | None, *, strict: bool = False
+) -> RunContextWrapper[Any]:
+    """A context of its kind and its data."""
+    kind, data = saved["kind"], saved["data"]
     if deserializer is not None and data is not None:
         return RunContextWrapper(deserializer(data))
     if kind in ("typed", "serialized", "omitted") and strict:
@@ -62,3 +71,19 @@ def load_context(
     if kind in ("typed", "serialized"):
         warnings.warn(f"the state's context comes back as plain data; {_REMEDY}", stacklevel=4)
     return RunContextWrapper(data)
+
+
+async def keep_context(drive: Drive) -> None:
+    """Record the context of a run that a journal keeps, so that whoever takes the run up has it."""
+    if drive.live.journal is None or drive.live.context.context is None:
+        return
+    kind, data = _plain(drive.live.context.context, drive.live.serializer)
+    if kind == "omitted":
+        return
+    try:
+        snapshot = msgspec.json.decode(msgspec.json.encode(data))
+    except (TypeError, ValueError, RecursionError) as error:
+        if drive.live.serializer is not None:
+            raise UserError(f"the context's serializer gave something that cannot be saved ({error})") from None
+        return
+    await drive.commit(cm.SaveContext({"kind": kind, "data": snapshot}))

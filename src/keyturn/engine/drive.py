@@ -19,8 +19,9 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.codec import encode
 from ..core.decide import step
-from ..core.errors import ToolMissing
+from ..core.errors import Conflict, ToolMissing
 from ..core.items import RawItem
+from ..core.past import Totals
 from ..core.run import Call, Frame, Run, request_id
 from ..journal.base import Claim, LostRace
 from ..tools.base import Prepared, Resumed, Tool
@@ -41,6 +42,9 @@ class Drive:
         self.live = live
         self.claim: Claim | None = None
         self.stopping = False
+        self.leaving = False
+        self.roused: Callable[[], None] = _nobody
+        self.refused: Conflict | None = None
         self.meter = Meter(live)
         self.uncertain: set[str] = set()
         self.result: Callable[..., Any] = _no_result
@@ -49,6 +53,8 @@ class Drive:
         self.prepared: dict[str, Prepared] = {}
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
+        self.screening = asyncio.Lock()
+        self.totals: Totals = {}
         self._scopes: dict[str, Scope] = {ev.ROOT: scope}
         self._toolsets: dict[str, Toolset] = {}
         self._appending: asyncio.Lock | None = asyncio.Lock() if live.journal is not None else None
@@ -115,6 +121,32 @@ class Drive:
             return self._append_here(commands)
         async with self._appending:
             return await self._append_there(commands)
+
+    async def kept(self) -> None:
+        """Wait until nothing that was decided is still on its way to the journal: what is not kept starts nothing."""
+        if self._appending is not None and self._appending.locked():
+            async with self._appending:
+                return
+
+    async def catch_up(self) -> None:
+        """Fold what others appended since the run was read."""
+        assert self._appending is not None
+        async with self._appending:
+            await self._catch_up()
+
+    async def heard(self, place: int) -> None:
+        """The journal has that many lines of the run: fold those that somebody else wrote, and tell the loop."""
+        assert self._appending is not None
+        async with self._appending:
+            if len(self.live.log) >= place:
+                return
+            await self._catch_up()
+        self.roused()
+
+    def leave(self) -> None:
+        """Begin nothing more, and end once what was begun is recorded."""
+        self.leaving = True
+        self.roused()
 
     def signal(self, signal: Delta | AgentAtWork) -> None:
         """Tell listeners something that is not recorded."""
@@ -195,7 +227,8 @@ class Drive:
         try:
             for command in commands:
                 events += step(self.run, command, now)
-        except BaseException:
+        except BaseException as error:
+            self.refused = error if isinstance(error, Conflict) else None
             if events:
                 self.live.log.refold()
             raise
@@ -226,4 +259,8 @@ def _resumed(call: Call) -> Resumed | None:
 
 
 def _no_result(*_args: Any) -> Any:
+    return None
+
+
+def _nobody() -> None:
     return None

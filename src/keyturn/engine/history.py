@@ -23,6 +23,8 @@ from .scope import Scope
 from .segments import places
 
 MOVED_ON = "not executed: the user moved on"
+# A limit that no conversation reaches, and that a database takes as a number of rows.
+_EVERYTHING = 2**31 - 1
 WITHHELD = "Output withheld by an output guardrail."
 
 
@@ -57,6 +59,13 @@ async def _history(scope: Scope) -> list[Item]:
     return drop_leading_orphans([plain_item(item) for item in stored])
 
 
+async def _stored(scope: Scope) -> list[Item]:
+    """All that a session holds, however little of it its own settings show where the reader does not say."""
+    limited = getattr(getattr(scope.session, "session_settings", None), "limit", None) is not None
+    stored = await (scope.session.get_items(_EVERYTHING) if limited else scope.session.get_items())
+    return [plain_item(item) for item in stored]
+
+
 async def _supersede(scope: Scope, history: list[Item]) -> list[Item]:
     """Settle calls that a paused run left open in the session: the user moved on."""
     orphans = orphan_calls(history)
@@ -83,7 +92,7 @@ async def reopen(drive: Drive, frame: Frame, scope: Scope) -> None:
         if known is not None:
             return
         raise UserError("this run began with a session; pass the same session= to resume it")
-    stored = [plain_item(item) for item in await scope.session.get_items()]
+    stored = await _stored(scope)
     held, prefix = _found(stored, frame, known)
     live.prefixes[frame.id] = prefix
     if held != frame.written:  # a write that seemed to fail had not
@@ -123,8 +132,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
         return
     start, tape = frame.written, _tellable(drive, frame, scope, stopped)
     if frame_id in drive.uncertain:
-        stored = [plain_item(item) for item in await scope.session.get_items()]
-        start = _found(stored, frame, None)[0]
+        start = _found(await _stored(scope), frame, None)[0]
     fresh = tape[start:]
     drive.uncertain.add(frame_id)
     if fresh:

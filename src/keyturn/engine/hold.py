@@ -1,6 +1,7 @@
 """Holding a run while it is driven: claimed, renewed for as long as that takes, and given back whatever happens.
 
-Only whoever holds a run may move it. If the hold is lost, the next append is refused before anything more is done.
+Only whoever holds the run may move it. If the hold is lost, the next append is refused before anything more is done.
+What others say meanwhile, a decision or that it shall end, is heard while it is held, and not only afterwards.
 """
 
 from __future__ import annotations
@@ -10,40 +11,91 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator
 
-from ..core.errors import Conflict
+from ..core.effects import pending, wakes_at
+from ..core.errors import Conflict, StorageError
 from ..journal.base import Claim, Journal
 from .drive import Drive
+from .live import counted_from
 from .rows import known_open
 
 TTL_MS = 60_000
+LATER_MS = 60_000
+
+# Most drives are over before anybody can have said anything.
+_BEFORE_LISTENING = 0.05
 
 
 @contextlib.asynccontextmanager
-async def held(drive: Drive, journal: Journal, worker: str) -> AsyncGenerator[None]:
-    """Hold the drive's run; `Conflict` names who has it if somebody does."""
-    drive.claim = await journal.claim(drive.run.id, worker, TTL_MS)
-    drive.live.open = known_open(drive.run)
-    _set_clock(drive, drive.claim)
-    renewing = asyncio.ensure_future(_renew(drive, journal))
+async def held(drive: Drive, journal: Journal, worker: str, claim: Claim | None = None) -> AsyncGenerator[None]:
+    """Hold the drive's run; `Conflict` names who has it if somebody does. A claim that was taken already is kept."""
+    taken, failed, since = claim, False, time.monotonic()
+    drive.claim = claim or await journal.claim(drive.run.id, worker, TTL_MS)
+    _set_clock(drive, drive.claim, since)
+    beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
+    later = LATER_MS
     try:
+        if taken is None and drive.live.log.steps:  # others may have moved it since it was read
+            await drive.catch_up()
+        drive.live.open = known_open(drive.run)
         yield
+        later = 0
+    except StorageError:
+        failed = True
+        raise
     finally:
-        renewing.cancel()
-        await asyncio.shield(journal.release(drive.claim))
+        for work in beside:
+            work.cancel()
+        await asyncio.shield(_give_back(drive, journal, _due(drive, later), failed=failed))
 
 
-def _set_clock(drive: Drive, claim: Claim) -> None:
+async def _give_back(drive: Drive, journal: Journal, due: int | None, *, failed: bool) -> None:
+    """Let others have the run, and say when somebody should look at it."""
+    assert drive.claim is not None
+    with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
+        # After a fault nobody knows whether the last step was kept.
+        if failed and await journal.head(drive.claim.run) > len(drive.live.log):
+            due = drive.live.clock()
+        await journal.release(drive.claim, due)
+
+
+def _due(drive: Drive, later: int) -> int | None:
+    """When somebody should look at the run again.
+
+    One that was left in the middle at once, one that could not be moved as things are a while later. A run that failed
+    waits for somebody's word, and so does one that its caller stopped.
+    """
+    run = drive.run
+    begun = any(call not in run.frames for call in run.groups["started"])
+    if run.status == "running" and (pending(run) or begun) and not drive.stopping:
+        return drive.live.clock() + (0 if drive.leaving else later)
+    return wakes_at(drive.run)
+
+
+def _set_clock(drive: Drive, claim: Claim, since: float) -> None:
     """Time is the journal's: what a claim says, and since then what this process counts."""
     if claim.at:
-        begun = time.monotonic()
-        drive.live.clock = lambda: claim.at + int((time.monotonic() - begun) * 1_000)
+        drive.live.clock = counted_from(claim.at, since)
 
 
 async def _renew(drive: Drive, journal: Journal) -> None:
     while drive.claim is not None:
         await asyncio.sleep(TTL_MS / 3_000)
+        since = time.monotonic()
         try:
             drive.claim = await journal.renew(drive.claim, TTL_MS)
-            _set_clock(drive, drive.claim)
+            _set_clock(drive, drive.claim, since)
         except Conflict:  # taken over: the next append says so, where it can be handled
             return
+        except StorageError:  # there is time to try again before the hold runs out
+            continue
+
+
+async def _listen(drive: Drive, journal: Journal) -> None:
+    """Take in what others append while the run is held."""
+    await asyncio.sleep(_BEFORE_LISTENING)
+    place = len(drive.live.log)
+    with contextlib.suppress(StorageError):  # the next append says so, where it can be handled
+        async with contextlib.aclosing(journal.watch(drive.run.id, place)) as lines:
+            async for _line in lines:
+                place += 1
+                await drive.heard(place)

@@ -36,6 +36,14 @@ def clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def counted_from(at: int, since: float) -> Callable[[], int]:
+    """The journal's clock, which said `at` when this process had counted to `since` or later.
+
+    Where the answer was long on its way this clock is ahead and never behind: nothing is decided after its time.
+    """
+    return lambda: at + int((time.monotonic() - since) * 1_000)
+
+
 def new_id() -> str:
     """An id that cannot be guessed."""
     return secrets.token_hex(16)
@@ -60,6 +68,8 @@ class Live:
     finals: dict[str, Any] = field(default_factory=dict[str, Any])
     guardrails: dict[str, Any] = field(default_factory=dict[str, Any])
     clock: Callable[[], int] = clock_ms
+    # Makes data of the context, where the run is kept in a journal and the context is not data itself.
+    serializer: Callable[[Any], Any] | None = None
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
     # The requests that the journal has as open, by call.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
@@ -11,11 +12,13 @@ import msgspec
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..agents.handoff import handoffs_of
-from ..core.errors import AgentMissing, StateRejected
+from ..core.codec import Log
+from ..core.errors import AgentMissing, StateRejected, UserError
+from ..journal.base import Journal, Records
 from .blob import MAX_BYTES, unpack
-from .context_data import load_context
+from .context_data import load_context, made_of
 from .graph import Graph
-from .live import Live
+from .live import Live, counted_from, wrapped
 from .recent import recall
 from .scope import Toolset
 from .undelivered import Undelivered
@@ -57,6 +60,23 @@ def _context(saved: str, options: LoadOptions) -> RunContextWrapper[Any]:
         return cast("RunContextWrapper[Any]", override)
     strict = options.get("strict_context", False)
     return load_context(saved, override, options.get("context_deserializer"), strict=strict)
+
+
+async def found(
+    journal: Journal, run_id: str, agent: Agent[Any], context: Any, deserializer: Callable[[Any], Any] | None
+) -> Live:
+    """The run that a journal keeps, with the context given or the one kept with it, and with the journal's clock."""
+    lines = await journal.read(run_id)
+    if not lines:
+        raise UserError(f"the journal has no run {run_id!r}")
+    log = Log.read(lines)
+    kept = log.run.context if context is None else None
+    given = wrapped(context) if kept is None else made_of(kept, deserializer)
+    live = Live(log, Graph(agent), given, journal)
+    if isinstance(journal, Records):  # what is decided on it is decided by the journal's time, and not by ours
+        since = time.monotonic()
+        live.clock = counted_from(await journal.now(), since)
+    return live
 
 
 async def waiting_tools(live: Live) -> dict[str, Any]:

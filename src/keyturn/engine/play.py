@@ -14,11 +14,14 @@ from typing import Any, cast
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.effects import pending
-from ..core.errors import MaxTurnsExceeded, ToolMissing, UserError
+from ..core.errors import Conflict, MaxTurnsExceeded, StorageError, ToolMissing, UserError
+from ..core.gate import open_run
 from ..core.items import input_items
 from ..core.run import Frame, Run
 from ..core.states import READY, TO_SETTLE
+from ..journal.base import Claim
 from .advance import advance
+from .context_data import keep_context
 from .drive import Drive
 from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
 from .guard import guarded, input_guardrails
@@ -52,6 +55,7 @@ class Play:
         self.drive.result = self.result
         self.said = state.undelivered
         live.context.known = partial(decision_on, live, ev.ROOT)
+        self.claim: Claim | None = None
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
         self._at_work = False
@@ -74,32 +78,48 @@ class Play:
         """What the run, or a nested frame of it, came to so far."""
         return RunResult(self.live, self._tools, frame=frame, value=value)
 
+    async def begin(self) -> str:
+        """Record that the run starts and leave the rest to whoever takes it up; its id."""
+        self.drive.leave()
+        await self.finish()
+        return self.run.id
+
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
+        if self.claim is not None:  # the journal knows who may move the run
+            return await self._traced()
         run_id = self.state.run_id
         LEDGER.take(run_id, self.state.position)
         try:
-            if self.run.status == "finished":
-                return self.result()
-            with tracing(self.live, self.scope.config, self.drive.find_tool) as self.drive.traces:
-                return await self._claimed()
+            return await self._traced()
         finally:
             over = self.run.status == "finished" and not self.live.handed_out
             LEDGER.give_back(run_id, None if over else len(self.live.log))
+
+    async def _traced(self) -> RunResult:
+        if self.run.status == "finished":
+            return self.result()
+        with tracing(self.live, self.scope.config, self.drive.find_tool) as self.drive.traces:
+            return await self._claimed()
 
     async def _claimed(self) -> RunResult:
         journal = self.live.journal
         try:
             if journal is None:
-                return await self._moved()
+                return await self._told()
             self.run.id = self.run.id or new_id()
-            async with held(self.drive, journal, f"{_PROCESS}-{new_id()[:8]}"):
-                return await self._moved()
+            async with held(self.drive, journal, f"{_PROCESS}-{new_id()[:8]}", self.claim):
+                return await self._told()
+        finally:
+            self.state.moved(len(self.live.log))
+
+    async def _told(self) -> RunResult:
+        """Move the run; what stops it is recorded before the run is given back, since only its holder may say so."""
+        try:
+            return await self._moved()
         except BaseException as error:
             await asyncio.shield(self._stopped(error))
             raise
-        finally:
-            self.state.moved(len(self.live.log))
 
     async def _moved(self) -> RunResult:
         check_terms(self.live.graph, self.scope.config.policy)
@@ -109,8 +129,7 @@ class Play:
             await self._take_up()
         self._at_work = True
         self.scope.context.turn_input = input_items(self.run.input)
-        await advance(self.drive)
-        await self._tell_sessions()
+        await self._advanced()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()
         self._tools = await tools_of(self.drive)
@@ -121,6 +140,17 @@ class Play:
         self.state.settled(result.interruptions)
         return result
 
+    async def _advanced(self) -> None:
+        """Move the run as far as it goes. What others decide while its session is told of it moves it on."""
+        drive, more = self.drive, True
+        while more:
+            await advance(drive)
+            if self.run.status == "cancelled":
+                open_run(self.run)
+            await self._tell_sessions()
+            await keep_context(drive)
+            more = drive.claim is not None and bool(pending(self.run)) and not (drive.stopping or drive.leaving)
+
     async def _tell_sessions(self, *, stopped: bool = False) -> None:
         for frame in list(self.run.frames.values()):
             await save_session(self.drive, frame.id, stopped=stopped)
@@ -130,9 +160,12 @@ class Play:
 
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
-        if self._at_work and self.run.status == "running":
-            await self.drive.commit(cm.Fail(type(error).__name__))
-        if self._at_work:
+        left = self.drive.leaving and isinstance(error, asyncio.CancelledError)  # a worker that ends fails no run
+        left = left or isinstance(error, StorageError)  # nor does its store
+        if self._at_work and self.run.status == "running" and not left:
+            with contextlib.suppress(Conflict, StorageError):  # what stopped the run is told, not what followed from it
+                await self.drive.commit(cm.Fail(type(error).__name__))
+        if self._at_work and not self._others(error):
             with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
                 await self._tell_sessions(stopped=True)
         try:
@@ -141,6 +174,11 @@ class Play:
             self.state.settled(self.result().interruptions)
         except Exception:  # an exception that takes no attributes, or a run that is not there yet
             return
+
+    def _others(self, error: BaseException) -> bool:
+        """Whether the run may be somebody else's by now, who will tell its session: two would tell it twice."""
+        doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
+        return doubtful and self.run.status != "cancelled"
 
     async def _start(self) -> None:
         given = self.said.start
@@ -169,7 +207,9 @@ class Play:
 
     def _about(self, given: dict[str, Any]) -> dict[str, Any]:
         config = self.scope.config
-        about: dict[str, Any] = {"workflow": config.workflow_name} if config.workflow_name else {}
+        about: dict[str, Any] = dict(given.get("about", {}))
+        if config.workflow_name:
+            about["workflow"] = config.workflow_name
         if config.policy is not None:
             about["policy"] = True
         if given["conversation_id"] is not None:

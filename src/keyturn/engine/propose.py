@@ -14,7 +14,7 @@ import msgspec
 
 from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.events import Proposal
-from ..core.items import Item
+from ..core.items import Item, wrong_in
 from ..core.policy import Approval
 from ..core.run import Call, Frame
 from ..core.strict import parse
@@ -24,7 +24,8 @@ from .drive import Drive
 from .graph import Graph
 from .scope import Scope, Toolset
 
-_EPHEMERAL = ("id", "status")
+# What may differ between two tellings of one call: its own ids, and what a provider keeps on the item for itself.
+_EPHEMERAL = ("id", "status", "provider_data")
 
 
 class Reading:
@@ -43,6 +44,8 @@ class Reading:
         """Take the reply's items in order."""
         settled = _settled(response.output)
         for raw in response.output:
+            if wrong := wrong_in(raw):
+                raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
             label = call_label(raw, self._toolset) if raw.get("call_id") not in settled else None
             if label is not None and _repeated(self._seen, label, raw):
                 continue
@@ -126,6 +129,7 @@ def propose(
         terms=tool.approval,
         recover=_recovery(tool),
         last=tool.after_siblings,
+        risk=tool.risk,
     )
     return made, prepared
 

@@ -168,7 +168,9 @@ def in_order(items: list[RunItem]) -> list[RunItem]:
         if outputs:
             ordered += sorted(outputs, key=lambda one: rank.get(one.call_id, 0))
             outputs = []
-        rank[item.raw_item.get("call_id") or item.raw_item.get("id")] = len(ordered)
+        label = item.raw_item.get("call_id") or item.raw_item.get("id")
+        if isinstance(label, str):  # a kind that nobody knows may have anything there
+            rank[label] = len(ordered)
         ordered.append(item)
     return ordered + sorted(outputs, key=lambda one: rank.get(one.call_id, 0))
 

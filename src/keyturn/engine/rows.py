@@ -11,10 +11,14 @@ from typing import Any
 import msgspec
 
 from ..core import events as ev
+from ..core.codec import Log
 from ..core.effects import waiting
+from ..core.evolve import fold
+from ..core.gate import OVER
 from ..core.run import Call, Run, request_id
 from ..journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
-from .live import Live
+from .graph import Graph
+from .live import Live, wrapped
 from .project import approval_item
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
@@ -41,10 +45,28 @@ def changes(live: Live, events: list[ev.AnyEvent], tools: dict[str, Any], starte
     run = live.run
     closed = _closed(live, events)
     opened = [_request(live, call, tools.get(call.id)) for call in opened_by(run, events)]
-    for row in opened:
-        live.open[row.call] = row.id
+    if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
+        opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
+    else:
+        live.open.update((row.call, row.id) for row in opened)
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
     return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked)
+
+
+def replayed(steps: list[ev.Step], graph: Graph, tools: dict[str, Any]) -> Changes:
+    """Everything about a run that no store knows yet, made of its log; `tools` are those of the calls that wait."""
+    live = Live(Log(), graph, wrapped(None))
+    requests, grants = dict[str, RequestRow](), dict[str, GrantRow]()
+    for made in steps:
+        fold(live.run, [made])
+        change = changes(live, made.events, tools, steps[0].at)
+        for end in change.closed:
+            requests[end.id] = msgspec.structs.replace(requests[end.id], state=end.state, closed_at=end.at, by=end.by)
+        requests.update((row.id, row) for row in change.opened)
+        grants.update((row.id, row) for row in change.grants)
+        for name in change.revoked:
+            grants[name] = msgspec.structs.replace(grants[name], revoked=True)
+    return Changes(run_row(live.run, steps[0].at), list(requests.values()), grants=list(grants.values()))
 
 
 def _closed(live: Live, events: list[ev.AnyEvent]) -> list[Closing]:

@@ -33,6 +33,14 @@ class _Default(int):
 
 
 DEFAULT_MAX_TURNS = _Default(10)
+_NOT_GIVEN = (
+    "context", "hooks", "run_config", "error_handlers", "previous_response_id", "conversation_id", "session",
+    "journal", "policy", "usage_limits",
+)  # fmt: skip
+_DEFAULTS: dict[str, Any] = dict.fromkeys(_NOT_GIVEN) | {
+    "max_turns": DEFAULT_MAX_TURNS,
+    "auto_previous_response_id": False,
+}
 
 
 class Runner:
@@ -64,7 +72,7 @@ class Runner:
         usage_limits: UsageLimits | None = None,
     ) -> RunResult:
         """Run an agent on an input, or take a state up again, until it is finished or waits for people."""
-        play = _play(**_given(locals()))
+        play = play_of(**_given(locals()))
         return await play.finish()
 
     @classmethod
@@ -110,7 +118,7 @@ class Runner:
         usage_limits: UsageLimits | None = None,
     ) -> RunResultStreaming:
         """The same, listened to: returns at once, the run goes on while its events are read."""
-        return RunResultStreaming(_play(**_given(locals())))
+        return RunResultStreaming(play_of(**_given(locals())))
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +126,7 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _finish(given: dict[str, Any]) -> RunResult:
-    return await _play(**given).finish()
+    return await play_of(**given).finish()
 
 
 def _wait_for(work: Coroutine[Any, Any, T]) -> T:
@@ -143,7 +151,9 @@ def _wait_for(work: Coroutine[Any, Any, T]) -> T:
     return value
 
 
-def _play(starting_agent: Agent[Any], input: Any, **given: Any) -> Play:
+def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Play:
+    """The play of an input or a state; the options are those of `Runner.run`, and have its defaults."""
+    given = _DEFAULTS | options
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
     config = RunConfig.of(given["run_config"])

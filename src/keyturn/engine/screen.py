@@ -1,18 +1,22 @@
 """The gate's question: may this call run, must somebody be asked, or is it denied?
 
 A tool's own setting is asked once per call; the run's policy at the first screening and again when a decision is
-made, when it may only tighten. Whatever raises here asks a person: never a reason to run.
+made, when it may only tighten. Whatever raises here asks a person: never a reason to run. A policy that counts is
+asked of one call at a time, and each verdict is recorded before the next is asked for.
 """
 
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, cast
 
 from ..core import commands as cm
-from ..core.errors import UserError
+from ..core.errors import AgentMissing, UserError
 from ..core.events import Decision
-from ..core.policy import ALLOW, CallView, Verdict
+from ..core.past import RunPast
+from ..core.policy import ALLOW, CallView, StoppedByPolicy, Verdict
 from ..core.run import Call, call_digest
 from ..tools.base import Tool
 from .drive import Drive
@@ -30,12 +34,28 @@ async def screen(drive: Drive, call_id: str) -> None:
     """Find the verdict on a call and record it."""
     call = drive.run.calls[call_id]
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
-    if call.recheck:
-        verdict = await _policy(drive, scope, call, tool) or ALLOW
-        if verdict.by == _UNTOLD:  # fail closed: an approval counts only once the policy has had its word
-            raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
-        await drive.commit(cm.Screen(call_id, verdict))
-        return
+    counts = _counts(scope)
+    async with drive.screening if counts else nullcontext():
+        verdict = await (_screen_again if call.recheck else _screen)(drive, scope, call, tool)
+    if verdict.stop:
+        raise StoppedByPolicy(call.proposal.name, verdict.reason)
+    if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":
+        await _ask_in_line(drive, scope, call, tool)
+
+
+def _counts(scope: Scope) -> bool:
+    return getattr(scope.config.policy, "counts", False) is True
+
+
+async def _screen_again(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+    verdict = await _policy(drive, scope, call, tool) or ALLOW
+    if verdict.by == _UNTOLD:  # fail closed: an approval counts only once the policy has had its word
+        raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
+    await drive.commit(cm.Screen(call.id, verdict))
+    return verdict
+
+
+async def _screen(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
     verdict = await _verdict(drive, scope, call, tool)
     check_terms_of("the policy", verdict.terms)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
@@ -43,12 +63,12 @@ async def screen(drive: Drive, call_id: str) -> None:
         context = drive.tool_context(call, tool)
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
-            await drive.commit(cm.Screen(call_id, Verdict("deny", reason=message, by="guardrail"), reports))
-            return
+            verdict = Verdict("deny", reason=message, by="guardrail")
+            await drive.commit(cm.Screen(call.id, verdict, reports))
+            return verdict
     shown = await look(tool, call.params) if tool.looks and (verdict.action == "ask" or call.voided) else None
-    await drive.commit(cm.Screen(call_id, verdict, preview=shown))
-    if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":
-        await _ask_in_line(drive, scope, call, tool)
+    await drive.commit(cm.Screen(call.id, verdict, preview=shown))
+    return verdict
 
 
 async def _verdict(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
@@ -89,6 +109,9 @@ async def _policy(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict
         tool.risk,
         drive.run.id,
         call.agent,
+        max(drive.run.now, drive.live.clock()),
+        call.decision is not None,
+        RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals) if _counts(scope) else None,
     )
     try:
         answer: Any = policy(view, scope.context)
@@ -100,6 +123,13 @@ async def _policy(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict
     if answer in ("allow", "ask", "deny"):
         return Verdict(answer, by="policy")
     return Verdict("ask", "the policy did not answer with a verdict", by=_UNTOLD)
+
+
+def _name_of(drive: Drive, path: str) -> str:
+    try:
+        return drive.agent(path).name
+    except AgentMissing:  # of an agent that is gone only the path is known
+        return path
 
 
 async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
@@ -116,4 +146,4 @@ async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> No
     made = Decision(
         call.id, verdict, call_digest(drive.run, call), drive.live.clock(), by="on_approval", message=reason
     )
-    await drive.commit(cm.Deliver([made]))
+    await drive.commit(cm.Deliver([made], recheck=_counts(scope)))

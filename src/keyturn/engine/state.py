@@ -18,14 +18,14 @@ from ..core.items import Item
 from ..journal import opened
 from ..journal.base import Journal
 from ..models.base import Usage
-from ..policies.grants import Grant
+from ..policies.grants import Grant, GrantWords
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
 from .facts import checked_items, jsonable
 from .graph import Graph
 from .items import ToolApprovalItem
 from .live import Live, new_id, wrapped
-from .loading import LoadOptions, restored, waiting_tools
+from .loading import LoadOptions, found, restored, waiting_tools
 from .project import used
 from .recent import keep
 from .requests import requests_of
@@ -131,11 +131,6 @@ class RunState(Generic[TContext]):
         """The standing decisions of the run, those not delivered yet included."""
         return [*self._live.run.grants.values(), *self._said.grants.values()]
 
-    @property
-    def pending_input(self) -> list[Item]:
-        """Messages added here and not delivered yet."""
-        return list(self._said.input)
-
     def get_interruptions(self) -> list[ToolApprovalItem]:
         """The calls that wait; those decided here stay listed until the run is resumed, so that minds can change."""
         return list(self._interruptions.values())
@@ -207,6 +202,11 @@ class RunState(Generic[TContext]):
             raise UserError("this run is over; start another run with the message")
         self._said.input = [*self._said.input, *checked_items(message)]
 
+    @property
+    def pending_input(self) -> list[Item]:
+        """Messages added here and not delivered yet."""
+        return list(self._said.input)
+
     def clear_pending_input(self) -> None:
         """Take back messages that were not delivered."""
         self._said.input = []
@@ -228,11 +228,9 @@ class RunState(Generic[TContext]):
         self._said.say(ev.Decision(item.call, verdict, item.digest, self._live.clock(), **words))
 
     def _stand(self, item: ToolApprovalItem, grant: Grant, verdict: str, message: str | None, by: str | None) -> None:
-        call = self._live.run.calls[item.call]
-        now = self._live.clock()
-        self._said.grants[item.call] = grant.terms(
-            new_id(), call.agent, call.proposal.tool, now, verdict=verdict, message=message, by=by
-        )
+        call, now = self._live.run.calls[item.call], self._live.clock()
+        words: GrantWords = {"verdict": verdict, "message": message, "by": by}
+        self._said.grants[item.call] = grant.terms(new_id(), call.agent, call.proposal.tool, now, **words)
 
     def to_json(
         self,
@@ -279,14 +277,17 @@ class RunState(Generic[TContext]):
 
     @classmethod
     async def load(
-        cls, journal: Journal | str, run_id: str, agent: Agent[Any], *, context: Any = None
+        cls,
+        journal: Journal | str,
+        run_id: str,
+        agent: Agent[Any],
+        *,
+        context: Any = None,
+        context_deserializer: Callable[[Any], Any] | None = None,
     ) -> RunState[Any]:
-        """Find a run again in the journal that keeps it, which may be named by its URL."""
+        """Find a run again in a journal or its URL. `context` takes the place of the one that was kept with the run."""
         journal = opened(journal) if isinstance(journal, str) else journal
-        lines = await journal.read(run_id)
-        if not lines:
-            raise UserError(f"the journal has no run {run_id!r}")
-        return await cls._of(Live(Log.read(lines), Graph(agent), wrapped(context), journal), Undelivered())
+        return await cls._of(await found(journal, run_id, agent, context, context_deserializer), Undelivered())
 
     @classmethod
     async def _of(cls, live: Live, said: Undelivered) -> RunState[Any]:

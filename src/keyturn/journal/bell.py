@@ -71,7 +71,8 @@ class Bell:
 async def waited(event: asyncio.Event, seconds: float) -> bool:
     """Wait for a ring, for so long at most; whether there was one."""
     try:
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):  # `wait_for` may swallow a cancellation that comes with the ring
+            await event.wait()
     except TimeoutError:
         return False
     event.clear()

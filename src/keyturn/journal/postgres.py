@@ -12,7 +12,7 @@ import json
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -75,38 +75,62 @@ class PostgresConnection:
         self._clock = clock
         self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=None)
         self._said: dict[str, Any] = {}
+        # Inside a transaction what gives no rows is sent along with what follows, and not waited for.
+        self._sending: ExitStack | None = None
+        self._pipeline: Any = None
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
+        cursor = self._db.execute(self._in_dialect(sql), values or None)
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def tell(self, sql: str, *values: Any) -> None:
+        self._db.execute(self._in_dialect(sql), values or None)
+
+    def _in_dialect(self, sql: str) -> bytes:
         said = self._said.get(sql)
         if said is None:
             said = self._said[sql] = say.POSTGRES.said(sql).encode()
-        cursor = self._db.execute(said, values or None)
-        return cursor.fetchall() if cursor.description is not None else []
+        return said
 
-    def begin(self) -> None:
-        self._db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED")
+    def begin(self, firm: bool = True) -> None:
+        self._sending = ExitStack()
+        self._pipeline = self._sending.enter_context(self._db.pipeline())
+        self.tell("BEGIN ISOLATION LEVEL READ COMMITTED")
+        if not firm:
+            self.tell("SET LOCAL synchronous_commit = off")
+
+    def _sent(self) -> None:
+        """Have everything answered that was sent."""
+        sending, self._sending, self._pipeline = self._sending, None, None
+        if sending is not None:
+            sending.close()
 
     def commit(self, results: list[Any]) -> None:
         for tenant, run in {name for result in results if isinstance(result, Rung) for name in result}:
             payload = json.dumps([tenant, run])
             told = payload if len(payload) < _PAYLOAD else ""
-            self._db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, told))
-        self._db.execute(b"COMMIT")
+            self.tell("SELECT pg_notify(?, ?)", CHANNEL, told)
+        self.tell("COMMIT")
+        self._sent()
 
     def rollback(self) -> None:
         from psycopg.pq import TransactionStatus
 
+        with suppress(Exception):  # why is known already
+            self._sent()
         if self._db.info.transaction_status != TransactionStatus.IDLE:
             self._db.execute(b"ROLLBACK")
 
     def now(self) -> int:
         if self._clock is not None:
             return self._clock()
-        row = self._db.execute(b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint").fetchone()
-        assert row is not None
-        return row[0]
+        return int(self.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")[0][0])
 
     def close(self) -> None:
+        with suppress(Exception):  # whoever drops a connection in the middle knows why
+            self._sent()
         self._db.close()
 
 

@@ -37,18 +37,21 @@ class Tenant:
             return None
         links = linked(lines, hash_)
         for place, (line, (_, each)) in enumerate(zip(lines, links, strict=True), head):
-            db.execute(say.ADD_LINE, self.name, run, place, line, bytes.fromhex(each))
+            db.tell(say.ADD_LINE, self.name, run, place, line, bytes.fromhex(each))
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-        now = db.now()
-        wanted = None if claim is not None else now if due is None else min(due, now)
+        wanted = None
+        if claim is None:
+            now = db.now()
+            wanted = now if due is None else min(due, now)
         last = links[-1][1]
-        db.execute(say.APPENDED, head + len(lines), bytes.fromhex(last), wanted, self.name, run)
+        db.tell(say.APPENDED, head + len(lines), bytes.fromhex(last), wanted, self.name, run)
         if changes is not None:
             self._change(db, changes)
         return last
 
     def holds(self, db: Connection, run: str, place: int, hash_: str) -> bool:
         """Whether the log has that very line at a place: what a writer asks whose commit was never answered."""
+        self._settle(db, run)
         found = db.execute(say.HASH_AT, self.name, run, place)
         return bool(found) and bytes(found[0][0]).hex() == hash_
 
@@ -70,17 +73,18 @@ class Tenant:
 
     def claim(self, db: Connection, run: str, worker: str, ttl_ms: int) -> Claim:
         """Take a run."""
-        db.execute(say.NEW_RUN, self.name, run)
+        db.tell(say.NEW_RUN, self.name, run)
         now = db.now()
         _, _, epoch, holder, until, *_ = db.execute(say.HEAD + self._dialect.locked, self.name, run)[0]
         if holder is not None and now < until:
             raise Conflict(f"run {run!r} is held by {holder!r}; wait for it", winner=holder)
         made = Claim(run, worker, int(epoch) + 1, now + ttl_ms, now)
-        db.execute(say.TAKEN, made.epoch, worker, made.until, self.name, run)
+        db.tell(say.TAKEN, made.epoch, worker, made.until, self.name, run)
         return made
 
     def held_by(self, db: Connection, run: str) -> tuple[str, int] | None:
-        """Who holds a run, and under which epoch."""
+        """Who holds a run, and under which epoch: what a worker asks whose claim was never answered."""
+        self._settle(db, run)
         found = db.execute(say.HEAD, self.name, run)
         return (found[0][3], int(found[0][2])) if found and found[0][3] is not None else None
 
@@ -88,7 +92,7 @@ class Tenant:
         """Hold a run for longer."""
         self._held(db, claim.run, claim)
         now = db.now()
-        db.execute(say.RENEWED, now + ttl_ms, self.name, claim.run)
+        db.tell(say.RENEWED, now + ttl_ms, self.name, claim.run)
         return msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
 
     def release(self, db: Connection, claim: Claim, due: int | None) -> bool:
@@ -98,7 +102,7 @@ class Tenant:
         except Conflict:
             return False
         times = [int(time) for time in (row[5], due) if time is not None]
-        db.execute(say.RELEASED, min(times, default=None), self.name, claim.run)
+        db.tell(say.RELEASED, min(times, default=None), self.name, claim.run)
         return bool(times)
 
     def due(self, db: Connection, limit: int) -> list[str]:
@@ -133,7 +137,7 @@ class Tenant:
     def outbox(self, db: Connection, limit: int, done: int | None) -> list[Notice]:
         """What is to be told."""
         if done is not None:
-            db.execute(say.TOLD, self.name, done)
+            db.tell(say.TOLD, self.name, done)
         found = db.execute(say.TO_TELL, self.name, limit)
         return [Notice(topic, run, msgspec.json.decode(about), number) for topic, run, about, number in found]
 
@@ -146,16 +150,22 @@ class Tenant:
         if holder is not None and db.now() < until:
             raise Conflict(f"run {run!r} is held by {holder!r}; cancel it first", winner=holder)
         for place, line in db.execute(say.ALL_LINES, self.name, run):
-            db.execute(say.ERASE_LINE, bytes.fromhex(line_digest(bytes(line))), self.name, run, place)
+            db.tell(say.ERASE_LINE, bytes.fromhex(line_digest(bytes(line))), self.name, run, place)
         for statement in say.ERASE:
-            db.execute(statement, self.name, run)
+            db.tell(statement, self.name, run)
+
+    def _settle(self, db: Connection, run: str) -> None:
+        """Wait until nobody is at work on a run: the commit whose answer got lost may still be under way."""
+        if self._dialect.locked:
+            db.tell(say.NEW_RUN, self.name, run)
+            db.execute(say.HEAD + self._dialect.locked, self.name, run)
 
     def _place(self, db: Connection, run: str, claim: Claim | None) -> tuple[int, str, int | None]:
         """Where a log ends: its length, its last hash, and when it is due."""
         if claim is not None:
             row: Any = self._held(db, run, claim)
         else:
-            db.execute(say.NEW_RUN, self.name, run)
+            db.tell(say.NEW_RUN, self.name, run)
             row = db.execute(say.HEAD + self._dialect.locked, self.name, run)[0]
         if row[6] == "erased":
             raise Conflict(f"run {run!r} was erased; it takes no more lines")
@@ -177,19 +187,20 @@ class Tenant:
 
     def _change(self, db: Connection, changes: Changes) -> None:
         run = changes.run
-        values = (run.agent, run.status, run.started_at, run.updated_at, run.waiting, run.turns, run.workflow)
-        db.execute(say.RUN_ROW, *values, run.error, self.name, run.run)
+        values = (run.agent, run.status, run.updated_at, run.waiting, run.turns, run.workflow, run.error)
+        db.tell(say.RUN_ROW, *values, self.name, run.run)
+        db.tell(say.STARTED, run.started_at, self.name, run.run, run.started_at)
         for closing in changes.closed:
-            db.execute(say.CLOSE, closing.state, closing.at, closing.by, self.name, closing.id)
+            db.tell(say.CLOSE, closing.state, closing.at, closing.by, self.name, closing.id)
         for row in changes.opened:
-            db.execute(say.OPEN, self.name, *msgspec.structs.astuple(row))
+            db.tell(say.OPEN, self.name, *msgspec.structs.astuple(row))
         for each in changes.grants:
             body = (each.tool, each.agent, each.body, each.uses, int(each.revoked))
-            db.execute(say.GRANT, self.name, each.run, each.id, *body)
+            db.tell(say.GRANT, self.name, each.run, each.id, *body)
         for name in changes.revoked:
-            db.execute(say.REVOKE, self.name, run.run, name)
+            db.tell(say.REVOKE, self.name, run.run, name)
         for notice in changes.notices:
-            db.execute(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
+            db.tell(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
 
     def _page(
         self, db: Connection, what: tuple[str, str], asked: dict[str, Any], key: tuple[str, str], query: Query

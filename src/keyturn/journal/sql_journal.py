@@ -87,16 +87,17 @@ class SQLJournal:
             found = bool(made) and self._mine.held_by(db, run) == (worker, made[0].epoch)
             return found, made[0] if found else None
 
-        return await self._writer.ask(take, taken)
+        # Who holds a run matters while there is somebody; a claim is on disk as soon as a line that it allowed is.
+        return await self._writer.ask(take, taken, firm=False)
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
-        return await self._writer.ask(lambda db: self._mine.renew(db, claim, ttl_ms))
+        return await self._writer.ask(lambda db: self._mine.renew(db, claim, ttl_ms), firm=False)
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
         def release(db: Connection) -> Any:
             return Rung([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
 
-        await self._writer.ask(release)
+        await self._writer.ask(release, firm=False)
 
     async def due(self, limit: int = 100) -> list[str]:
         return await self._reader.ask(lambda db: self._mine.due(db, limit))
@@ -138,6 +139,14 @@ class SQLJournal:
 
     async def erase(self, run: str) -> None:
         await self._writer.ask(lambda db: self._mine.erase(db, run))
+
+    async def whole(self, do: Callable[[Connection], Any]) -> Any:
+        """Read something of all tenants: for copying and checking a store, which nobody's view may do."""
+        return await self._reader.ask(do)
+
+    async def write(self, do: Callable[[Connection], Any]) -> Any:
+        """Write something of all tenants: for filling an empty store."""
+        return await self._writer.ask(do)
 
     async def close(self) -> None:
         """Finish what was asked and close the connections. All views of the store are closed with it."""

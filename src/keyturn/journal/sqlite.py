@@ -5,6 +5,8 @@ Through `apsw`, which brings a current SQLite with it. WAL and `synchronous=FULL
 
 from __future__ import annotations
 
+import os
+import pwd
 import random
 import time
 import warnings
@@ -22,6 +24,11 @@ from .sql_journal import SQLJournal, ringing
 from .store_thread import Outcome, StoreThread
 
 BUSY_SECONDS = 60.0
+# A commit writes whole pages of which it changes little: small pages are a third of the bytes.
+_PRAGMAS = (
+    *("page_size=1024", "wal_autocheckpoint=4000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF"),
+    *("cell_size_check=ON", "mmap_size=0"),
+)
 # From 3.7.0 on, and mended in this version: two processes that reset a WAL at once can corrupt it.
 SOUND = (3, 51, 3)
 
@@ -88,20 +95,35 @@ class SQLiteConnection:
         self._clock = clock or _now
         self._db: Any = apsw.Connection(str(path))
         self._db.set_busy_handler(_patience())
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF", "cell_size_check=ON", "mmap_size=0"):
+        for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         self._cursor = self._db.cursor()
+        self._failing: type[Exception] = apsw.IOError
+        self._failed = False
+        self._firm = True
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
-        return self._cursor.execute(sql, values).fetchall()
+        try:
+            return self._cursor.execute(sql, values).fetchall()
+        except self._failing:
+            self._failed = True
+            raise
 
-    def begin(self) -> None:
+    def tell(self, sql: str, *values: Any) -> None:
+        self._cursor.execute(sql, values)
+
+    def begin(self, firm: bool = True) -> None:
+        if firm is not self._firm:
+            self._cursor.execute(f"PRAGMA synchronous={'FULL' if firm else 'NORMAL'}")
+            self._firm = firm
         self._cursor.execute("BEGIN IMMEDIATE")
 
     def commit(self, results: list[Any]) -> None:
-        self._cursor.execute("COMMIT")
+        self.execute("COMMIT")
 
     def rollback(self) -> None:
+        if self._failed:
+            raise StorageError("the file failed: this connection is used no more")
         if self._db.in_transaction:
             self._cursor.execute("ROLLBACK")
 
@@ -130,7 +152,7 @@ def prepare(path: Path) -> None:
         finally:
             db.close()
     except apsw.Error as error:
-        raise StorageError(f"{str(path)!r} cannot be used as a journal: {error}") from error
+        raise StorageError(f"{str(path)!r} cannot be used as a journal by {_user()}: {error}") from error
 
 
 def _migrate(db: SQLiteConnection, path: Path) -> None:
@@ -180,6 +202,14 @@ def _patience() -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+def _user() -> str:
+    """Who this process acts as, which is what files ask for."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"
 
 
 def _now() -> int:

@@ -47,11 +47,11 @@ def _first(dialect: Dialect) -> list[str]:
         "CREATE INDEX runs_due ON runs (tenant, due) WHERE due IS NOT NULL",
         "CREATE INDEX runs_started ON runs (tenant, started_at, run)",
         f"CREATE TABLE events (tenant TEXT NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, line {blob}, "
-        f"digest {blob}, hash {blob} NOT NULL, PRIMARY KEY (tenant, run, seq)){compact}",
+        f"digest {blob}, hash {blob} NOT NULL, PRIMARY KEY (tenant, run, seq))",
         "CREATE TABLE requests (tenant TEXT NOT NULL, id TEXT NOT NULL, run TEXT NOT NULL, call TEXT NOT NULL, "
         "kind TEXT NOT NULL, tool TEXT NOT NULL, agent TEXT NOT NULL, digest TEXT NOT NULL, asked_at BIGINT NOT NULL, "
         "expires_at BIGINT, reason TEXT NOT NULL, risk TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL, "
-        f"closed_at BIGINT, closed_by TEXT NOT NULL, PRIMARY KEY (tenant, id)){compact}",
+        "closed_at BIGINT, closed_by TEXT NOT NULL, PRIMARY KEY (tenant, id))",
         "CREATE INDEX requests_open ON requests (tenant, asked_at, id) WHERE state = 'open'",
         "CREATE INDEX requests_asked ON requests (tenant, asked_at, id)",
         "CREATE INDEX requests_run ON requests (tenant, run)",
@@ -85,9 +85,11 @@ NEXT_DUE = (
     "AND head > 0) AS found"
 )
 RUN_ROW = (
-    "UPDATE runs SET agent = ?, status = ?, started_at = ?, updated_at = ?, waiting = ?, turns = ?, workflow = ?, "
-    "error = ? WHERE tenant = ? AND run = ?"
+    "UPDATE runs SET agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, workflow = ?, error = ? "
+    "WHERE tenant = ? AND run = ?"
 )
+# Apart, because an index is written whenever one of its columns is named.
+STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ? AND started_at <> ?"
 CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ? WHERE tenant = ? AND id = ?"
 OPEN = (
     "INSERT INTO requests (tenant, id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, "

@@ -21,14 +21,19 @@ MOST_AT_ONCE = 64
 class Connection(Protocol):
     """What a member's connection can do. Errors of the database come out as they are.
 
-    `commit` is given the results of what was done, of which a database may tell others in the same transaction.
+    `begin` is told whether the transaction must be on disk when it was committed. `commit` is given the results of
+    what was done, of which a database may tell others in the same transaction.
     """
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
         """Run one statement and give all its rows."""
         ...
 
-    def begin(self) -> None: ...
+    def tell(self, sql: str, *values: Any) -> None:
+        """Run one statement that gives no rows; how it went may be known only when something is asked."""
+        ...
+
+    def begin(self, firm: bool) -> None: ...
     def commit(self, results: list[Any]) -> None: ...
     def rollback(self) -> None: ...
     def now(self) -> int: ...
@@ -45,12 +50,16 @@ class Outcome(Exception):
 
 @dataclass(slots=True)
 class Job:
-    """Something to be done with the connection; `done` finds out afterwards whether it was, where that is unknown."""
+    """Something to be done with the connection; `done` finds out afterwards whether it was, where that is unknown.
+
+    What is not `firm` need not outlive the machine: it is on disk once something firm that came later is.
+    """
 
     do: Callable[[Connection], Any]
     done: Callable[[Connection], tuple[bool, Any]] | None
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    firm: bool = True
     result: Any = None
     error: BaseException | None = None
 
@@ -88,14 +97,18 @@ class StoreThread:
         self._closed = False
 
     async def ask(
-        self, do: Callable[[Connection], Any], done: Callable[[Connection], tuple[bool, Any]] | None = None
+        self,
+        do: Callable[[Connection], Any],
+        done: Callable[[Connection], tuple[bool, Any]] | None = None,
+        *,
+        firm: bool = True,
     ) -> Any:
         """Have something done; what it gives comes back once it is durable.
 
         Somebody who stops waiting does not stop it: what was asked is done or refused whole.
         """
         loop = asyncio.get_running_loop()
-        job = Job(do, done, loop, loop.create_future())
+        job = Job(do, done, loop, loop.create_future(), firm)
         with self._ready:
             if self._closed:
                 raise RuntimeError("this journal was closed")
@@ -186,7 +199,7 @@ class StoreThread:
             for job in batch:
                 self._one(connection, job, alone=True)
             return
-        connection.begin()
+        connection.begin(any(job.firm for job in batch))
         for job in batch:
             job.error = None
             self._one(connection, job, alone=len(batch) == 1)
@@ -197,7 +210,7 @@ class StoreThread:
 
     def _one(self, connection: Connection, job: Job, *, alone: bool) -> None:
         if not alone:
-            connection.execute("SAVEPOINT job")
+            connection.tell("SAVEPOINT job")
         try:
             job.result = job.do(connection)
         except BaseException as error:
@@ -206,9 +219,9 @@ class StoreThread:
                 raise  # the database's own trouble concerns the whole batch
             job.error = error
             if not alone:
-                connection.execute("ROLLBACK TO SAVEPOINT job")
+                connection.tell("ROLLBACK TO SAVEPOINT job")
         if not alone:
-            connection.execute("RELEASE SAVEPOINT job")
+            connection.tell("RELEASE SAVEPOINT job")
 
     def _was_done(self, connection: Connection, job: Job) -> bool:
         if job.done is None:

@@ -12,6 +12,10 @@ MESSAGE_BYTES = 16 << 20
 NOISE_BYTES = 1 << 20
 """How much may be written to a server's output that is no message, before it counts as broken."""
 
+ASIDE_LINE = 4096
+ASIDE_BYTES = 1 << 18
+"""How much of what a program writes to its error output is shown: of a line, and of all."""
+
 LIST_PAGES = 100
 LIST_TOOLS = 1000
 LIST_BYTES = 4 << 20

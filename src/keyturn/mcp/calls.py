@@ -69,11 +69,6 @@ class Calls:
         question.answer.set_result(answer)
         return await self._until(call, seconds)
 
-    def parked(self, token: str) -> Any:
-        """What a parked call asks, None where it is gone."""
-        call = self._parked.get(token)
-        return None if call is None or call.question is None or call.task.done() else call.question.params
-
     async def ask(self, params: Any) -> Any:
         """Put a server's question to whoever made the call; None where nobody can tell which call that is."""
         call = await self._whose()

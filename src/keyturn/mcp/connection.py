@@ -1,19 +1,20 @@
 """One connection to a server: opened, kept and closed by a task of its own, in the loop at home.
 
-Here is what the protocol's own client says of an answer, and what that means: answered, never sent, or unknown. It
-must not know tools, agents or approvals.
+Here is what the protocol's own client says of an answer, and what that means: answered, never sent, or unknown. Beside
+this file only what carries messages knows the protocol's package, and it is loaded with the first connection. Tools,
+agents and approvals must not be known here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp import Client, MCPError
-from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp.types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
@@ -23,6 +24,8 @@ from mcp.types import (
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
+    ElicitResult,
+    ErrorData,
     Implementation,
     InputRequiredResult,
     ListToolsResult,
@@ -31,7 +34,11 @@ from mcp.types import (
 from pydantic import TypeAdapter, ValidationError
 
 from .http import SESSION_OVER, UNSENT
-from .outcomes import Lost, Refused, Unreached, Unsent
+from .outcomes import Asked, Lost, Refused, Unreached, Unsent
+
+# It logs what servers say as they say it: nowhere, unless the user says where. A terminal may be where people decide.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
+logging.getLogger("client").addHandler(logging.NullHandler())
 
 _ANSWER: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
 # What the client itself says when no answer could be had, and what a server says that does not know either.
@@ -40,10 +47,10 @@ _UNKNOWN = (CONNECTION_CLOSED, REQUEST_TIMEOUT, INTERNAL_ERROR, PARSE_ERROR, INV
 
 @dataclass(frozen=True)
 class Outlet:
-    """Where a connection's own words go: questions to people, and notices."""
+    """Where a server's own words go: questions to people, where None says that nobody can tell whom, and notices."""
 
-    elicited: ElicitationFnT
-    noticed: MessageHandlerFnT
+    elicited: Callable[[Any], Awaitable[Any]]
+    noticed: Callable[[Any], Awaitable[None]]
 
 
 class Connection:
@@ -91,14 +98,20 @@ class Connection:
             raise self._meaning(error) from None
 
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
-        """Call a tool. `extra` is what goes with it: `_meta`, or the answers to an earlier question."""
+        """Call a tool: a result, or `Asked`. `extra` goes with it: `_meta`, or the answers to an earlier question."""
         assert self._client is not None
+        if "input_responses" in extra:
+            given: dict[str, Any] = extra["input_responses"]
+            extra = {**extra, "input_responses": {key: _said(answer) for key, answer in given.items()}}
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, **extra))
         try:
             # Not call_tool(): that checks the answer by a schema of the server's, which may take for ever.
-            return await self._client.session.send_request(request, _ANSWER)
+            answer = await self._client.session.send_request(request, _ANSWER)
         except (MCPError, ValidationError, RuntimeError) as error:
             raise self._meaning(error) from None
+        if not isinstance(answer, InputRequiredResult):
+            return answer
+        return Asked(dict(answer.input_requests or {}), answer.request_state)
 
     async def _own(self) -> None:
         try:
@@ -106,8 +119,8 @@ class Connection:
                 _watched(self._transport(), self._ended),
                 mode=self._mode,
                 cache=None,
-                elicitation_callback=self._outlet.elicited,
-                message_handler=self._outlet.noticed,
+                elicitation_callback=self._elicited,
+                message_handler=self._noticed,
                 client_info=Implementation(name="keyturn", version="1"),
             ) as client:
                 self.alive = True
@@ -122,6 +135,15 @@ class Connection:
         finally:
             self.alive = False
 
+    async def _elicited(self, context: Any, params: Any) -> ElicitResult | ErrorData:
+        answer = await self._outlet.elicited(params)
+        if answer is None:
+            return ErrorData(code=INVALID_REQUEST, message="nobody can tell which of several open calls asks this")
+        return _said(answer)
+
+    async def _noticed(self, message: Any) -> None:
+        await self._outlet.noticed(message)
+
     def _ended(self) -> None:
         self.alive = False
         self._stop.set()
@@ -134,6 +156,11 @@ class Connection:
         if error.data == SESSION_OVER:
             self._ended()
         return Unsent(told(error)) if error.data in (UNSENT, SESSION_OVER) else _answered(error)
+
+
+def _said(answer: Any) -> ElicitResult:
+    """An answer as the protocol has it; a user's callback may have made one of these itself."""
+    return answer if isinstance(answer, ElicitResult) else ElicitResult(**answer)
 
 
 def _answered(error: MCPError) -> Exception:

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from mcp.types import ElicitRequest, ElicitResult
-from pydantic import ValidationError
-
 from .bounds import size_of
 from .outcomes import Refused
 from .schema import misfit
 
 ONLY = "elicitation"
+_METHOD = "elicitation/create"
 _ACTIONS = ("accept", "decline", "cancel")
 
 
@@ -36,20 +34,26 @@ def question(params: Any) -> dict[str, Any]:
 
 def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
     """All that a call needs answered; what only a model or a file system could answer is refused."""
-    other = next((each for each in requests.values() if not isinstance(each, ElicitRequest)), None)
+    other = next((each for each in requests.values() if each.method != _METHOD), None)
     if other is not None:
         raise Refused(f"it asked for {other.method}, which is not supported; the call was not finished")
     return {key: question(each.params) for key, each in requests.items()}
 
 
-def results(asked: Mapping[str, Any], answers: Any) -> dict[str, ElicitResult]:
-    """People's answers, by the key of each question; None declines them all.
+def asked_again(asked: dict[str, Any], problem: str) -> dict[str, Any]:
+    """The same questions, and what was wrong with the answer; a server may have named a question just so."""
+    named: dict[str, Any] | None = asked.get("problem")
+    return {**asked, "problem": problem if named is None else {**named, "problem": problem}}
+
+
+def results(asked: Mapping[str, Any], answers: Any) -> dict[str, dict[str, Any]]:
+    """People's answers as the server is given them, by the key of each question; None declines them all.
 
     An answer is `{"action": "accept" | "decline" | "cancel", "content": {...}}`, or the content alone. Where only one
     thing is asked, its key may be left out.
     """
     if answers is None:
-        return {key: ElicitResult(action="decline") for key in asked}
+        return {key: {"action": "decline"} for key in asked}
     given: dict[str, Any] = dict(cast("Mapping[str, Any]", answers)) if isinstance(answers, Mapping) else {}
     if not given or not set(given) <= set(asked):
         if len(asked) != 1:
@@ -61,24 +65,30 @@ def results(asked: Mapping[str, Any], answers: Any) -> dict[str, ElicitResult]:
     return {key: _result(asked[key], given[key]) for key in asked}
 
 
-def _result(asked: Mapping[str, Any], answer: Any) -> ElicitResult:
+def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
     said = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
     if said is None and answer is not None:
         raise Unfit("the answer must be an object: the content, or an action with a content")
     if said is None:
-        return ElicitResult(action="decline")
+        return {"action": "decline"}
     action: Any = said.get("action")
     worded = action in _ACTIONS and set(said) <= {"action", "content"}
     if worded and action != "accept":
-        return ElicitResult(action=action)
+        return {"action": action}
     content: Any = said.get("content") if worded else said
     schema = asked.get("requestedSchema")
     if schema is None:
-        return ElicitResult(action="accept")
+        return {"action": "accept"}
     problem = misfit(schema, {} if content is None else content)
     if problem is not None:
         raise Unfit(f"the answer does not fit what was asked: {problem}")
-    try:
-        return ElicitResult(action="accept", content=content)
-    except ValidationError:
-        raise Unfit("the answer may hold texts, numbers, true, false and lists of texts only") from None
+    if not isinstance(content, Mapping | None) or not all(map(_plain, cast("dict[str, Any]", content or {}).values())):
+        raise Unfit("the answer may hold texts, numbers, true, false and lists of texts only")
+    return {"action": "accept", "content": content}
+
+
+def _plain(value: Any) -> bool:
+    """Whether the protocol knows it as a value of an answer."""
+    if isinstance(value, list):
+        return all(isinstance(each, str) for each in cast("list[Any]", value))
+    return isinstance(value, str | int | float | bool | None)

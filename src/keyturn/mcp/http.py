@@ -63,6 +63,32 @@ class Client(httpx2.AsyncClient):
         return response
 
 
+class EventsClient(httpx2.AsyncClient):
+    """A client of the older transport, where one stream brings all answers.
+
+    It ends with the first message that could not be delivered: nobody shall wait for the answer, and the next call
+    opens another.
+    """
+
+    _events: httpx2.Response | None = None
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            response = await super().send(request, **options)
+        except httpx2.TransportError:
+            await self._end()
+            raise
+        if request.method == "GET":
+            self._events = response
+        elif not response.is_success:
+            await self._end()
+        return response
+
+    async def _end(self) -> None:
+        if self._events is not None:
+            await self._events.aclose()
+
+
 def _failed(request: httpx2.Request, problem: str, mark: str | None) -> httpx2.Response:
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": CONNECTION_CLOSED, "message": problem, "data": mark}}
     return httpx2.Response(503, json=body, request=request)

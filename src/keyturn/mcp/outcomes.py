@@ -1,6 +1,17 @@
-"""What became of a request that has no result: refused, never sent, or lost. These never leave this room."""
+"""What became of a request that has no result: refused, never sent, lost, or questions. These never leave this room."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What people must answer first, by key, and what the server wants to be reminded of then."""
+
+    requests: dict[str, Any]
+    state: str | None
 
 
 class Refused(Exception):

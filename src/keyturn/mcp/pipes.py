@@ -1,7 +1,7 @@
 """A server as a process of ours: messages as lines over its input and output, and an end to it whatever it does.
 
-It gets a small environment, never ours: keys lie there. A line that is no message is skipped, and one that does not
-end closes the connection. The process is the head of a group of its own, which ends as a whole.
+It gets a small environment, never ours: keys lie there. Nor does it get our terminal. A line that is no message is
+skipped, and one that does not end closes the connection. The process is the head of a group, which ends as a whole.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -21,20 +20,12 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
+from .asides import pass_on
 from .bounds import MESSAGE_BYTES, NOISE_BYTES, STOP_SECONDS
+from .command import Command
 
 _CHUNK = 1 << 16
 _GROUPS: set[int] = set()
-
-
-@dataclass(frozen=True)
-class Command:
-    """What to start: a program and its arguments, and what it gets of the world."""
-
-    command: str
-    args: list[str] = field(default_factory=list[str])
-    env: dict[str, str] | None = None
-    cwd: str | None = None
 
 
 class _Lines:
@@ -62,28 +53,30 @@ class _Lines:
 
 
 @contextlib.asynccontextmanager
-async def pipes(command: Command, errors: Any) -> AsyncGenerator[tuple[Any, Any]]:
-    """The streams of a started server, for as long as the context is open."""
+async def pipes(command: Command, name: str) -> AsyncGenerator[tuple[Any, Any]]:
+    """The streams of a started server, for as long as the context is open; `name` is who says what it complains of."""
     process = await asyncio.create_subprocess_exec(
         command.command,
         *command.args,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        stderr=errors,
+        stderr=asyncio.subprocess.PIPE,
         env=get_default_environment() | (command.env or {}),
         cwd=command.cwd,
         start_new_session=True,
     )
+    assert process.stderr is not None
     _GROUPS.add(process.pid)
+    asides = asyncio.create_task(pass_on(process.stderr, name))
     told, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, given = anyio.create_memory_object_stream[SessionMessage](0)
-    tasks = [asyncio.create_task(_read(process, told)), asyncio.create_task(_write(process, given, told))]
+    tasks = [asyncio.create_task(_read(process, told)), asyncio.create_task(_write(process, given, told)), asides]
     try:
         yield read, write
     finally:
         for stream in (read, write, told, given):
             stream.close()
-        await asyncio.shield(_stop(process))
+        await asyncio.shield(_stop(process, asides))
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -122,7 +115,7 @@ async def _write(process: asyncio.subprocess.Process, given: Any, told: MemoryOb
         told.close()  # nobody reads: whoever waits for an answer learns that none will come
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
+async def _stop(process: asyncio.subprocess.Process, asides: asyncio.Task[None]) -> None:
     """End the whole group: by closing its input, by asking, by force."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):
@@ -134,6 +127,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
             break
     _signal(process.pid, signal.SIGKILL)  # what it started and left behind
     _GROUPS.discard(process.pid)
+    await asyncio.wait([asides], timeout=STOP_SECONDS)  # its last words, unless somebody else holds them back
     transport = getattr(process, "_transport", None)
     if transport is not None:
         transport.close()

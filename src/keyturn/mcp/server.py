@@ -10,25 +10,33 @@ import abc
 import asyncio
 import inspect
 from contextlib import AbstractAsyncContextManager
-from typing import Any, cast
-
-from mcp.types import INVALID_REQUEST, ElicitResult, ErrorData, InputRequiredResult, ServerNotification
+from typing import Any, Protocol
 
 from ..core.errors import UserError
 from .base import MCPServer, MCPServerError, RemoteTool, Reply
 from .bounds import WORDS_BYTES
 from .calls import Calls, Parked
-from .connection import Connection, Outlet
-from .elicitation import ONLY, Unfit, question, questions, results
+from .elicitation import ONLY, Unfit, asked_again, question, questions, results
 from .filters import ToolFilterContext, lets_through
 from .home import at_home, over_there
 from .listing import listed
 from .offers import Offers
 from .options import Settings
-from .outcomes import Lost, Refused, Unreached, Unsent
+from .outcomes import Asked, Lost, Refused, Unreached, Unsent
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
+
+
+class Line(Protocol):
+    """What a server needs of its connection."""
+
+    alive: bool
+
+    async def open(self, seconds: float) -> None: ...
+    async def close(self) -> None: ...
+    async def page(self, cursor: str | None) -> Any: ...
+    async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any: ...
 
 
 class ProtocolServer(MCPServer):
@@ -47,7 +55,7 @@ class ProtocolServer(MCPServer):
         self._offers = Offers(self, settings)
         self._lock = asyncio.Lock()
         self._calls = Calls()
-        self._connection: Connection | None = None
+        self._connection: Line | None = None
         self._wanted = False
         self._cache: dict[str, RemoteTool] | None = None
         self._callers: asyncio.AbstractEventLoop | None = None
@@ -114,11 +122,11 @@ class ProtocolServer(MCPServer):
 
     async def go_on(self, call: tuple[str, dict[str, Any], Any], resumed: Any) -> Reply:
         """Go on with a call once people have answered; an answer that does not fit is asked for again."""
-        asked = {key: each for key, each in resumed.requests.items() if key != "problem"}
+        asked: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
         try:
             answers = results(asked, resumed.answers)
         except Unfit as problem:
-            return Reply(requests={**asked, "problem": str(problem)}, state=resumed.state)
+            return Reply(requests=asked_again(asked, str(problem)), state=resumed.state)
         return await self._answered(call, resumed.state, answers)
 
     async def _answered(self, call: tuple[str, Any, Any], state: dict[str, Any], answers: dict[str, Any]) -> Reply:
@@ -148,14 +156,11 @@ class ProtocolServer(MCPServer):
         for _ in range(_ROUNDS):
             line = await self._line()
             got = await self._calls.run(line.call(tool, arguments, extra), self.settings.seconds)
-            if not isinstance(got, InputRequiredResult):
+            if not isinstance(got, Asked) or (got.requests and self.settings.elicitation_callback is None):
                 return got
-            asked = got.input_requests or {}
-            if asked and self.settings.elicitation_callback is None:
-                return got
-            questions(asked)  # whatever is no question to people is refused
-            said = {key: await self._in_line(each.params) for key, each in cast("dict[str, Any]", asked).items()}
-            extra = {**extra, "request_state": got.request_state, "input_responses": said}
+            questions(got.requests)  # whatever is no question to people is refused
+            said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
+            extra = {**extra, "request_state": got.state, "input_responses": said}
         raise Refused(f"it asked again {_ROUNDS} times")
 
     async def _meant(self, work: Any) -> Reply:
@@ -164,10 +169,10 @@ class ProtocolServer(MCPServer):
             got = await work
             if isinstance(got, Parked):
                 return Reply(requests={ONLY: question(got.params)}, state={"parked": got.token})
-            if isinstance(got, InputRequiredResult):
-                if len(got.request_state or "") > WORDS_BYTES:
+            if isinstance(got, Asked):
+                if len(got.state or "") > WORDS_BYTES:
                     raise Refused("what it wants to be reminded of is too long; the call was not finished")
-                return Reply(requests=questions(got.input_requests or {}), state={"request_state": got.request_state})
+                return Reply(requests=questions(got.requests), state={"request_state": got.state})
             return Reply(result=got)
         except Refused as problem:
             raise MCPServerError(self.name, str(problem)) from None
@@ -201,7 +206,7 @@ class ProtocolServer(MCPServer):
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 
-    async def _line(self) -> Connection:
+    async def _line(self) -> Line:
         """The connection, opened anew where it is gone."""
         async with self._lock:
             if not self._wanted:
@@ -210,7 +215,7 @@ class ProtocolServer(MCPServer):
             if line is None or not line.alive:
                 if line is not None:
                     await line.close()
-                line = Connection(self.transport, self.settings.mode, Outlet(self._elicited, self._noticed))
+                line = _connection(self)
                 await line.open(self.settings.connect_timeout_seconds)
                 self._connection, self._cache = line, None
             return line
@@ -227,19 +232,17 @@ class ProtocolServer(MCPServer):
         tools = (await self.listing()).values()
         return [tool for tool in tools if await lets_through(self.settings.tool_filter, about, tool.name, tool.raw)]
 
-    async def _elicited(self, context: Any, params: Any) -> Any:
+    async def elicited(self, params: Any) -> Any:
         """The server asks within an open call: whoever waits for that call is asked."""
         if self.settings.elicitation_callback is not None:
             return await self._in_line(params)
-        answer = await self._calls.ask(params)
-        unclear = "nobody can tell which of several open calls asks this"
-        return ErrorData(code=INVALID_REQUEST, message=unclear) if answer is None else answer
+        return await self._calls.ask(params)
 
     async def _in_line(self, params: Any) -> Any:
         callback, loop = self.settings.elicitation_callback, self._callers
         assert callback is not None
         if loop is None:
-            return ElicitResult(action="cancel")
+            return {"action": "cancel"}
 
         async def asked() -> Any:
             answer: Any = callback(None, params)
@@ -252,13 +255,23 @@ class ProtocolServer(MCPServer):
             self._calls.answering -= 1
         return results({ONLY: question(params)}, answer)[ONLY] if isinstance(answer, dict) else answer
 
-    async def _noticed(self, message: Any) -> None:
-        if isinstance(message, ServerNotification) and message.method == _LIST_CHANGED:
+    async def noticed(self, message: Any) -> None:
+        """The server said something that is no answer."""
+        if getattr(message, "method", None) == _LIST_CHANGED:
             self._cache = None
         if self.settings.message_handler is not None:
             answer: Any = self.settings.message_handler(message)
             if inspect.isawaitable(answer):
                 await answer
+
+
+def _connection(server: ProtocolServer) -> Line:
+    """A connection to be opened. The protocol's package is large: it is loaded with the first one, or not at all."""
+    try:
+        from .connection import Connection, Outlet
+    except ModuleNotFoundError as error:
+        raise UserError(f"an MCP server needs the package {error.name!r}: pip install 'keyturn[mcp]'") from error
+    return Connection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
 
 
 class _Unanswered(MCPServerError):

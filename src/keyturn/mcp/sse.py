@@ -6,16 +6,13 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
 
-import httpx2
-from mcp.client.sse import sse_client
-
 from .options import ServerOptions, settings
 from .server import ProtocolServer
 from .urls import checked, shown
 
 
 class MCPServerSseParams(TypedDict, total=False):
-    """Where the server is, and what goes with each request. Times are in seconds.
+    """Where the server is, and what goes with each request. Times are in seconds, `auth` is an `httpx2.Auth`.
 
     >>> MCPServerSseParams(url="http://127.0.0.1:8000/sse")["url"]
     'http://127.0.0.1:8000/sse'
@@ -25,8 +22,8 @@ class MCPServerSseParams(TypedDict, total=False):
     headers: NotRequired[dict[str, str]]
     timeout: NotRequired[float]
     sse_read_timeout: NotRequired[float]
-    auth: NotRequired[httpx2.Auth | None]
-    httpx_client_factory: NotRequired[Callable[..., httpx2.AsyncClient]]
+    auth: NotRequired[Any]
+    httpx_client_factory: NotRequired[Callable[..., Any]]
 
 
 class MCPServerSse(ProtocolServer):
@@ -52,4 +49,9 @@ class MCPServerSse(ProtocolServer):
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """The stream of events, and requests beside it."""
-        return sse_client(**self._given)
+        from mcp.client.sse import sse_client
+
+        from .http import EventsClient
+
+        given: dict[str, Any] = {"httpx_client_factory": EventsClient, **self._given}
+        return sse_client(**given)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
+from typing import Any, NotRequired, Required, TypedDict, Unpack
 
 from ..core.digest import digest
-from ..core.errors import UserError
+from .command import command
 from .options import ServerOptions, settings
-from .pipes import Command, pipes
 from .server import ProtocolServer
 
 
@@ -45,24 +42,14 @@ class MCPServerStdio(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._command = _command(params)
+        self._command = command(params)
         chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
         # Without a name of its own a server is what is started: another program is another server.
         started = digest(self._command.command, self._command.args, self._command.cwd) if name is None else ""
         super().__init__(f"stdio: {self._command.command}" if name is None else name, chosen, started)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """The program's input and output; what it says on its error output goes to ours."""
-        return pipes(self._command, sys.__stderr__)
+        """The program's input and output; its error output is shown on ours, as its own words."""
+        from .pipes import pipes
 
-
-def _command(params: Any) -> Command:
-    given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
-    if not isinstance(given.get("command"), str) or not given["command"]:
-        raise UserError('params of an MCP server over stdio must name what to start: {"command": "...", "args": [...]}')
-    known = {"command", "args", "env", "cwd"}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UserError(f"params of an MCP server over stdio have no {unknown[0]!r}, only {', '.join(sorted(known))}")
-    cwd = given.get("cwd")
-    return Command(given["command"], list(given.get("args") or []), given.get("env"), None if cwd is None else str(cwd))
+        return pipes(self._command, self.name)

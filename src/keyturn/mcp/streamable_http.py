@@ -6,18 +6,14 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NotRequired, Required, TypedDict, Unpack
 
-import httpx2
-from mcp.client.streamable_http import streamable_http_client
-
 from .bounds import MESSAGE_BYTES
-from .http import Client
 from .options import ServerOptions, settings
 from .server import ProtocolServer
 from .urls import checked, shown
 
 
 class MCPServerStreamableHttpParams(TypedDict, total=False):
-    """Where the server is, and what goes with each request. Times are in seconds.
+    """Where the server is, and what goes with each request. Times are in seconds, `auth` is an `httpx2.Auth`.
 
     A client of your own (`httpx_client_factory`) is used as it is: then bounds and lost connections are its affair.
 
@@ -30,8 +26,8 @@ class MCPServerStreamableHttpParams(TypedDict, total=False):
     timeout: NotRequired[float]
     sse_read_timeout: NotRequired[float]
     terminate_on_close: NotRequired[bool]
-    auth: NotRequired[httpx2.Auth | None]
-    httpx_client_factory: NotRequired[Callable[..., httpx2.AsyncClient]]
+    auth: NotRequired[Any]
+    httpx_client_factory: NotRequired[Callable[..., Any]]
 
 
 class MCPServerStreamableHttp(ProtocolServer):
@@ -60,9 +56,14 @@ class MCPServerStreamableHttp(ProtocolServer):
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[tuple[Any, Any]]:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        from .http import Client
+
         given = self._given
         timeout = httpx2.Timeout(given.get("timeout", 30.0), read=given.get("sse_read_timeout", 300.0))
-        make: Callable[..., httpx2.AsyncClient] = given.get("httpx_client_factory") or Client
+        make: Callable[..., Any] = given.get("httpx_client_factory") or Client
         async with (
             make(headers=given.get("headers"), timeout=timeout, auth=given.get("auth")) as client,
             streamable_http_client(

@@ -7,6 +7,7 @@ listing is looked at again right before a call that needs leave is sent. What a 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, Protocol, cast
 from ..core.digest import digest
 from ..core.errors import BadJson, ToolMissing, UserError
 from ..core.items import Item
-from ..core.preview import Json, Preview, Text, redact
+from ..core.preview import Block, Diff, Json, Preview, Text, redact
 from ..core.strict import parse
 from ..tools.base import InvalidArguments, NeedsApproval, NeedsInput, OutcomeUnknown, Prepared, Tool, ToolProblem
 from ..tools.outputs import rendered
@@ -163,11 +164,15 @@ class MCPTool(Tool):
 
     async def preview(self, params: Any) -> Preview:
         """Which tool of which server is called with what, beside the server's own words on it, as it lists it now."""
+        told = self.remote
         await self._look()
-        called = f"{self.remote.name} on MCP server {self._server.name}"
-        shown = (Text(called, label="calls"), Json(redact(params, self.secrets), label="arguments"))
-        words = Text(self.remote.description, label="what the server says of this tool")
-        return Preview((*shown, words) if self.remote.description else shown, called, {self._place: self.remote.digest})
+        called = f"{_plainly(self.remote.name)} on MCP server {self._server.name}"
+        shown: list[Block] = [Text(called, label="calls"), Json(redact(params, self.secrets), label="arguments")]
+        if told != self.remote:
+            shown.append(Diff(_listed(told), _listed(self.remote), label="the server says something else now"))
+        if self.remote.description:
+            shown.append(Text(self.remote.description, label="what the server says of this tool"))
+        return Preview(tuple(shown), called, {self._place: self.remote.digest})
 
     @property
     def _place(self) -> str:
@@ -207,7 +212,7 @@ class MCPTool(Tool):
         return {**meta, **(more or {})}
 
     def _question(self, requests: Any) -> Preview:
-        who = f"MCP server {self._server.name} asks, within {self.remote.name}"
+        who = f"MCP server {self._server.name} asks, within {_plainly(self.remote.name)}"
         return Preview((Text(who), Json(requests, label="the server's questions")), who)
 
 
@@ -233,6 +238,15 @@ def offered_name(server: str, tool: str, *, prefixed: bool) -> str:
         return wanted
     mark = sha256(f"{server}\0{tool}".encode("utf-8", "replace")).hexdigest()[:8]
     return f"{safe[: _LONGEST - 9]}_{mark}"
+
+
+def _plainly(name: str) -> str:
+    """A tool's name among our own words: in quotes, unless it is one that could not be mistaken for them."""
+    return name if re.fullmatch(r"[a-zA-Z0-9_./-]{1,128}", name) else json.dumps(name)
+
+
+def _listed(remote: RemoteTool) -> str:
+    return json.dumps(remote.spec, indent=2, ensure_ascii=False) + "\n"
 
 
 def _offered(schema: dict[str, Any], strict: bool) -> tuple[dict[str, Any], bool]:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from functools import partial
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import input_items
@@ -21,7 +21,7 @@ from .anthropic_stream import Telling
 from .base import Model, ModelRequest, ModelResponse
 from .faults import again, retries
 from .per_loop import ClientPerLoop, certificates
-from .reading import nonsense, plain_json, understood
+from .reading import PARSERS, nonsense, plain_json, understood
 
 _T = TypeVar("_T")
 
@@ -114,7 +114,7 @@ class AnthropicModel(Model):
             for event in told:
                 yield event
             async for given in raw:
-                for event in _read(partial(telling.feed, given)):
+                for event in _read(partial(telling.feed, given), _kind(given)):
                     yield event
         finally:
             await stream.close()
@@ -128,7 +128,7 @@ class AnthropicModel(Model):
         raw = _parsed(stream)
         try:
             async for given in raw:
-                if told := _read(partial(telling.feed, given)):
+                if told := _read(partial(telling.feed, given), _kind(given)):
                     return told, stream, raw
         except BaseException:
             telling.reply.id = known
@@ -171,8 +171,12 @@ def _closed(client: Any) -> Awaitable[None]:
     return client.close()
 
 
-def _read(read: Callable[[], _T]) -> _T:
-    return understood(read, "Anthropic")
+def _read(read: Callable[[], _T], event: Any = None) -> _T:
+    return understood(read, "Anthropic", event)
+
+
+def _kind(event: Any) -> Any:
+    return cast("dict[str, Any]", event).get("type") if isinstance(event, dict) else None
 
 
 async def _parsed(stream: Any) -> AsyncGenerator[Any, None]:
@@ -180,7 +184,7 @@ async def _parsed(stream: Any) -> AsyncGenerator[Any, None]:
     try:
         async for given in stream:
             yield given
-    except ValueError as error:
+    except PARSERS as error:
         raise nonsense(error, "Anthropic") from None
 
 

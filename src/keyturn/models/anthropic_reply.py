@@ -50,7 +50,8 @@ class Reply:
         """Take its id; a reply in several messages is known by the first."""
         if message.get("type") != "message" or message.get("role") != "assistant":
             raise ValueError("it is no message of an assistant")
-        self.id = self.id or message.get("id")
+        said = message.get("id")
+        self.id = self.id or (said if isinstance(said, str) else None)
 
     def end(self, said: Mapping[str, Any], usage: Usage) -> None:
         """Take why it stopped and what it cost."""
@@ -110,6 +111,8 @@ def _message(texts: list[Block], refusal: str | None = None) -> Iterator[Item]:
 def check_block(block: Block) -> None:
     """Raise for a block without what its type needs."""
     kind = block["type"]
+    if not isinstance(kind, str):
+        raise ValueError("a block has a type that is no text")
     for name in {"text": ["text"], "tool_use": ["name", "input"], "thinking": ["thinking", "signature"]}.get(kind, []):
         wanted = dict if name == "input" else str
         if not isinstance(block[name], wanted):

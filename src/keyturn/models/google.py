@@ -19,15 +19,13 @@ from .faults import RETRIES, again, retries
 from .google_reply import Reply
 from .google_request import Question, question
 from .per_loop import ClientPerLoop, certificates
-from .reading import nonsense, understood
+from .reading import PARSERS, nonsense, understood
 from .reply_events import StreamEvent
 
 _T = TypeVar("_T")
 
 # The types of the SDK that a request is made of, as its errors name them.
 _REQUEST = ("GenerateContentConfig", "_GenerateContentParameters")
-# What the SDK's own parsers raise for an answer that is none.
-_PARSERS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 class GoogleModel(Model):
@@ -90,7 +88,7 @@ class GoogleModel(Model):
     async def _whole(self, posed: Question) -> Any:
         try:
             return await (await self._models()).generate_content(**posed.given())
-        except _PARSERS as error:
+        except PARSERS as error:
             raise _what(error) from None
 
     async def _open(self, posed: Question, reply: Reply) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
@@ -143,7 +141,7 @@ async def _parsed(asking: Awaitable[Any]) -> AsyncGenerator[Any, None]:
         async with aclosing(await asking) as chunks:
             async for chunk in chunks:
                 yield chunk
-    except _PARSERS as error:
+    except PARSERS as error:
         raise _what(error) from None
 
 

@@ -6,9 +6,10 @@ package `openai` is imported when the model is first asked.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, cast
 
 from ..core.items import input_items
@@ -20,6 +21,10 @@ from .openai_chat_reply import checked_chat
 from .openai_chat_request import chat_body
 from .openai_chat_stream import ChatStream
 from .openai_wire import Question, events, whole
+from .reading import understood
+from .reply_events import StreamEvent
+
+_WHO = "the provider"
 
 
 class OpenAIChatCompletionsModel(Model):
@@ -64,16 +69,17 @@ class OpenAIChatCompletionsModel(Model):
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """One reply to this conversation."""
-        return checked_chat(await whole(await self._question(ModelRequest(*asked, **kept), streamed=False)))
+        answer = await whole(await self._question(ModelRequest(*asked, **kept), streamed=False))
+        return understood(partial(checked_chat, answer), _WHO)
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as Responses events, told as its chunks come."""
         stream, posed = ChatStream(), await self._question(ModelRequest(*asked, **kept), streamed=True)
         async with aclosing(events(posed)) as told:
             async for chunk, request_id in told:
-                for event in stream.take(chunk, request_id):
+                for event in understood(partial(_all, stream.take, chunk, request_id), _WHO):
                     yield event
-        for event in stream.end():
+        for event in understood(partial(_all, stream.end), _WHO):
             yield event
 
     async def close(self) -> None:
@@ -91,3 +97,7 @@ class OpenAIChatCompletionsModel(Model):
             settings,
             retries(settings.retry, 2 if ours else 0),
         )
+
+
+def _all(told: Callable[..., Iterator[StreamEvent]], *given: Any) -> list[StreamEvent]:
+    return list(told(*given))

@@ -109,7 +109,7 @@ class CallsInPieces:
     def _find(self, piece: Item, place: int) -> CallInPieces:
         index, label, name = piece.get("index"), piece.get("id") or "", _said(piece).get("name")
         last = self.made[-1] if self.made else None
-        if index is not None:
+        if isinstance(index, int | str):
             known = self._at.get(index)
             return self._new(index) if known is None or _another(known, label, name) else known
         if label:

@@ -63,7 +63,7 @@ def chat_response(items: list[Item], usage: Any, response_id: Any, request_id: s
 
 def check_finish(reason: Any) -> None:
     """Refuse a reply that did not end by itself."""
-    if reason in _REMEDIES:
+    if isinstance(reason, str) and reason in _REMEDIES:
         raise ResponseFailed("incomplete", reason, _REMEDIES[reason])
     if reason == "error":
         raise ResponseFailed("failed", "error", ": the provider does not say why")
@@ -109,7 +109,7 @@ def _logprobs(choice: Item) -> list[Any] | None:
 
 
 def usage_of(given: Any) -> Usage:
-    """The counts of a reply, from JSON or from an object of the SDK."""
+    """The counts of a reply."""
     cached, written = (
         _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
     )
@@ -122,13 +122,9 @@ def usage_of(given: Any) -> Usage:
 def _number(counts: Any, *path: str) -> int:
     for name in path:
         counts = fields_of(counts).get(name)
-    return counts if isinstance(counts, int) else 0
+    return counts if type(counts) is int else 0
 
 
 def fields_of(value: Any) -> Item:
-    """The fields of JSON or of an object of the SDK, those that its type does not know included."""
-    if isinstance(value, dict):
-        return cast("Item", value)
-    known: Item = getattr(value, "__dict__", {})
-    extra: Item | None = getattr(value, "model_extra", None)
-    return {**known, **extra} if extra else known
+    """The fields of a JSON object; what is none has none."""
+    return cast("Item", value) if isinstance(value, dict) else {}

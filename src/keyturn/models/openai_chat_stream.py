@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..core.errors import ModelBehaviorError
-from ..core.items import Item, plain_item
+from ..core.items import Item
 from .base import ModelResponse
 from .openai_chat_calls import CallInPieces, CallsInPieces
 from .openai_chat_reply import (
@@ -45,10 +45,16 @@ class _Said:
 class _Thought:
     """A thought as far as it came, in the fields that it came in."""
 
-    fields: Item = field(default_factory=dict[str, Any])
+    fields: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+
+    def take(self, name: str, piece: Any) -> None:
+        said = self.fields.setdefault(name, [])
+        if said and type(said[0]) is not type(piece):
+            said.clear()
+        said.append(piece)
 
     def items(self) -> list[Item]:
-        return [reasoning_item(self.fields)]
+        return [reasoning_item({name: _joined(said) for name, said in self.fields.items()})]
 
 
 class ChatStream:
@@ -67,7 +73,9 @@ class ChatStream:
     def take(self, chunk: Any, request_id: str | None = None) -> Iterator[StreamEvent]:
         """What one chunk says."""
         self._request_id = request_id
-        fields = fields_of(chunk)
+        if not isinstance(chunk, dict):
+            raise ModelBehaviorError(f"the model's stream has a chunk that is a {type(chunk).__name__}, not an object")
+        fields = cast("Item", chunk)
         self._id = self._id or fields.get("id")
         self._usage = fields.get("usage") or self._usage
         if not self._teller.started:
@@ -105,12 +113,10 @@ class ChatStream:
 
     def _thought(self, name: str, piece: Any) -> Iterator[StreamEvent]:
         yield from self._turn_to(_Thought)
-        fields = cast("_Thought", self._parts[-1]).fields
+        thought = cast("_Thought", self._parts[-1])
         # Some give the same thought under both names: people read it once.
-        read = name in THOUGHTS and not any(other in fields for other in THOUGHTS if other != name)
-        if isinstance(piece, list):
-            piece = [plain_item(entry) for entry in cast("list[Any]", piece)]
-        fields[name] = fields[name] + piece if type(fields.get(name)) is type(piece) else piece
+        read = name in THOUGHTS and not any(other in thought.fields for other in THOUGHTS if other != name)
+        thought.take(name, piece)
         if read:
             yield from self._teller.thought(str(piece))
 
@@ -160,14 +166,21 @@ class ChatStream:
 
 def _pieces(delta: Item) -> Any:
     legacy = delta.get("function_call")
-    return delta.get("tool_calls") or ([{"index": 0, "function": plain_item(legacy)}] if legacy else [])
+    return delta.get("tool_calls") or ([{"index": 0, "function": legacy}] if legacy else [])
 
 
 def _logprobs(choice: Item) -> list[Any]:
     if not choice.get("logprobs"):
         return []
     given = fields_of(choice.get("logprobs")).get("content")
-    return [plain_item(entry) for entry in cast("list[Any]", given)] if isinstance(given, list) else []
+    return cast("list[Any]", given) if isinstance(given, list) else []
+
+
+def _joined(pieces: list[Any]) -> Any:
+    """Texts as one text, lists as one list; of anything else the last."""
+    if isinstance(pieces[0], str):
+        return "".join(pieces)
+    return [entry for piece in pieces for entry in piece] if isinstance(pieces[0], list) else pieces[-1]
 
 
 def _text_of(call: CallInPieces) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from ..core.errors import ModelBehaviorError
-from ..core.items import Item, plain_item
+from ..core.items import Item, plain_item, wrong_in
 from .base import ModelResponse, TokenDetails, Usage
 from .openai_wire import Answer
 from .reading import ResponseFailed, charged
@@ -78,11 +78,12 @@ def _plain(entry: Any, place: int) -> Item:
     if item is None or not isinstance(kind, str):
         raise ModelBehaviorError(f"output item {place} of the model's reply has no type; {_NOTHING}")
     wrong = [name for name in _CALL_FIELDS.get(kind, ()) if not isinstance(item.get(name), str)]
+    wrong += [] if isinstance(item.get("id"), str | None) else ["id"]
     if wrong:
         raise ModelBehaviorError(f"output item {place} is a {kind} whose {wrong[0]!r} is no text; {_NOTHING}")
-    content = item.get("content")
-    if kind == "message" and not isinstance(content, list | str):
-        raise ModelBehaviorError(f"output item {place} is a message without content; {_NOTHING}")
+    unreadable = wrong_in(item)
+    if unreadable:
+        raise ModelBehaviorError(f"output item {place} {unreadable}; {_NOTHING}")
     return item
 
 
@@ -100,7 +101,7 @@ def usage_of(counts: Any) -> Usage:
 def _number(counts: Any, *path: str) -> int:
     for name in path:
         counts = _field(counts, name)
-    return counts if isinstance(counts, int) else 0
+    return counts if type(counts) is int else 0
 
 
 def _field(value: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, cast
 
 from ..core.errors import ModelBehaviorError
@@ -17,11 +18,13 @@ from .base import Model, ModelRequest, ModelResponse
 from .defaults import OPENAI
 from .faults import retries
 from .openai_account import OpenAIAccount
+from .openai_events import sdk_event
 from .openai_reply import check_ending, check_output, checked_reply, usage_of
 from .openai_request import responses_body
 from .openai_wire import Question, events, read_out, whole
-from .reading import charged
+from .reading import charged, understood
 
+_WHO = "the provider"
 _ENDINGS = ("response.failed", "response.incomplete")
 
 
@@ -67,21 +70,21 @@ class OpenAIResponsesModel(Model):
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
         """One reply to this conversation."""
-        return checked_reply(await whole(await self._question(ModelRequest(*asked, **kept))))
+        answer = await whole(await self._question(ModelRequest(*asked, **kept)))
+        return understood(partial(checked_reply, answer), _WHO)
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as the client's own events, the last of which is `response.completed`."""
         items: list[Any] = []
         posed = await self._question(ModelRequest(*asked, **kept))
         async with aclosing(events(posed)) as told:
-            async for event, request_id in told:
-                kind = getattr(event, "type", None)
-                if not isinstance(kind, str):
-                    raise ModelBehaviorError("the model's stream has an event without a type")
+            async for given, request_id in told:
+                event = understood(partial(sdk_event, given), _WHO)
+                kind: str = event.type
                 if kind == "response.output_item.done":
                     items.append(event.item)
                 elif kind == "response.completed" or kind in _ENDINGS:
-                    _check_last(event, kind, items)
+                    understood(partial(_check_last, event, kind, items), _WHO)
                     event.response._request_id = request_id
                     yield event
                     await read_out(told)

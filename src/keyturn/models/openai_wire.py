@@ -1,4 +1,4 @@
-"""One question to an OpenAI client: its answer as plain JSON, or the SDK's events, and what its errors advise.
+"""One question to an OpenAI client: its answer as plain JSON, whole or event by event, and what its errors advise.
 
 Both of OpenAI's APIs are asked here. Errors of the SDK pass through as they are; an answer that is no JSON is a
 `ModelBehaviorError`, never a parser's error. What an answer means is read elsewhere.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
+from inspect import isawaitable
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -17,6 +18,7 @@ from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item
 from .base import ModelSettings
 from .faults import again, is_passing, status_of
+from .reading import PARSERS
 
 # These say that the question never left this machine.
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
@@ -74,31 +76,37 @@ async def whole(question: Question) -> Answer:
 
 
 async def events(question: Question) -> AsyncGenerator[tuple[Any, str | None], None]:
-    """The answer as the SDK's events, each with the provider's id of the request.
+    """The answer's events as JSON, each with the provider's id of the request.
 
     It is asked for again only until its first event is there: what was told is never told twice.
     """
     options = _options(question)
 
     async def begin() -> tuple[Any, Any]:
-        stream = await question.resource.create(**options, stream=True)
+        stream = await _stream(question, options)
         try:
             return stream, await _next(stream)
         except BaseException:
             await stream.close()
             raise
 
+    stream, event = await again(begin, question.retries, pause, question.passing)
+    request_id = stream.response.headers.get("x-request-id")
     try:
-        stream, event = await again(begin, question.retries, pause, question.passing)
-        request_id = stream.response.headers.get("x-request-id")
-        try:
-            while event is not None:
-                yield event, request_id
-                event = await _next(stream)
-        finally:
-            await stream.close()
-    except ValueError as error:  # broken JSON or broken UTF-8, found by the SDK's parser
-        raise ModelBehaviorError(f"the model's stream has an event that is not JSON: {_what(error)}") from None
+        while event is not None:
+            yield event, request_id
+            event = await _next(stream)
+    finally:
+        await stream.close()
+
+
+async def _stream(question: Question, options: dict[str, Any]) -> Any:
+    """The events of a stream as JSON: the SDK takes longer to make an object of each than we to read it."""
+    from openai import AsyncStream
+
+    raw = await question.resource.with_raw_response.create(**options, stream=True)
+    stream = raw.parse(to=AsyncStream[object])
+    return await stream if isawaitable(stream) else stream  # a coming version of the SDK says that it will be
 
 
 async def read_out(told: AsyncGenerator[Any, None]) -> None:
@@ -114,10 +122,18 @@ async def read_out(told: AsyncGenerator[Any, None]) -> None:
 
 async def _next(stream: Any) -> Any:
     """The next event, None at the end; an error that comes as an event is raised as the SDK raises others."""
-    event = await anext(stream, None)
-    if getattr(event, "type", None) == "error":
-        raise _said({name: getattr(event, name, None) for name in ("code", "message", "param")}, stream.response)
+    try:
+        event: Any = await anext(stream, None)
+    except PARSERS as error:  # broken JSON or broken UTF-8, found by the SDK's parser
+        raise ModelBehaviorError(f"the model's stream has an event that is not JSON: {_what(error)}") from None
+    _check_event(event, stream.response)
     return event
+
+
+def _check_event(event: Any, response: Any) -> None:
+    said = cast("Item", event) if isinstance(event, dict) else {}
+    if said.get("type") == "error":
+        raise _said({name: said.get(name) for name in ("code", "message", "param")}, response)
 
 
 def _said(error: Any, response: Any) -> Exception:

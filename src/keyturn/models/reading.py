@@ -20,6 +20,9 @@ _LONGEST = 200
 
 NOTHING = "nothing of it was used"
 
+# What parsers and readers raise for an answer that is none.
+PARSERS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+
 
 class ResponseFailed(ModelBehaviorError):
     """A response that the provider began and did not finish. `status` and `code` are the provider's words for it.
@@ -52,8 +55,8 @@ def charged(usage: Usage) -> Generator[None]:
         raise
 
 
-def understood(read: Callable[[], _T], provider: str) -> _T:
-    """What `read` makes of what a provider sent, or `ModelBehaviorError` that says what was wrong.
+def understood(read: Callable[[], _T], provider: str, event: Any = None) -> _T:
+    """What `read` makes of what a provider sent, or `ModelBehaviorError` that says what was wrong, and in which event.
 
     >>> understood(lambda: {}["content"], "Example")
     Traceback (most recent call last):
@@ -62,13 +65,14 @@ def understood(read: Callable[[], _T], provider: str) -> _T:
     """
     try:
         return read()
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise nonsense(error, provider) from None
+    except PARSERS as error:
+        raise nonsense(error, provider, event) from None
 
 
-def nonsense(error: Exception, provider: str) -> ModelBehaviorError:
+def nonsense(error: Exception, provider: str, event: Any = None) -> ModelBehaviorError:
     """A parser's or a reader's error as what it says of the provider."""
-    what = " ".join(f"{type(error).__name__}: {error}".split())
+    place = f"{event}: " if isinstance(event, str) else ""
+    what = " ".join(f"{place}{type(error).__name__}: {error}".split())
     shown = what if len(what) <= _LONGEST else f"{what[:_LONGEST]}..."
     return ModelBehaviorError(f"{provider} sent what is no reply ({shown}); {NOTHING}")
 

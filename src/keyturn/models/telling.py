@@ -144,8 +144,9 @@ class Teller:
         if self._part is None:
             self._part = {"type": kind, field: "", **rest}
             events.append(self.event("content_part.added", part=self._part, **here))
-        self._told.append(delta)
-        events.append(self.event(f"{name}.delta", delta=delta, **here))
+        if delta:  # a part may have no words at all, and what a provider must have back
+            self._told.append(delta)
+            events.append(self.event(f"{name}.delta", delta=delta, **here))
         return events
 
     def _place(self) -> Item:

@@ -1,140 +1,31 @@
 """Rules: a policy as an ordered list, for code and for an operator's file.
 
-The first rule that matches decides; where none does, the tool's own setting holds. A rule compares names and typed
-arguments. It never reads a line of text as a command: what begins like something harmless need not be it.
+The first rule that matches decides; where none does, the tool's own setting holds. What one rule matches is in
+`rule.py`, what a limit counts in `limits.py`. A file is read once: what is written to it later changes no policy.
 """
 
 from __future__ import annotations
 
-import inspect
 import tomllib
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
-from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from ..core.errors import UserError
 from ..core.policy import Action, Approval, CallView, Verdict
-from ..core.predicate import Where, check_where, holds
-from .grants import own_where
+from .limits import Budget, Calls, Limit, Rejections
+from .rule import Rule as Rule
+from .rule import allow as allow
+from .rule import ask as ask
+from .rule import deny as deny
+from .rule import is_named
 
 T = TypeVar("T")
-When = Callable[[CallView, Any], bool]
 SHADOWS = 1_000
-
-
-class Matching(TypedDict, total=False):
-    """Which calls a rule means, and what it says of them beside its action."""
-
-    tool: str | None
-    agent: str | None
-    kind: str | None
-    where: Where | None
-    risk: str | None
-    when: When | None
-    reason: str
-    approval: Approval | None
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What to do with the calls that it matches: all that is given must hold, and what is None matches any call.
-
-    `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent is meant by its
-    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it. `when` is
-    asked last, of the call and the run's context; if it raises or answers neither True nor False, the call asks.
-
-    >>> rule = Rule("allow", tool="pay", where={"amount": {"gt": 0, "le": 100}})
-    >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
-    >>> rule.verdict(call) is None
-    True
-    """
-
-    action: Action
-    _: KW_ONLY
-    tool: str | None = None
-    agent: str | None = None
-    kind: str | None = None
-    where: Where | None = None
-    risk: str | None = None
-    when: When | None = None
-    reason: str = ""
-    approval: Approval | None = None
-
-    def __post_init__(self) -> None:
-        Verdict(self.action, self.reason, self.approval)
-        for field in ("tool", "agent", "kind", "risk"):
-            name: object = getattr(self, field)
-            if name is not None and not (isinstance(name, str) and name):
-                raise UserError(f"{field} is a name, or None for any; not {name!r}")
-        if self.approval is not None and self.action != "ask":
-            raise UserError(f"approval= goes with 'ask': nobody is asked by a rule that says {self.action!r}")
-        if self.when is not None and (not callable(self.when) or inspect.iscoroutinefunction(self.when)):
-            raise UserError("when is a plain function (call, context) -> bool; a policy of your own can be async")
-        check_where(self.where)
-        object.__setattr__(self, "where", own_where(self.where))
-
-    def verdict(self, call: CallView, context: Any = None, by: str = "policy") -> Verdict | None:
-        """What this rule says of a call; None where it does not match."""
-        if not self._fits(call):
-            return None
-        matches: object = True
-        if self.when is not None:
-            try:
-                matches = self.when(call, context)
-            except Exception as error:  # fail closed: a question that cannot be answered asks a person
-                return Verdict("ask", f"the rule's condition raised {type(error).__name__}", self.approval, by)
-        if not isinstance(matches, bool):
-            return Verdict("ask", "the rule's condition did not answer True or False", self.approval, by)
-        return Verdict(self.action, self.reason, self.approval, by) if matches else None
-
-    def _fits(self, call: CallView) -> bool:
-        return (
-            _is_named(self.tool, call.tool)
-            and (_is_named(self.agent, call.agent) or _is_named(self.agent, call.path))
-            and self.kind in (None, call.kind)
-            and self.risk in (None, call.risk)
-            and holds(self.where, call.params)
-        )
-
-
-def _is_named(pattern: str | None, name: str) -> bool:
-    if pattern is None or "*" not in pattern:
-        return pattern is None or pattern == name
-    # Only the asterisk is special: a tool may well be called "read[1]?", and that must not let "read1x" in.
-    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
-
-
-def allow(**matching: Unpack[Matching]) -> Rule:
-    """A rule that lets calls run.
-
-    >>> allow(tool="search").action
-    'allow'
-    """
-    return Rule("allow", **matching)
-
-
-def ask(**matching: Unpack[Matching]) -> Rule:
-    """A rule that asks a person; `approval` says whom, how many and until when, else the tool's own terms hold.
-
-    >>> ask(risk="high", approval=Approval(expires="4h")).action
-    'ask'
-    """
-    return Rule("ask", **matching)
-
-
-def deny(**matching: Unpack[Matching]) -> Rule:
-    """A rule that refuses calls; `reason` is recorded.
-
-    >>> deny(tool="drop_*", reason="not from here").reason
-    'not from here'
-    """
-    return Rule("deny", **matching)
 
 
 class Shadowed(msgspec.Struct, frozen=True):
@@ -161,7 +52,7 @@ class Policy:
     >>> policy = Policy(allow(tool="pay", where={"amount": {"gt": 0, "le": 100}}), ask(tool="pay"), default="deny")
     >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
     >>> policy(call, None)
-    Verdict(action='ask', reason='', terms=None, by='policy:2')
+    Verdict(action='ask', reason='', terms=None, by='policy:2', stop=False)
     """
 
     def __init__(self, *rules: Rule, default: Verdict | Action | None = None, shadow: bool = False) -> None:
@@ -170,6 +61,7 @@ class Policy:
             raise UserError("a policy takes rules one by one: Policy(allow(...), ask(...))")
         if not isinstance(cast("object", shadow), bool):
             raise UserError("shadow is True or False")
+        _check_reached(rules)
         self.rules = rules
         self.default = Verdict(default, by="policy:default") if isinstance(default, str) else default
         if self.default is not None and not isinstance(cast("object", self.default), Verdict):
@@ -197,15 +89,25 @@ class Policy:
         terms = [rule.approval for rule in self.rules] + [self.default.terms if self.default is not None else None]
         return any(one is not None and one.needs_people for one in terms)
 
+    @property
+    def counts(self) -> bool:
+        """Whether a rule has a limit: then calls are screened one by one, each in sight of what was let run before."""
+        return any(rule.over is not None for rule in self.rules)
+
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Policy:
         """A policy from an operator's file, or from the text of one; a text that names a file ends in ".toml".
 
         >>> policy = Policy.from_toml('''
         ... [[rules]]
+        ... action = "ask"
+        ... tool = "pay"
+        ... over = { budget = "amount", most = 100, per = "1d" }
+        ...
+        ... [[rules]]
         ... action = "allow"
         ... tool = "pay"
-        ... where = { amount = { gt = 0, le = 100 } }
+        ... where = { amount = { gt = 0 } }
         ...
         ... [[rules]]
         ... action = "ask"
@@ -213,7 +115,7 @@ class Policy:
         ... approval = { role = "ops", quorum = 2, expires = "4h" }
         ... ''')
         >>> len(policy.rules)
-        2
+        3
         """
         try:
             return cls.from_dict(tomllib.loads(_text(source)))
@@ -227,8 +129,8 @@ class Policy:
         >>> Policy.from_dict({"default": "ask", "rules": [{"action": "allow", "tol": "search"}]})
         Traceback (most recent call last):
         ...
-        keyturn.core.errors.UserError: rule 1: unknown key 'tol'; use action, tool, agent, kind, where, risk, reason, \
-approval
+        keyturn.core.errors.UserError: rule 1: unknown key 'tol'; use action, tool, agent, kind, where, risk, over, \
+reason, approval, stop
         """
         known = _known(data, ("default", "shadow", "rules"), "the policy")
         rules: object = known.get("rules", [])
@@ -240,7 +142,30 @@ approval
         return cls(*made, default=known.get("default"), shadow=known.get("shadow", False))
 
 
-_RULE_KEYS = ("action", "tool", "agent", "kind", "where", "risk", "reason", "approval")
+_RULE_KEYS = ("action", "tool", "agent", "kind", "where", "risk", "over", "reason", "approval", "stop")
+_LIMITS: dict[str, tuple[Callable[..., Limit], str, tuple[str, ...]]] = {
+    "calls": (Calls, "most", ("per",)),
+    "budget": (Budget, "argument", ("most", "per")),
+    "rejections": (Rejections, "most", ("same",)),
+}
+
+
+def _check_reached(rules: tuple[Rule, ...]) -> None:
+    """A limit below a rule that takes all of its calls would never be looked at, and nobody would notice."""
+    for number, rule in enumerate(rules, 1):
+        hidden = next((above for above, other in enumerate(rules[: number - 1], 1) if _covers(other, rule)), None)
+        if rule.over is not None and hidden is not None:
+            raise UserError(f"rule {hidden} decides all calls that the limit of rule {number} is about; put it below")
+
+
+def _covers(above: Rule, rule: Rule) -> bool:
+    """Whether a rule surely matches every call that another one means."""
+    names = (above.tool, rule.tool), (above.agent, rule.agent)
+    named = all(
+        mine in (None, "*", its) or (its is not None and "*" not in its and is_named(mine, its)) for mine, its in names
+    )
+    same = above.kind in (None, rule.kind) and above.risk in (None, rule.risk) and above.where in (None, {}, rule.where)
+    return named and same and above.when is None and above.over is None
 
 
 def _rule(data: object, place: str) -> Rule:
@@ -250,7 +175,22 @@ def _rule(data: object, place: str) -> Rule:
     if "approval" in known:
         terms = _known(known["approval"], Approval.__struct_fields__, f"{place}, approval")
         known["approval"] = _placed(place, lambda: Approval(**terms))
+    if "over" in known:
+        known["over"] = _limit(known["over"], f"{place}, over")
     return _placed(place, lambda: Rule(**known))
+
+
+def _limit(data: object, place: str) -> Limit:
+    named = [name for name in _LIMITS if isinstance(data, dict) and name in data]
+    if len(named) != 1:
+        raise UserError(f"{place}: this is a table with one of {', '.join(_LIMITS)}")
+    made, first, others = _LIMITS[named[0]]
+    known = _known(cast("object", data), (named[0], *others), place)
+    known[first] = known.pop(named[0])
+    missing = [name for name in others if name == "most" and name not in known]
+    if missing:
+        raise UserError(f"{place}: most is missing; it is what the budget may come to")
+    return _placed(place, lambda: made(**known))
 
 
 def _known(data: object, keys: tuple[str, ...], place: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
-from .base import Session, SessionABC
+from .base import Session, SessionABC, SessionSettings
 from .encoding import decoded, encoded
 
 _ENVELOPE: Item = {"__enc__": 1, "v": 1, "kid": "hkdf-v1"}
@@ -59,6 +59,11 @@ class EncryptedSession(SessionABC):
         self.ttl = ttl
         self._clock = clock
         self._cipher = _cipher(_key(encryption_key), session_id)
+
+    @property
+    def session_settings(self) -> SessionSettings | None:
+        """The settings of the store."""
+        return getattr(self.underlying_session, "session_settings", None)
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
         store = self.underlying_session

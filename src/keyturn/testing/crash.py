@@ -8,7 +8,7 @@ checked is that the run always ends as it would have, every effect once, and nev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -16,7 +16,7 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..core.codec import Log
 from ..core.effects import pending
-from ..core.events import CallStarted
+from ..core.events import CallFinished, CallStarted
 from ..core.run import request_id
 from ..engine import play as play_module
 from ..engine.graph import Graph
@@ -226,4 +226,13 @@ def _compare(where: str, whole: Outcome, ended: Outcome, report: Sweep) -> None:
     elif ended.output != whole.output:
         report.violations.append(f"{where}: answered differently")
     if ended.effects != whole.effects:
-        report.violations.append(f"{where}: effects {dict(ended.effects)}, not {dict(whole.effects)}")
+        failed = "; ".join(_failures(ended.log)) or "no call failed"
+        report.violations.append(f"{where}: effects {dict(ended.effects)}, not {dict(whole.effects)} ({failed})")
+
+
+def _failures(log: Log) -> Iterator[str]:
+    """What was told of calls that failed: why an effect is missing."""
+    for step in log.steps:
+        for event in step.events:
+            if isinstance(event, CallFinished) and event.failed:
+                yield f"{event.call}: {str(event.item.get('output'))[:300]}"

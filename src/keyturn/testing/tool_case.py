@@ -48,6 +48,7 @@ class ToolCase:
     streamed: bool
     agent: Agent[Any]
     model: ScriptedModel
+    apart: str = ""
 
     def make_tool(self, effects: Effects, **settings: Any) -> Any:
         """A tool that says `effects.record(context, what)` when it acts, once for each call that runs.
@@ -81,6 +82,16 @@ class ToolCase:
     def refused(self) -> list[Item]:
         """Calls whose arguments the tool refuses, all labelled "bad". A kind without JSON arguments names its own."""
         return [{**self.call("bad"), "arguments": text} for text in UNREADABLE[1:]]
+
+    def instead(self, why: str) -> None:
+        """Say why a scenario is impossible for the kind, where its test tells what happens in place of it.
+
+        >>> case = ToolCase()
+        >>> case.instead("nobody can edit it")
+        >>> case.apart
+        'nobody can edit it'
+        """
+        self.apart = why
 
     def make_agent(self, tools: list[Any], model: ScriptedModel) -> Agent[Any]:
         """An agent that has these tools, of which the first is the one under test."""

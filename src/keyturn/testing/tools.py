@@ -24,6 +24,7 @@ from .tool_asking import ToolAsking
 from .tool_case import answered, script
 
 SAYS = "said a person"
+NO_EDIT = "nobody can change what it was asked"
 
 
 class ToolSuite(ToolAsking):
@@ -64,6 +65,7 @@ class ToolSuite(ToolAsking):
         state, edit = self.paused().to_state(), self.edited()
         [item] = state.get_interruptions()
         if edit is None:
+            self.instead(NO_EDIT)
             with pytest.raises(UserError):
                 state.approve(item, edit=item.params)
             return
@@ -77,6 +79,7 @@ class ToolSuite(ToolAsking):
     def test_an_edit_survives_a_change_of_the_tool(self) -> None:
         state, edit = self.paused().to_state(), self.edited()
         if edit is None:
+            self.instead(NO_EDIT)
             return
         state.approve(state.get_interruptions()[0], edit=edit)
         again = self.run(self.build(self.changed_tool(self.effects), [self.call("c1")]), state)
@@ -97,6 +100,7 @@ class ToolSuite(ToolAsking):
     def test_an_answered_call_does_not_run(self) -> None:
         state = self.paused().to_state()
         if not self.asking().answerable:
+            self.instead("nobody here can give its result")
             with pytest.raises(UserError, match="nobody can answer"):
                 state.answer(state.get_interruptions()[0], True)
             assert [item.call_id for item in self.run(self.agent, state).interruptions] == ["c1"]

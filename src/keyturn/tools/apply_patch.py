@@ -20,7 +20,7 @@ from ..core.preview import Block, Preview, Text
 from ..core.strict import parse
 from . import unified_diff, v4a
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
-from .change_preview import preview_of
+from .change_preview import basis_shown, preview_of
 from .editor import Answer, ApplyPatchEditor, ApplyPatchOperation, ApplyPatchResult, WholePatchEditor
 
 _TYPES = ("create_file", "update_file", "delete_file")
@@ -125,7 +125,7 @@ class ApplyPatchTool(Tool):
         """Have the editor do it."""
         operations = [replace(operation, ctx_wrapper=context) for operation in _operations(prepared.params)]
         if self._whole is not None:
-            basis = getattr(context, "basis", None)
+            basis = basis_shown(context)
             return ApplyPatchResult("completed", await asyncio.to_thread(self._whole.carry_out, operations, basis))
         done: list[ApplyPatchResult] = []
         for operation in operations:
@@ -186,9 +186,14 @@ def _planned(editor: WholePatchEditor, operations: Sequence[ApplyPatchOperation]
 
 
 async def _any_asks(needs_approval: Callable[..., Any], context: Any, subject: Any, call_id: str) -> Any:
-    """Ask the callable about every operation: the first answer that is not a plain no counts for all of them."""
+    """Ask the callable about every operation: the first answer that is not a plain no counts for all of them.
+
+    A move makes a file as well, so that a rule about paths is asked about the place that the file goes to, too.
+    """
     answer: Any = False
-    for operation in cast("list[Any]", subject) if isinstance(subject, list) else [subject]:
+    asked = cast("list[ApplyPatchOperation]", subject if isinstance(subject, list) else [subject])
+    made = [ApplyPatchOperation("create_file", one.move_to) for one in asked if one.move_to]
+    for operation in [*asked, *made]:
         answer = needs_approval(context, operation, call_id)
         answer = await answer if inspect.isawaitable(answer) else answer
         if answer is not False:
@@ -199,7 +204,9 @@ async def _any_asks(needs_approval: Callable[..., Any], context: Any, subject: A
 def _operations(params: Any) -> list[ApplyPatchOperation]:
     match params:
         case {"patch": str(patch), **rest} if not rest:
-            return unified_diff.operations_of(patch) if unified_diff.is_unified(patch) else v4a.operations_of(patch)
+            # What stands in an envelope may hold lines that look like the head of the other kind.
+            plain = unified_diff.is_unified(patch) and not patch.lstrip().startswith(v4a.BEGIN)
+            return unified_diff.operations_of(patch) if plain else v4a.operations_of(patch)
         case {"operations": [_, *_] as several, **rest} if not rest:
             return [_operation(one) for one in cast("list[Any]", several)]
         case _:

@@ -128,7 +128,8 @@ class Tool(abc.ABC):
     can be called as a function of its name as well; the fields in `identity` are part of what the tool is. `looks`
     says that the preview is made of the world as it is (and may be awaited), so that an approval is void once
     its basis changed. `notice` puts words for the model in front of a result. `announced` says whether tool
-    hooks are told of it and its result can be the agent's; `answerable` whether a person may give the result.
+    hooks are told of it and its result can be the agent's; `answerable` whether a person may give the result, and
+    `editable` whether one may change the arguments.
 
     >>> class Echo(Tool):
     ...     kind, name = "echo", "echo"
@@ -164,6 +165,7 @@ class Tool(abc.ABC):
     after_siblings: bool = False
     announced: bool = True
     answerable: bool = True
+    editable: bool = True
     known_spec: tuple[dict[str, Any], str] | None = None
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and

@@ -103,9 +103,12 @@ class BubblewrapExecutor(LocalExecutor):
             )
         return found
 
-    def _line(self, argv: list[str], cwd: str) -> list[str]:
+    def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         network = [] if self.network else ["--unshare-net"]
-        return [self._program(), *_FLAGS, *network, *self._mounts(), "--chdir", cwd, "--", *argv]
+        # What a call sets is set inside: around the sandbox it would steer what makes the sandbox (LD_PRELOAD).
+        own = [word for name, value in env.items() for word in ("--setenv", name, value)]
+        line = [self._program(), *_FLAGS, *network, *self._mounts(), *own, "--chdir", cwd, "--", *argv]
+        return line, self._environment()
 
     def _mounts(self) -> Iterator[str]:
         """The file system from the outside in: what comes later lies over what came before."""

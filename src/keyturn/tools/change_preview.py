@@ -6,8 +6,9 @@ what is not text is named, measured and told by its digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from ..core.preview import Block, Diff, Preview, Text
 from ..render.diff import CONTEXT, Row, script
@@ -27,6 +28,16 @@ def preview_of(changes: Sequence[Change]) -> Preview:
     blocks = tuple(block for change in changes if not _moved_away(change, changes) for block in _blocks(change))
     basis = {change.path: digest_of(change.before) for change in changes}
     return Preview(blocks, _summary([change for change in changes if not _moved_away(change, changes)]), basis)
+
+
+def basis_shown(context: Any) -> Mapping[str, str] | None:
+    """What a person was shown of the files, None where nobody was asked.
+
+    One who wrote the arguments anew, because they did not fit, was shown no file and takes it as it is.
+    """
+    basis: Mapping[str, str] | None = getattr(context, "basis", None)
+    approval = getattr(context, "approval", None)
+    return basis or (None if approval is not None and approval.args is not None else basis)
 
 
 def _moved_away(change: Change, changes: Sequence[Change]) -> bool:

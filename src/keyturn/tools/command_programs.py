@@ -12,48 +12,14 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from .command_reading import read_command
+from .command_runners import STEERING, runs_others
 
 MOST = 20
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _JOINED = frozenset({"&&", "||", ";", "|", "a new line"})
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# What runs other programs, or text as a program, by its arguments, its input or the configuration that it finds.
-RUNNERS = _names(
-    """
-    sh bash dash zsh ksh mksh fish csh tcsh ash rbash elvish nu pwsh powershell busybox toybox coreutils python
-    pypy ipython perl ruby irb node nodejs deno bun lua luajit php tclsh wish expect guile scheme racket sbcl
-    ghci runghc R Rscript julia octave swipl java jshell groovy scala kotlin awk gawk mawk nawk bc dc m4 jq gdb
-    lldb env xargs parallel nohup nice ionice chrt taskset setsid setpriv setarch stdbuf timeout time watch
-    script strace ltrace perf valgrind unshare nsenter chroot flock start-stop-daemon systemd-run at batch
-    crontab run-parts sudo doas su runuser pkexec gosu su-exec sg newgrp ssh scp sftp rsync rsh mosh socat nc
-    ncat netcat telnet ftp lftp tmux screen dtach entr inotifywait make gmake cmake ninja just rake ant mvn
-    gradle bazel meson scons git hg svn bzr gh glab tig fossil cvs gcc cc g++ c++ clang ld as rustc cargo go
-    javac tsc npm npx pnpm yarn pip pipx uv uvx poetry conda gem bundle composer apt apt-get dpkg rpm yum dnf
-    zypper snap brew pacman docker podman kubectl helm nerdctl crictl ansible terraform vagrant find fd fdfind
-    sed gsed ed ex vi vim nvim view rview vimdiff nano emacs pico joe less more most pg man info tar bsdtar gtar
-    cpio zip unzip 7z ar sort split rg ag ack mail mailx sendmail mutt psql mysql sqlite3 redis-cli mongo
-    mongosh openssl ip tcpdump nmap tshark zgrep zless zmore zdiff bzgrep bzmore xzgrep xzless dmesg journalctl
-    systemctl loginctl service init openvpn xdg-open open sensible-pager sensible-editor pager editor ctags
-    cscope gpg dialog whiptail xterm ssh-keygen ssh-agent ssh-add ld.so ldd capsh choom fzf pry rlwrap sqlmap
-    """
-)
-
-# What is part of a shell and changes what later words in the same line mean, or runs them.
-STEERING = _names(
-    """
-    . alias bind builtin caller command compgen complete compopt coproc declare dirs disown enable eval exec
-    export fc getopts hash history jobs let local logout mapfile popd printf pushd read readarray readonly
-    return set shift shopt source suspend test trap type typeset ulimit umask unalias unset wait [ autoload
-    emulate functions noglob nocorrect setopt unsetopt vared zcompile zle zmodload zstyle print cd chdir
-    """
-)
-
-# Of a few of them it is known which arguments do nothing but look. An argument that is not here asks.
+# Of a few programs it is known which arguments do nothing but look. An argument that is not here asks.
 _LOOKING: Mapping[str, re.Pattern[str]] = {
     "find": re.compile(
         r"-(?:name|iname|path|ipath|regex|iregex|type|maxdepth|mindepth|size|mtime|mmin|ctime|cmin|atime|amin|newer|empty"
@@ -64,17 +30,14 @@ _LOOKING: Mapping[str, re.Pattern[str]] = {
         r"|hidden|no-heading|heading|json|multiline|smart-case|invert-match|only-matching|no-ignore|stats)"
     ),
     "sort": re.compile(r"-[nrufhVbdgisc]+|-[kt]\S*"),
+    # These run nothing, and write: a clock, a file.
+    "date": re.compile(r"-(?:u|R|I[a-z]*|d.+)|--(?:utc|date=.+|iso-8601(?:=\S+)?)"),
+    "tree": re.compile(r"-[adfilpsughDFvrtcUxnCAJSQqN]+|-[LPI]|--(?:dirsfirst|noreport|du|prune|gitignore)"),
+    "file": re.compile(r"-[bhikLNnrsv0]+|--(?:brief|mime|mime-type|mime-encoding|dereference)"),
+    "uniq": re.compile(r"-[cdDuiz]+|-[fsw]\d+|--(?:count|repeated|unique|ignore-case)"),
 }
-
-
-def runs_others(name: str) -> bool:
-    """Whether a program of this name is known to run other programs; versions count as the program.
-
-    >>> runs_others("xargs"), runs_others("/usr/bin/python3.11"), runs_others("ls")
-    (True, True, False)
-    """
-    plain = name.rpartition("/")[2]
-    return plain in RUNNERS or re.sub(r"-?[0-9][0-9.]*$", "", plain) in RUNNERS
+# How many words beside options they may have: one more names a file to write, or a time to set.
+_OPERANDS = {"date": 0, "uniq": 1}
 
 
 class OnlyPrograms:
@@ -140,7 +103,12 @@ class OnlyPrograms:
         if not words or words[0] not in self.names:
             return False
         looking = _LOOKING.get(words[0])
-        return looking is None or all(looking.fullmatch(word) for word in words[1:] if word.startswith("-"))
+        if looking is None:
+            return True
+        operands = [word for word in words[1:] if not word.startswith(("-", "+"))]
+        if len(operands) > _OPERANDS.get(words[0], len(words)):
+            return False
+        return all(looking.fullmatch(word) for word in words[1:] if word.startswith("-"))
 
 
 def only_programs(*names: str) -> OnlyPrograms:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from unicodedata import name as name_of
 
 from ..render.escape import escape
+from .command_runners import steers
 from .command_words import Unclear, Word, WordReader
 
 LONGEST = 1 << 16
@@ -22,6 +23,8 @@ _GOES_ON = frozenset({"&&", "||", "|", "|&"})
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|&|\||\n")
 _REDIRECTION = re.compile(r"(?:[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(?:<<<|<<-|<<|<>|<&|>\||>>|>&|>|<)|&>>|&>")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
+_OF_TIME = re.compile(r"(?:[ \t]+-p)?(?:[ \t]+--)?(?=[ \t]|$)")
 
 
 @dataclass
@@ -59,8 +62,8 @@ def read_command(line: str) -> Reading:
     (['cat', 'date', 'sort'], ['|'])
     >>> reading.others["substitutions"], reading.unclear
     (['$(date)'], '')
-    >>> read_command("for f in *; do rm $f; done").unclear
-    "from character 1 on: 'for'"
+    >>> read_command("case $1 in a) rm b;; esac").unclear
+    "from character 1 on: 'case'"
     """
     reading = Reading()
     hidden(line, reading)
@@ -104,7 +107,8 @@ class _Reader(WordReader):
         self.depth += 1
         if self.depth > DEEPEST:
             self.stop(f"more than {DEEPEST} levels within each other")
-        outside, self.waiting = self.waiting, []
+        if self.waiting:  # its text begins at the next new line, even one within what begins here
+            self.stop("something within a line that has a here-document")
         self.begun = self.goes_on = False
         here = Simple()
         while True:
@@ -121,7 +125,7 @@ class _Reader(WordReader):
             self.stop("a here-document that does not end")
         if self.goes_on and not self.begun:
             self.stop("there is nothing behind an operator")
-        self.waiting, self.begun, self.goes_on = outside, True, False
+        self.begun, self.goes_on = True, False
         self.depth -= 1
 
     def piece(self, char: str, here: Simple) -> Simple:
@@ -182,14 +186,43 @@ class _Reader(WordReader):
         start = self.at
         word = self.word()
         first = not here.words and not here.settings
+        if first and word.raw == "for" and not here.redirections:
+            self.loop(start)
+            return
         if first and word.raw in _OPAQUE:
             self.stop(repr(word.raw), start)
+        if not here.words and _ELEMENT.match(word.raw):
+            self.stop("an element of a list, whose place is computed", start)
+        if first and here.redirections and word.raw in _CONTROL:
+            self.stop(f"{word.raw!r} behind a redirection", start)
         if first and word.raw in _CONTROL:
             self.note("control", word.raw)
+        elif first and word.raw == "time":
+            self.timed(word)
         elif not here.words and _ASSIGNMENT.match(word.raw):
             here.settings.append(word.raw)
         else:
             here.words.append(word)
+
+    def loop(self, start: int) -> None:
+        """`for NAME in WORDS`: its words are no programs; what is done with each of them is read as all else."""
+        self.blanks()
+        name = self.word().raw
+        self.blanks()
+        if not _ASSIGNMENT.fullmatch(f"{name}=") or steers(f"{name}=") or self.word().raw != "in":
+            self.stop("a loop that is not for NAME in WORDS", start)
+        self.note("control", f"for {name}")
+        self.blanks()
+        while self.line[self.at : self.at + 1] not in (";", "\n"):
+            if self.line.startswith("#", self.at) or not self.word().raw:
+                self.stop("no end of the words of a loop")
+            self.blanks()
+
+    def timed(self, word: Word) -> None:
+        """`time`: a word of the shell in one place and a program in another, so it counts as both."""
+        self.finish(Simple([word]))
+        options = _OF_TIME.match(self.line, self.at)
+        self.at = options.end() if options else self.at
 
     def finish(self, here: Simple) -> None:
         """A command is complete."""
@@ -202,6 +235,8 @@ class _Reader(WordReader):
         target = self.word()
         if not target.raw:
             self.stop("a redirection to nothing")
+        if operator.endswith("&") and target.raw.startswith("-") and target.raw != "-":
+            self.stop("a word right behind a closing -")
         here.redirections.append(f"{operator} {target.raw}")
         self.note("redirections", f"{operator} {target.raw}")
         if operator.endswith(("<<", "<<-")) and not operator.endswith("<<<"):

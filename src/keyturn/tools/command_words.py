@@ -117,9 +117,9 @@ class WordReader(abc.ABC):
         parts.plain = False
         self.at += 1
         if char == "\\":
-            following = self.line[self.at : self.at + 1]
-            self.at += len(following)
-            parts.text.append(following if following != "\n" else "")
+            self.goes_on_within()
+            parts.text.append(self.line[self.at])
+            self.at += 1
             return
         parts.text.append(char)
         if char in "*?[":
@@ -127,7 +127,7 @@ class WordReader(abc.ABC):
         elif char in "{}":
             parts.braces = True
             parts.computed = parts.computed or self.at - 1 > start
-        elif char == "~" and self.line[self.at - 2 : self.at - 1] in ("", " ", "\t", "\n", "=", ":"):
+        elif char == "~" and (self.at - 1 == start or self.line[self.at - 2] in "=:"):
             parts.computed = True
             self.note("variables", "~")
         elif char == "=" and self.at - 1 == start:
@@ -149,8 +149,9 @@ class WordReader(abc.ABC):
             else:
                 self.at += 1
                 if char == "\\" and self.line[self.at : self.at + 1] in tuple('$`"\\\n'):
+                    self.goes_on_within()
                     parts.plain = False
-                    char = self.line[self.at].replace("\n", "")
+                    char = self.line[self.at]
                     self.at += 1
                 parts.literal(char, inside='"')
 
@@ -200,8 +201,15 @@ class WordReader(abc.ABC):
                 self.at += 1
             if not self.line.startswith("\\\n", self.at):
                 return
+            if self.line[self.at - 1 : self.at] not in ("", " ", "\t", "\n"):
+                self.stop("a line that goes on right behind an operator")
             self.at += 2
             self.note("lines that go on", "\\")
+
+    def goes_on_within(self) -> None:
+        """Behind a backslash: a shell joins the two lines before it looks for `$(`, `for` or where a text ends."""
+        if self.line[self.at : self.at + 1] in ("", "\n"):
+            self.stop("a line that goes on within a word")
 
     def closing(self, quote: str, start: int) -> int:
         end = self.line.find(quote, start)

@@ -115,6 +115,7 @@ class ComputerTool(Tool):
     identity: ClassVar[tuple[str, ...]] = ("pending_safety_checks",)
     provider: ClassVar[str] = OPENAI
     name = "computer"
+    editable = False
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from ..core.errors import UserError
 from ..core.preview import Preview, Text
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .bound import BoundFunction, default_tool_error_function
-from .change_preview import preview_of
+from .change_preview import basis_shown, preview_of
 from .context import RunContextWrapper, ToolContext
 from .file_problems import shown
 from .function import FunctionTool
@@ -68,10 +68,6 @@ class FileTool(FunctionTool):
     def refuse(self, params: Mapping[str, Any]) -> None:
         """Refuse what can be refused without a look at the disk."""
         parts_of(params.get("path", "."), directory=self.name != "read_file")
-
-    async def failure(self, context: Any, error: Exception) -> Any:
-        """A problem with a file in its own words."""
-        return str(error) if isinstance(error, ToolProblem) else await super().failure(context, error)
 
 
 class ChangingTool(FileTool):
@@ -217,7 +213,7 @@ async def _changed(files: Workspace, context: ToolContext[Any], planned: Callabl
     def change() -> Change:
         with files.alone():
             made = planned()
-            check_basis([made], context.basis)
+            check_basis([made], basis_shown(context))
             files.apply([made])
         return made
 

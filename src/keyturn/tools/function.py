@@ -7,6 +7,7 @@ may run is not decided here: `needs_approval` is only kept for the gate.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import isawaitable
 from typing import Any, ClassVar, Unpack, cast, overload
 
@@ -14,11 +15,11 @@ from ..core.errors import ToolTimeoutError, UserError
 from ..core.items import Item
 from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
-from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool
+from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .bound import BoundFunction, ToolErrorFunction, default_tool_error_function, told
 from .context import RunContextWrapper, ToolContext
 from .docstrings import DocstringStyle
-from .options import FunctionToolOptions, IsEnabled, PreviewFunction, TimeoutBehavior, check_options
+from .options import Files, FunctionToolOptions, IsEnabled, PreviewFunction, TimeoutBehavior, check_options
 from .outputs import rendered
 from .strict_schema import ensure_strict_json_schema
 from .structured import any_object
@@ -140,6 +141,8 @@ class FunctionTool(Tool):
         """What `failure_error_function` says; with None, and for what must stop the run, the error is raised."""
         if isinstance(error, ToolTimeoutError | OutcomeUnknown):
             raise error
+        if isinstance(error, ToolProblem) and self.failure_error_function is default_tool_error_function:
+            return str(error)
         return await told(self.failure_error_function, context, error)
 
     def preview(self, params: Any) -> Preview:
@@ -220,11 +223,13 @@ def function_tool(
     preview: PreviewFunction | None = None,
     approval: Approval | None = None,
     risk: str | None = None,
+    files: Files = (),
 ) -> FunctionTool | Callable[[ToolFunction], FunctionTool]:
     """Make a function a tool; bare, or called with its options.
 
     Name, description and parameters come from the function's signature and docstring. A first parameter that
-    is annotated `RunContextWrapper[...]` or `ToolContext[...]` gets the context.
+    is annotated `RunContextWrapper[...]` or `ToolContext[...]` gets the context. `files` names the arguments that
+    hold paths of files, so that an approval is for what is in them; `read_approved` reads one.
 
     >>> @function_tool(needs_approval=True)
     ... def refund(order: str, amount: int) -> str:
@@ -246,7 +251,12 @@ def function_tool(
             strict_json_schema=strict_mode,
             context_types=(RunContextWrapper,),
         )
-        return FunctionTool(
+        kind: Callable[..., FunctionTool] = FunctionTool
+        if files:
+            from .approved_files import FileBoundTool  # here, because few tools need it
+
+            kind = partial(FileBoundTool, files=files)
+        return kind(
             schema.name,
             schema.description,
             schema.params_json_schema,

@@ -86,7 +86,8 @@ class HostedMCPTool(Tool):
         # A request means that the provider wants a word: where the configuration promised none, all the more so.
         self.needs_approval = True
         self.on_approval = self._ask if on_approval_request is not None else None
-        self.idempotent, self.announced, self.answerable = True, False, False
+        self.idempotent = True
+        self.announced = self.answerable = self.editable = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(server_label={self.server_label!r})"

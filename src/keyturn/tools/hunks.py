@@ -18,6 +18,7 @@ from .base import ToolProblem
 
 _BOM = "\ufeff"
 MOST_HUNKS = 1000  # each may look through the whole text three times
+MOST_LINES = 250_000  # each is kept by itself
 
 
 class InvalidPatch(ToolProblem, ValueError):
@@ -58,6 +59,8 @@ def apply_hunks(text: str, hunks: Sequence[Hunk]) -> str:
     """
     if len(hunks) > MOST_HUNKS:
         raise InvalidPatch(f"The diff has {len(hunks)} hunks; {MOST_HUNKS} are allowed. Send it in parts.")
+    if text.count("\n") > MOST_LINES:
+        raise InvalidPatch(f"The file has more than {MOST_LINES} lines, too many to be patched.")
     mark = _BOM if text.startswith(_BOM) else ""
     lines = _Lines(text.removeprefix(mark))
     made: list[_Line] = []
@@ -194,12 +197,11 @@ class _Search:
         first = matches.first
         if first is None:
             return None
-        last = matches.last
-        if self.hunk.at_end and last in self._ends(len(self.lines.all) - len(self.old)):
+        if self.hunk.at_end and (last := matches.last) in self._ends(len(self.lines.all) - len(self.old)):
             return last
         if self.hunk.near is not None:
             return matches.nearest(self.hunk.near + shift)
-        if self.lost_anchor is not None and first != last:
+        if self.lost_anchor is not None and first != matches.last:
             raise InvalidPatch(
                 f"Hunk {self.number}: the line {_quoted(self.lost_anchor)} after @@ is not in the file, and without it "
                 "the hunk fits several places. Name a line that is there, or give more context."

@@ -6,7 +6,8 @@ reads an option in order to act on it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypedDict
 
@@ -19,6 +20,7 @@ from .docstrings import DocstringStyle
 
 PreviewFunction = Callable[[Any], Preview | Block | str | list[Block | str]]
 TimeoutBehavior = Literal["error_as_result", "raise_exception"]
+Files = tuple[str, ...] | Callable[[Any], Iterable[str | os.PathLike[str]]]
 IsEnabled = bool | Callable[[Any, Any], bool | Awaitable[bool]]
 
 
@@ -49,6 +51,7 @@ class FunctionToolOptions(TypedDict, total=False):
     preview: PreviewFunction | None
     approval: Approval | None
     risk: str | None
+    files: Files
 
 
 def check_options(name: Any, options: Mapping[str, Any]) -> None:
@@ -77,6 +80,10 @@ def _preview(value: Any) -> bool:
     return value is None or (callable(value) and not iscoroutinefunction(value))
 
 
+def _files(value: Any) -> bool:
+    return callable(value) or (isinstance(value, tuple) and all(isinstance(each, str) for each in value))  # type: ignore[reportUnknownVariableType]  # whatever is in it
+
+
 _SWITCH = (_switch, "True, False or a callable")
 _CALLBACK = (_callback, "a callable or None")
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -92,5 +99,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "timeout_seconds": (_seconds, "a number of seconds greater than 0, or None"),
     "timeout_behavior": (("error_as_result", "raise_exception").__contains__, "'error_as_result' or 'raise_exception'"),
     "preview": (_preview, "a plain function of the arguments (not async: whoever looks calls it)"),
+    "files": (_files, "a tuple of names of parameters, or a function of the arguments that gives paths"),
     "approval": (lambda value: value is None or isinstance(value, Approval), "an Approval(...) or None"),
 }

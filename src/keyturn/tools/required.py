@@ -1,60 +1,104 @@
-"""A text that every match of a regular expression must hold, as far as that is plain to see.
+"""Texts of which every match of a regular expression must hold one, as far as that is plain to see.
 
-Files without it need not be matched, which is where most of the time goes. Where nothing is plain there is no such
-text; never one that a match could do without. Only the standard library is used.
+Files without them need not be matched, which is where most of the time goes. Where nothing is plain there are no such
+texts; never some that a match could do without. Only the standard library is used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
+Texts = tuple[str, ...]
+
+MOST = 8  # each is looked for by itself
 # One piece of a pattern: an escape, a class, one sign that means something, or one plain character.
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[(){}|*+?^$.]|.", re.DOTALL)
-_REPEAT = re.compile(r"\{\d*,?\d*\}")
+_REPEAT = re.compile(r"[*+?]|\{\d*,?\d*\}")
+_AT_LEAST_ONCE = re.compile(r"\+|\{0*[1-9]")
+_GROUP = re.compile(r"\((?:\?:|\?P<\w+>|(?!\?))")
+# Flags may change what everything means, characters may be written as numbers, and some groups decide about others.
+_ODD = re.compile(r"\(\?[^:=!<P]|\\[xuUN0-9]")
 _PLAIN_ESCAPES = frozenset("\\.^$*+?{}[]|()-/\"' @#%&=~:;,<>!`_")
 
 
-def required_text(pattern: str) -> str:
-    """The longest such text, "" where none is plain to see.
+def required_texts(pattern: str) -> Texts:
+    """As long texts as there are, none where nothing is plain to see.
 
-    >>> required_text(r"def \\w+\\(self"), required_text("cat|dog"), required_text("colou?r")
-    ('(self', '', 'colo')
+    >>> required_texts(r"def \\w+\\(self"), required_texts("(cat|dog)s?"), required_texts(r"\\d+")
+    (('(self',), ('cat', 'dog'), ())
     """
-    if re.search(r"\(\?[^:=!<P]|\\[xuUN0-9]", pattern):
-        return ""  # flags may change what everything means, and characters may be written as numbers
-    runs = list(_runs(pattern))
-    return "" if None in runs else max((run for run in runs if run), key=len, default="")
+    if _ODD.search(pattern):
+        return ()
+    try:
+        reader = _Reader(pattern)
+        found = reader.alternatives()
+    except (_NotPlain, RecursionError):
+        return ()
+    return found if reader.at == len(pattern) else ()
 
 
-def _runs(pattern: str) -> Iterator[str | None]:
-    """The plain texts at the top of the pattern, one after another; None where there are alternatives."""
-    run, depth, place = "", 0, 0
-    while place < len(pattern):
-        repeat = _REPEAT.match(pattern, place)
-        found = repeat or _PIECE.match(pattern, place)
-        if found is None:
-            yield None  # a class that does not end: no regular expression at all
-            return
-        piece, place = found[0], found.end()
-        if piece == "|" and depth == 0:
-            yield None
-        depth += (piece == "(") - (piece == ")")
-        plain = _plain(piece) if depth == 0 and repeat is None else ""
-        if plain:
-            run += plain
-            continue
-        # What is repeated may be there no time; what is repeated from once on is there once.
-        yield run[:-1] if piece in ("*", "?") or _may_be_none(repeat) else run
+class _NotPlain(Exception):
+    """A pattern that is none, most likely: its compilation will say so."""
+
+
+class _Reader:
+    """A pattern, read from left to right; of each part, what its matches must hold."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at: int = 0
+
+    def alternatives(self) -> Texts:
+        """Up to the end of the group or of the pattern: what all alternatives need, taken together."""
+        needs = [self.sequence()]
+        while self.pattern.startswith("|", self.at):
+            self.at += 1
+            needs.append(self.sequence())
+        together = tuple(dict.fromkeys(text for texts in needs for text in texts))
+        return together if all(needs) and len(together) <= MOST else ()
+
+    def sequence(self) -> Texts:
+        """One alternative: the best of what its parts need."""
+        best: Texts = ()
         run = ""
-    yield run
+        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
+            texts, plain = self.part()
+            repeat = _REPEAT.match(self.pattern, self.at)
+            if plain and repeat is None:
+                run += plain
+                continue
+            # What is repeated may be there no time; what is repeated from once on is there once, and ends the run.
+            if repeat is not None:
+                self.at = repeat.end()
+                if not _AT_LEAST_ONCE.match(repeat[0]):
+                    texts, plain = (), ""
+            best = _better(_better(best, texts), (run + plain,))
+            run = ""
+        return _better(best, (run,))
+
+    def part(self) -> tuple[Texts, str]:
+        """The next piece: what it needs, or the plain character that it is."""
+        if self.pattern.startswith("(", self.at):
+            return self.group(), ""
+        found = _PIECE.match(self.pattern, self.at)
+        if found is None:
+            raise _NotPlain
+        self.at = found.end()
+        piece = found[0]
+        if piece.startswith("\\"):
+            return (), piece[1] if piece[1] in _PLAIN_ESCAPES else ""
+        return (), piece if len(piece) == 1 and piece not in "{}*+?^$.[" else ""
+
+    def group(self) -> Texts:
+        plain = _GROUP.match(self.pattern, self.at)
+        self.at = plain.end() if plain is not None else self.at + 1
+        texts = self.alternatives()
+        if not self.pattern.startswith(")", self.at):
+            raise _NotPlain
+        self.at += 1
+        return texts if plain is not None else ()  # what only looks around says nothing of the match itself
 
 
-def _may_be_none(repeat: re.Match[str] | None) -> bool:
-    return repeat is not None and not re.match(r"\{0*[1-9]", repeat[0])
-
-
-def _plain(piece: str) -> str:
-    if piece.startswith("\\"):
-        return piece[1] if piece[1] in _PLAIN_ESCAPES else ""
-    return piece if len(piece) == 1 and piece not in "(){}|*+?^$.[" else ""
+def _better(one: Texts, other: Texts) -> Texts:
+    """Those of which the shortest is longer: they are in fewer files."""
+    return other if min(map(len, other), default=0) > min(map(len, one), default=0) else one

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from .globs import Glob
-from .required import required_text
+from .required import required_texts
 from .walk import DIRECTORY, Walk, read_plain
 
 OutputMode = Literal["files_with_matches", "content", "count"]
@@ -76,6 +76,8 @@ def search(root: int, query: Query) -> Found:
     """Search below an open directory, wherever that must run."""
     if query.pattern is not None and (not query.pattern or len(query.pattern) > LONGEST_PATTERN):
         raise SearchFailed(f"a pattern has 1 to {LONGEST_PATTERN} characters")
+    if query.pattern is not None and "\n" in query.pattern:
+        raise SearchFailed("a pattern is matched line by line, so there is no line break in it")
     return _in_a_process(root, query) if query.regex else run(root, query)
 
 
@@ -83,7 +85,9 @@ def run(root: int, query: Query) -> Found:
     """The search itself."""
     glob = None if query.glob is None else Glob(query.glob)
     matcher = None if query.pattern is None else _matcher(query)
-    walk = Walk(query.hidden or (glob is not None and glob.hidden), query.ignoring, time.monotonic() + query.seconds)
+    # Who looks for hidden names wants to see them; to look into such files must be said, since some are kept secret.
+    hidden = query.hidden or (matcher is None and glob is not None and glob.hidden)
+    walk = Walk(hidden, query.ignoring, time.monotonic() + query.seconds)
     found = Found(passed=walk.passed)
     for here, name, path in _files(walk, root, query, glob):
         if matcher is None:
@@ -152,43 +156,76 @@ def _look_into(walk: Walk, here: int, name: str, path: str, search: tuple[Query,
 
 def _matcher(query: Query) -> Matcher:
     assert query.pattern is not None
-    return _regex_lines(query.pattern, query.ignore_case) if query.regex else _literal_lines(query.pattern.encode())
+    return _regex_lines(query.pattern, query.ignore_case) if query.regex else _literal_lines(query.pattern)
 
 
-def _literal_lines(needle: bytes) -> Matcher:
+def _literal_lines(text: str) -> Matcher:
+    needle = text.encode()
+
     def lines(data: bytes) -> Iterator[tuple[int, str]]:
-        at = data.find(needle)
-        number, counted = 1, 0
-        while at >= 0:
-            number += data.count(b"\n", counted, at)
-            counted = at
-            end = data.find(b"\n", at + len(needle))
-            start = data.rfind(b"\n", 0, at) + 1
-            end = len(data) if end < 0 else end
-            yield number, _cut(data[start:end].decode(errors="replace"), at - start)
-            at = data.find(needle, end)
+        for number, line in _lines_with(needle, data):
+            yield number, _cut(line, line.find(text))
 
     return lines
 
 
+def _lines_with(needle: bytes, data: bytes) -> Iterator[tuple[int, str]]:
+    """The lines that hold a text, found without a look at the others."""
+    at = data.find(needle)
+    number, counted = 1, 0
+    while at >= 0:
+        number += data.count(b"\n", counted, at)
+        counted = at
+        end = data.find(b"\n", at + len(needle))
+        start = data.rfind(b"\n", 0, at) + 1
+        line = data[start:] if end < 0 else data[start:end].removesuffix(b"\r")
+        yield number, line.decode(errors="replace")
+        at = data.find(needle, end) if end >= 0 else -1
+
+
 def _regex_lines(pattern: str, ignore_case: bool) -> Matcher:
+    if pattern.startswith("(?i)"):
+        pattern, ignore_case = pattern.removeprefix("(?i)"), True
     try:
         find = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
     except (re.error, OverflowError, RecursionError) as error:
         raise SearchFailed(f"the pattern is not a regular expression: {error}") from None
 
-    needed = b"" if ignore_case else required_text(pattern).encode()
+    texts = required_texts(pattern)
+    may_match = _prefilter(texts, ignore_case)
+    needle = texts[0].encode() if len(texts) == 1 and not ignore_case else b""
 
     def lines(data: bytes) -> Iterator[tuple[int, str]]:
-        if needed not in data:
-            return
-        text = data.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in _lines_with(needle, data) if needle else _all_lines(data, may_match):
             hit = find(line, 0, _LONGEST_LINE)
             if hit is not None:
                 yield number, _cut(line, hit.start())
 
     return lines
+
+
+def _all_lines(data: bytes, may_match: Callable[[bytes], bool]) -> Iterator[tuple[int, str]]:
+    if may_match(data):
+        text = data.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+        yield from enumerate(text.split("\n"), 1)
+
+
+def _prefilter(texts: tuple[str, ...], ignore_case: bool) -> Callable[[bytes], bool]:
+    """Whether there is anything in a file that a match must hold."""
+    needed = tuple(text.encode() for text in texts)
+    if not needed:
+        return lambda _data: True
+    if not ignore_case:
+        return lambda data: _holds(data, needed)
+    if not all(text.isascii() for text in needed):
+        return lambda _data: True
+    lower = tuple(text.lower() for text in needed)
+    # Beyond ASCII there are letters that match others of another length, or none of their case.
+    return lambda data: not data.isascii() or _holds(data.lower(), lower)
+
+
+def _holds(data: bytes, texts: tuple[bytes, ...]) -> bool:
+    return any(text in data for text in texts)
 
 
 def _cut(line: str, at: int) -> str:
@@ -211,6 +248,7 @@ def printable(path: str) -> str:
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from keyturn.tools.search import main; main(int(sys.argv[2]))"
 _REMEDY = "use a simpler pattern, or search in a smaller place"
 _GRACE = 1.0
+_LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # without them some interpreters do not start
 
 
 def _in_a_process(root: int, query: Query) -> Found:
@@ -227,7 +265,7 @@ def _in_a_process(root: int, query: Query) -> Found:
             capture_output=True,
             timeout=seconds,
             pass_fds=(root,),
-            env={},
+            env={name: os.environ[name] for name in _LIBRARIES if name in os.environ},
             check=False,
         )
         answer = json.loads(done.stdout)

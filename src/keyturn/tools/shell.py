@@ -61,8 +61,8 @@ class ShellTool(Tool):
 
     >>> from keyturn import LocalExecutor
     >>> tool = ShellTool(LocalExecutor("/srv/app"))
-    >>> tool.preview({"commands": ["ls | wc -l"]}).blocks[1].value["programs"]
-    ['ls', 'wc']
+    >>> tool.preview({"commands": ["ls | wc -l"]}).blocks[1].text.splitlines()
+    ['programs: ls, wc', 'joined by: |']
     """
 
     kind: ClassVar[str] = "shell"

@@ -31,8 +31,7 @@ def main(arguments: list[str]) -> None:
         os.set_blocking(end, False)
     signal.set_wakeup_fd(wakes)
     signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
-    child = _start(arguments[2:])
-    channel.sendall(f"started {child}\n".encode())
+    child = _start(arguments[2:], channel)
     statuses: dict[int, int] = {}
     while child not in statuses:
         ready, _, _ = select.select([channel, woken], [], [])
@@ -55,17 +54,26 @@ def _adopt_orphans() -> bool:
     return ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-def _start(command: list[str]) -> int:
+def _start(command: list[str], channel: socket.socket) -> int:
+    """Start it once its group can be ended by others: it may kill this process with the first thing that it does."""
     ready, says = os.pipe()
+    waits, goes = os.pipe()
     child = os.fork()
     if child:
         os.close(says)
+        os.close(waits)
         os.read(ready, 1)  # before it has a session of its own, nobody could end it by that
+        channel.sendall(f"started {child}\n".encode())
+        os.write(goes, b".")
         os.close(ready)
+        os.close(goes)
         return child
     try:
+        os.close(goes)
         os.setsid()
         os.write(says, b".")
+        if not os.read(waits, 1):  # nobody is there to keep it
+            os._exit(127)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program expects that nobody does
             signal.signal(number, signal.SIG_DFL)
         os.execve(command[0], command, os.environ)

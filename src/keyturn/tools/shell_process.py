@@ -96,10 +96,10 @@ class LocalExecutor:
         max_output: int | None = None,
     ) -> ShellCommandOutput:
         """Run one program with its arguments, in `cwd` below the root."""
-        environment = self._environment(env)
-        line = self._line([_found(argv[0], environment), *argv[1:]], self._inside(cwd))
-        if any("\0" in text for text in (*line, *environment, *environment.values())):
+        named = {**self._environment(), **(env or {})}
+        if any("\0" in text for text in (*argv, *named, *named.values())):
             raise ToolProblem("The command was not run: it holds a NUL character, at which it would end unseen.")
+        line, environment = self._start([_found(argv[0], named), *argv[1:]], self._inside(cwd), env or {})
         seconds = self.timeout if timeout_ms is None else min(timeout_ms / 1000, self.timeout)
         length = allowed_length(max_output)
         kept = [Kept(length), Kept(length)]
@@ -115,14 +115,14 @@ class LocalExecutor:
             raise ToolProblem("The command was not run: its working directory does not exist.")
         return place
 
-    def _environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         passed = {name: os.environ[name] for name in (*PASSED, *self.inherit) if name in os.environ}
         passed.setdefault("PATH", PLAIN_PATH)
-        return {**passed, **self.env, **(env or {})}
+        return {**passed, **self.env}
 
-    def _line(self, argv: list[str], cwd: str) -> list[str]:
-        """The whole line that is started; a sandbox puts itself in front."""
-        return argv
+    def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        """The line that is started and its environment; a sandbox puts itself in front. `env` is the call's own."""
+        return argv, {**self._environment(), **env}
 
 
 def _found(program: str, environment: Mapping[str, str]) -> str:

@@ -21,8 +21,11 @@ def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, i
     why = edit_fault(old, new)
     if why is not None:
         raise EditRefused(why)
-    if old not in text and "\r\n" in text:
+    whole = text.count("\n") == text.count("\r\n") > 0
+    if whole or (old not in text and "\r\n" in text):
         old, new = _crlf(old), _crlf(new)
+        if old == new:
+            raise EditRefused("Only line breaks differ between the two, and the file's own are kept.")
     first = text.find(old)
     if first < 0:
         raise EditRefused(_not_there(text, old))

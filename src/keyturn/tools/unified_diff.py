@@ -99,9 +99,9 @@ class _Reader:
         if line.startswith("diff --git "):
             head.named = _names(line[len("diff --git ") :])
         elif line.startswith("--- "):
-            head.old = _path(line[4:], "a/")
+            head.old = _path(line[4:], "")
         elif line.startswith("+++ "):
-            head.new = _path(line[4:], "b/")
+            head.new = _path(line[4:], "")
             if head.old is None:
                 raise InvalidPatch(f"Line {self.at} of the diff: '+++ ' comes without '--- ' above it.")
         elif line.startswith(("rename from ", "rename to ")):
@@ -176,7 +176,7 @@ def _operation(head: _Head, hunks: list[str]) -> ApplyPatchOperation:
 
 def _both_names(head: _Head) -> tuple[str, str]:
     if head.old is not None and head.new is not None:
-        old, new = head.old, head.new
+        old, new = _without_prefixes(head.old, head.new)
     elif head.moved[0] is not None and head.moved[1] is not None:
         old, new = head.moved[0], head.moved[1]
     elif head.named is not None and head.mode is not None:
@@ -188,6 +188,13 @@ def _both_names(head: _Head) -> tuple[str, str]:
         )
     if old == new == _NOTHING:
         raise InvalidPatch("The diff names no file: both sides are /dev/null.")
+    return old, new
+
+
+def _without_prefixes(old: str, new: str) -> tuple[str, str]:
+    """Names as git writes them lose their a/ and b/; where only one has its own, it is a directory of that name."""
+    if old in (_NOTHING, f"a/{old[2:]}") and new in (_NOTHING, f"b/{new[2:]}"):
+        old, new = (each if each == _NOTHING else each[2:] for each in (old, new))
     return old, new
 
 

@@ -24,7 +24,10 @@ from .search import Found, Query, SearchFailed, search
 from .staging import Change, File, Staged, read_file
 from .text_edit import replaced
 
+# Programs run what is in these; the second one is what some file systems call the first.
+PROTECTED = (".git", "git~1", ".hg", ".jj")
 MAX_FILE_BYTES = 4 << 20
+MOST_LINES = 250_000  # a change of more cannot be shown in good time
 _PATIENCE = 30.0  # seconds that one change waits for another one
 
 
@@ -60,7 +63,7 @@ class Workspace:
         root: str | os.PathLike[str],
         *,
         max_file_bytes: int = MAX_FILE_BYTES,
-        protected: Iterable[str] = (".git",),
+        protected: Iterable[str] = PROTECTED,
     ) -> None:
         self.jail = Jail(root)
         self.max_file_bytes = max_file_bytes
@@ -155,6 +158,11 @@ class Workspace:
             raise FileTooLarge(
                 f"{shown('/'.join(parts))} would have {len(change.after)} bytes; {self.max_file_bytes} are allowed."
             )
+        for data in (change.after, change.before and change.before.data):
+            if data is not None and data.count(b"\n") > MOST_LINES:
+                raise FileTooLarge(
+                    f"{shown('/'.join(parts))} has more than {MOST_LINES} lines, too many to be changed."
+                )
 
     def changeable(self, path: str) -> Parts:
         """The names of a path to a file that may be changed, as far as the path itself can say."""

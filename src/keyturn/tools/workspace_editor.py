@@ -86,7 +86,11 @@ class WorkspaceEditor:
 
 
 def check_basis(changes: Sequence[Change], basis: Mapping[str, str] | None) -> None:
-    """Refuse changes of files that are not what a person was shown."""
+    """Refuse changes of files that are not what a person was shown, and all where they were shown that none fits."""
+    if basis is not None and not basis and changes:
+        raise FileChanged(
+            "When this was shown it did not fit, so nothing was changed though now it would. Send it again."
+        )
     for change in changes:
         if basis is not None and basis.get(change.path, digest_of(change.before)) != digest_of(change.before):
             raise FileChanged(f"{shown(change.path)} was changed since it was looked at, so nothing was changed.")

@@ -38,7 +38,8 @@ def check_request(body: Any) -> None:
     for name in ("model", "max_tokens", "messages"):
         if not body.get(name):
             raise Refused(f"{name}: Field required")
-    told = body["messages"]
+    told = [_in_blocks(message) for message in body["messages"]]
+    body = {**body, "messages": told}
     if told[0]["role"] != "user":
         raise Refused('messages: first message must use the "user" role')
     for number, message in enumerate(told):
@@ -53,6 +54,12 @@ def check_request(body: Any) -> None:
     config: Block = body.get("output_config") or {}
     if "format" in config:
         _check_schema(config["format"]["schema"])
+
+
+def _in_blocks(message: Block) -> Block:
+    """A message whose content is one text says the same as one with a block of it."""
+    content = message["content"]
+    return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
 
 
 def _check_block(place: str, block: Block) -> None:

@@ -1,0 +1,275 @@
+"""The app: agents, a journal and a worker, so that runs are started, found again, and moved when people decide.
+
+A run belongs to its journal and not to the process that started it: every method takes a run's id and works in any
+process. While nothing is due nothing of a run is held in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, cast
+
+from .agents.agent import Agent
+from .agents.hooks import RunHooks
+from .agents.settings import RunConfig
+from .core import commands as cm
+from .core.codec import Log
+from .core.errors import AgentMissing, NotPending, RunStopped, UserError
+from .engine.feed import StreamEvent
+from .engine.follow import Follower
+from .engine.fork import forked
+from .engine.graph import Graph
+from .engine.live import Live, wrapped
+from .engine.loading import waiting_tools
+from .engine.play import Play
+from .engine.result import RunResult
+from .engine.rows import replayed
+from .engine.runner import DEFAULT_MAX_TURNS, play_of
+from .engine.state import RunState
+from .engine.worker import Worker
+from .inbox.desk import Inbox
+from .journal import opened
+from .journal.base import Claim, Store
+from .journal.rows import Query, RunRow
+
+OVER = ("finished", "failed", "cancelled", "erased")
+
+
+class RunHandle:
+    """A run by its id: what `App.start` returns. It holds nothing but the id and the app.
+
+    >>> from keyturn import Agent, App
+    >>> App([Agent(name="ops")], "memory://").run("5e1f")
+    RunHandle('5e1f')
+    """
+
+    def __init__(self, app: App, id: str) -> None:
+        self._app = app
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"RunHandle({self.id!r})"
+
+    async def get(self) -> RunRow:
+        """The run at a glance."""
+        return await self._app.get(self.id)
+
+    async def wait(self, timeout: float | None = None) -> RunRow:
+        """The run once it is over or waits for people."""
+        return await self._app.wait(self.id, timeout)
+
+    async def result(self, timeout: float | None = None) -> RunResult:
+        """What the run came to once it is over or waits for people."""
+        return await self._app.result(self.id, timeout)
+
+    def stream(self) -> AsyncIterator[StreamEvent]:
+        """What happens in the run, from its beginning to its end."""
+        return self._app.stream(self.id)
+
+
+class App:
+    """Agents that work on a journal.
+
+    `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False` leaves
+    the runs to others. A context that is not plain data needs both `context_serializer` and `context_deserializer`;
+    `sessions` makes the session of an id.
+
+    >>> import asyncio
+    >>> from keyturn import Agent, App
+    >>> from keyturn.testing import ScriptedModel
+    >>> async def main():
+    ...     async with App(agents=[Agent(name="ops", model=ScriptedModel(["done"]))], journal="memory://") as app:
+    ...         run = await app.start("ops", "Rotate the staging keys")
+    ...         return (await run.result()).final_output
+    >>> asyncio.run(main())
+    'done'
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[Agent[Any]],
+        journal: Store | str,
+        policy: Any = None,
+        *,
+        run_config: RunConfig | dict[str, Any] | None = None,
+        hooks: RunHooks[Any] | None = None,
+        sessions: Callable[[str], Any] | None = None,
+        context_serializer: Callable[[Any], Any] | None = None,
+        context_deserializer: Callable[[Any], Any] | None = None,
+        worker: bool = True,
+        slots: int = 100,
+        grace: float = 30.0,
+    ) -> None:
+        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in agents}
+        if len(self.agents) != len(agents):
+            raise UserError("two agents of an app have the same name; a run could not say whose it is")
+        self.journal = cast("Store", opened(journal) if isinstance(journal, str) else journal)
+        self.inbox = Inbox(self.journal, self.agents)
+        config = RunConfig.of(run_config)
+        self._config = config if policy is None else replace(config, policy=policy)
+        self._hooks, self._sessions = hooks, sessions
+        self._dump, self._make = context_serializer, context_deserializer
+        self._embedded, self._slots, self._grace = worker, slots, grace
+        self._worker: Worker | None = None
+        self._working: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._employ()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(
+        self,
+        agent: str,
+        input: str | list[Any],
+        *,
+        context: Any = None,
+        session_id: str | None = None,
+        max_turns: int | None = DEFAULT_MAX_TURNS,
+    ) -> RunHandle:
+        """Record that a run starts. It returns at once; a worker goes on with it, here or elsewhere."""
+        self._employ()
+        start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
+        play = play_of(self._agent(agent), input, **self._options(), **start)
+        if session_id is not None and play.state.undelivered.start is not None:
+            play.state.undelivered.start["about"] = {"session": session_id}
+        play.live.serializer = self._dump
+        return RunHandle(self, await play.begin())
+
+    def run(self, run_id: str) -> RunHandle:
+        """A handle on a run that was started before."""
+        return RunHandle(self, run_id)
+
+    async def runs(self, query: Query | None = None, **wanted: Any) -> list[RunRow]:
+        """Runs by when they started."""
+        return await self.journal.runs(query or Query(**wanted))
+
+    async def get(self, run_id: str) -> RunRow:
+        """A run at a glance, or `NotPending`."""
+        found = await self.journal.runs(Query(run=run_id))
+        if not found:
+            raise NotPending(f"the journal has no run {run_id!r}")
+        return found[0]
+
+    async def wait(self, run_id: str, timeout: float | None = None) -> RunRow:
+        """A run once it is over or waits for people; `TimeoutError` where that takes too long."""
+        async with asyncio.timeout(timeout), contextlib.aclosing(self._rows(run_id)) as rows:
+            async for row in rows:
+                if row.status in (*OVER, "waiting"):
+                    return row
+        raise NotPending(f"run {run_id!r} is not watched any more")
+
+    async def _rows(self, run_id: str) -> AsyncGenerator[RunRow]:
+        """The run at a glance, now and after each line."""
+        head = await self.journal.head(run_id)
+        yield await self.get(run_id)
+        async with contextlib.aclosing(self.journal.watch(run_id, head)) as lines:
+            async for _line in lines:
+                yield await self.get(run_id)
+
+    async def result(self, run_id: str, timeout: float | None = None) -> RunResult:
+        """What `Runner.run` would return: a final answer or interruptions. `RunStopped` where the run was stopped."""
+        row = await self.wait(run_id, timeout)
+        if row.status in ("failed", "cancelled", "erased"):
+            raise RunStopped(run_id, row.status, row.error)
+        state = await self.state(run_id)
+        return RunResult(state.live, await waiting_tools(state.live))
+
+    async def state(self, run_id: str) -> RunState[Any]:
+        """The run in hand, to be looked at or resumed with `Runner.run`."""
+        return await self._state(run_id, self._agent((await self.get(run_id)).agent))
+
+    async def stream(self, run_id: str) -> AsyncIterator[StreamEvent]:
+        """What happens in a run, from its beginning to its end, whoever moves it. Deltas are not recorded."""
+        live = Live(Log(), Graph(self._agent((await self.get(run_id)).agent)), wrapped(None))
+        follower = Follower(live)
+        async with contextlib.aclosing(self.journal.watch(run_id)) as lines:
+            async for line in lines:
+                for event in await follower.told_by(line):
+                    yield event
+                if live.run.status in OVER:
+                    return
+
+    async def send(self, run_id: str, message: str | list[Any]) -> None:
+        """Add a message that the model reads at its next turn."""
+        await self.inbox.send(run_id, message)
+
+    async def resume(self, run_id: str, max_turns: int | None = None) -> None:
+        """Take up a run that failed, with another limit of turns if one is given."""
+        await self.inbox.tell(run_id, cm.Resume(max_turns))
+        self._employ()
+
+    async def cancel(self, run_id: str, *, by: str = "app", why: str = "") -> None:
+        """End a run, wherever it is being moved. Of a tool that was at work nobody knows what it did."""
+        await self.inbox.cancel(run_id, by=by, why=why)
+
+    async def fork(self, run_id: str, at: int | None = None) -> RunHandle:
+        """A new run that begins as the first `at` lines of another did; grants and approvals stay with the old one."""
+        agent = self._agent((await self.get(run_id)).agent)
+        log = forked(Log.read(await self.journal.read(run_id)), at, await self.journal.now())
+        live = Live(log, Graph(agent), wrapped(None))
+        rows = replayed(log.steps, live.graph, await waiting_tools(live))
+        await self.journal.append(log.run.id, 0, log.lines(), None, rows)
+        self._employ()
+        return RunHandle(self, log.run.id)
+
+    async def work(self) -> None:
+        """Move runs until `stop` is called: what `keyturn worker` does."""
+        await self._hire().run()
+
+    async def stop(self) -> None:
+        """Stop this process's worker: what was begun ends, or is in doubt after the grace time."""
+        if self._worker is not None:
+            self._worker.stop()
+        if self._working is not None:
+            await self._working
+        self._worker = self._working = None
+
+    @property
+    def busy(self) -> int:
+        """How many runs this process moves right now."""
+        return 0 if self._worker is None else self._worker.busy
+
+    def _employ(self) -> None:
+        if self._embedded and (self._working is None or self._working.done()):
+            self._working = asyncio.ensure_future(self._hire().run())
+
+    def _hire(self) -> Worker:
+        self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace)
+        return self._worker
+
+    async def _taken(self, claim: Claim) -> Play:
+        """The play of a run that this worker holds."""
+        agent = self._agent((await self.get(claim.run)).agent)
+        state = await self._state(claim.run, agent)
+        session = self._session(state.live.run.about.get("session"))
+        play = play_of(agent, state, **self._options(), session=session)
+        play.live.serializer, play.claim = self._dump, claim
+        return play
+
+    async def _state(self, run_id: str, agent: Agent[Any]) -> RunState[Any]:
+        return await RunState.load(self.journal, run_id, agent, context_deserializer=self._make)
+
+    def _options(self) -> dict[str, Any]:
+        return {"journal": self.journal, "run_config": self._config, "hooks": self._hooks}
+
+    def _session(self, session_id: str | None) -> Any:
+        if session_id is None:
+            return None
+        if self._sessions is None:
+            raise UserError("a session is named by its id; say App(sessions=...) what makes the session of an id")
+        return self._sessions(session_id)
+
+    def _agent(self, name: str) -> Agent[Any]:
+        agent = self.agents.get(name)
+        if agent is None:
+            raise AgentMissing(name)
+        return agent

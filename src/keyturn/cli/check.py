@@ -1,0 +1,72 @@
+"""`keyturn check`: whether a journal kept the promises. Nothing is written, but for the heads that `--keep` asks for.
+
+What is found is printed as a table; what it means is `keyturn.testing.checker`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from ..core.errors import KeyturnError, StorageError, UserError
+from ..journal import open_journal
+from ..testing.checker import Head, Report, check, heads
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument(
+        "url", metavar="URL", help="the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
+    )
+    parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
+    parser.add_argument("--heads", type=Path, metavar="FILE", help="compare with the heads that --keep wrote")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="write how far each run came, if all is well")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check a journal: 0 where every promise was kept, 1 where one was not, 2 where that could not be seen."""
+    try:
+        report = asyncio.run(_checked(arguments))
+    except KeyturnError as error:
+        print(f"keyturn check: {error}", file=sys.stderr)
+        return 2
+    print(report)
+    return 0 if report.ok and not report.moving else 1
+
+
+async def _checked(arguments: argparse.Namespace) -> Report:
+    known = None if arguments.heads is None else _read(arguments.heads)
+    _must_be_there(arguments.url)
+    whole: Any = open_journal(arguments.url)
+    try:
+        store = whole.of(arguments.tenant)
+        report = await check(store, heads=known)
+        if arguments.keep is not None and report.ok:
+            arguments.keep.write_text(json.dumps(await heads(store), indent=0))
+    finally:
+        if hasattr(whole, "close"):
+            await whole.close()
+    return report
+
+
+def _must_be_there(url: str) -> None:
+    """A journal opens a file that is not there by making it; who checks one that is not there mistook its name."""
+    path = Path(unquote(url.removeprefix("sqlite:///")))
+    if url.startswith("sqlite:///") and not path.is_file():
+        raise StorageError(f"there is no journal in {str(path)!r}")
+
+
+def _read(path: Path) -> dict[str, Head]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Head])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UserError(
+            f"{str(path)!r} holds no heads: {type(error).__name__}; name a file that --keep wrote"
+        ) from None

@@ -1,0 +1,45 @@
+"""`keyturn copy FROM TO`: move a journal to another database, SQLite to PostgreSQL or back."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from ..core.errors import KeyturnError, UserError
+from ..journal import open_journal
+from ..journal.moving import copy_store
+from ..journal.sql_journal import SQLJournal
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """The arguments."""
+    parser.add_argument("source", help="the journal that is copied, as its URL; its workers must be stopped")
+    parser.add_argument("target", help="the empty journal that it is copied to, as its URL")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Copy, and say what was copied."""
+    try:
+        counts = asyncio.run(_copy(arguments.source, arguments.target))
+    except KeyturnError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("copied and verified: " + ", ".join(f"{count} {table}" for table, count in counts.items()))
+    return 0
+
+
+async def _copy(source: str, target: str) -> dict[str, int]:
+    opened = [_kept(source), _kept(target)]
+    try:
+        return await copy_store(*opened)
+    finally:
+        for journal in opened:
+            await journal.close()
+
+
+def _kept(url: str) -> SQLJournal:
+    journal = open_journal(url)
+    if not isinstance(journal, SQLJournal):
+        raise UserError(f"{url} is lost with its process; name a sqlite:/// or postgresql:// journal")
+    return journal

@@ -1,0 +1,65 @@
+"""`keyturn worker module:app`: move an app's runs until told to stop.
+
+The first SIGTERM or Ctrl-C lets what was begun end; a second one ends at once, and what was in flight is in doubt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from ..app import App
+from ..core.errors import UserError
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """The arguments."""
+    parser.add_argument("app", help="where the App is, as module:name")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Work until told to stop."""
+    try:
+        app = found(arguments.app)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    asyncio.run(_work(app))
+    return 0
+
+
+def found(where: str) -> App:
+    """The app of a `module:name`, or `UserError`."""
+    module, _, name = where.partition(":")
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: the module is the user's own
+    try:
+        app = getattr(import_module(module), name or "app")
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"there is no app at {where!r}: {error}") from None
+    if not isinstance(app, App):
+        raise UserError(f"{where!r} is a {type(app).__name__}; name a keyturn.App")
+    return app
+
+
+async def _work(app: App) -> None:
+    working, loop = asyncio.ensure_future(app.work()), asyncio.get_running_loop()
+    told: list[int] = []
+
+    def stop() -> None:
+        told.append(1)
+        if len(told) > 1:
+            working.cancel()
+        else:
+            print("finishing what was begun; once more ends at once", file=sys.stderr)
+            loop.create_task(app.stop())
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    print(f"working for {', '.join(app.agents)}", file=sys.stderr)
+    await asyncio.wait({working})
+    if not working.cancelled():
+        working.result()

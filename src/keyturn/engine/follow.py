@@ -1,0 +1,46 @@
+"""A run listened to from its journal: the events of a stream, made of lines as they come, whoever moves the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..core import events as ev
+from ..core.codec import decode
+from ..core.evolve import fold
+from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, StreamEvent
+from .live import Live
+from .loading import waiting_tools
+from .project import approval_item
+from .rows import opened_by
+
+
+class Follower:
+    """Folds a run line by line and says what there is to tell."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._told: list[StreamEvent] = []
+        self._feed = Feed(live.graph, ev.ROOT, self._told.append)
+        self._agent = ""
+
+    async def told_by(self, line: bytes) -> list[StreamEvent]:
+        """The events of one line."""
+        self._told.clear()
+        made = decode(line)
+        run = self._live.run
+        fold(run, [made])
+        root = run.frames.get(ev.ROOT)
+        if root is not None and root.agent != self._agent:
+            self._agent = root.agent
+            self._told.append(AgentUpdatedStreamEvent(self._live.graph.agent(root.agent)))
+        self._feed.step(made)
+        if opened_by(run, made.events):
+            tools = await waiting_tools(self._live)
+            self._told.extend(self._asked(made, tools))
+        return self._told.copy()
+
+    def _asked(self, made: ev.Step, tools: dict[str, Any]) -> Iterator[StreamEvent]:
+        for call in opened_by(self._live.run, made.events):
+            agent = self._live.graph.agent(call.agent)
+            yield ApprovalRequestedStreamEvent(approval_item(self._live.run, call, agent, tools.get(call.id)))

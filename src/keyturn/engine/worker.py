@@ -1,0 +1,130 @@
+"""The worker: takes up runs that are due, many at once, and moves each until it is over or only people can move it.
+
+It asks the journal what is due and sleeps until something is; nothing is polled, and a run that waits for people costs
+nothing here. A run is claimed before it is taken up, so any number of workers may share one journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..core.errors import Conflict, KeyturnError, StorageError
+from ..journal.base import Claim, Store
+from .hold import LATER_MS, TTL_MS
+from .live import new_id
+from .play import Play
+
+log = logging.getLogger("keyturn.worker")
+
+_BACKOFF = 1.0  # how long a store that fails is left alone, in seconds
+
+Takes = Callable[[Claim], Awaitable[Play]]
+
+
+class Worker:
+    """Moves runs of a journal forward, at most `slots` at once.
+
+    `take` makes the play of a run that was claimed. What a run's tools and models raise is the run's own affair: it is
+    recorded there, and the worker goes on.
+    """
+
+    def __init__(self, store: Store, take: Takes, *, slots: int = 100, grace: float = 30.0) -> None:
+        self.name = f"worker-{os.getpid()}-{new_id()[:8]}"
+        self._store, self._take = store, take
+        self._slots, self._grace = slots, grace
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._plays: dict[str, Play] = {}
+        self._leaving = asyncio.Event()
+
+    @property
+    def busy(self) -> int:
+        """How many runs are being moved now."""
+        return len(self._tasks)
+
+    def stop(self) -> None:
+        """Take up nothing more, let what was begun end, and return from `run`."""
+        self._leaving.set()
+        for play in self._plays.values():
+            play.drive.leave()
+
+    async def run(self) -> None:
+        """Work until stopped; cancelled, it stops at once and what was in flight is in doubt."""
+        leaving = asyncio.ensure_future(self._leaving.wait())
+        try:
+            while not leaving.done():
+                try:
+                    await self._round(leaving)
+                except StorageError as error:
+                    log.warning("the journal cannot be reached, trying again: %s", error)
+                    await asyncio.wait({leaving}, timeout=_BACKOFF)
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=self._grace)
+        finally:
+            leaving.cancel()
+            await self._end()
+
+    async def _round(self, leaving: asyncio.Future[Any]) -> None:
+        """Take up what is due and there is room for; then wait for more work, or for room."""
+        free = self._slots - len(self._tasks)
+        for run in await self._store.due(free) if free else []:
+            if leaving.done():
+                return
+            await self._take_up(run)
+        room = self._slots - len(self._tasks)
+        stirred = asyncio.ensure_future(self._store.stir()) if room else None
+        ends = list(self._tasks) if stirred is None else [stirred]
+        try:
+            await asyncio.wait({leaving, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            if stirred is not None and stirred.done():
+                stirred.result()
+        finally:
+            if stirred is not None:
+                stirred.cancel()
+
+    async def _take_up(self, run: str) -> None:
+        try:
+            claim = await self._store.claim(run, self.name, TTL_MS)
+        except Conflict:  # another worker was quicker
+            return
+        task = asyncio.ensure_future(self._move(claim))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _move(self, claim: Claim) -> None:
+        try:
+            play = await self._take(claim)
+        except Exception as error:
+            log.warning("run %s cannot be taken up here, it is left for a minute: %s", claim.run, error)
+            await self._leave(claim)
+            return
+        self._plays[claim.run] = play
+        if self._leaving.is_set():
+            play.drive.leave()
+        try:
+            await play.finish()
+        except Conflict as error:  # it was cancelled, or somebody took it over: theirs is the word
+            log.info("run %s: %s", claim.run, error)
+        except Exception as error:
+            how = log.info if isinstance(error, KeyturnError) else log.warning
+            how("run %s stopped: %s: %s", claim.run, type(error).__name__, error)
+        finally:
+            if self._plays.get(claim.run) is play:  # it may have been taken up anew, after a standstill
+                del self._plays[claim.run]
+            if play.drive.claim is None:  # it was over before it was held
+                await self._store.release(claim)
+
+    async def _leave(self, claim: Claim) -> None:
+        try:
+            await self._store.release(claim, await self._store.now() + LATER_MS)
+        except StorageError:  # its claim runs out by itself
+            return
+
+    async def _end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)

@@ -1,0 +1,1 @@
+"""Where people decide: requests of a journal, listed and settled."""

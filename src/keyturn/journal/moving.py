@@ -1,0 +1,98 @@
+"""A whole store copied into an empty one, of either database: every tenant, erased runs and what is not told yet.
+
+The lines come with their hashes, so that the copy's chains are verified against what was there, not made anew.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ..core.errors import Conflict, StorageError
+from . import statements as say
+from .chain import verify
+from .sql_journal import SQLJournal
+from .store_thread import Connection
+
+_PAGE = 500
+
+
+def _others(columns: str, *more: str) -> tuple[str, ...]:
+    """The columns beside a key, which is the first of those that a page has."""
+    return (*more, *columns.split(", ")[1:])
+
+
+# Each table: its key, and its other columns. The outbox gets new numbers, in the same order.
+_TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "runs": (("tenant", "run"), _others(say.RUN_COLUMNS, "head", "hash", "epoch", "due")),
+    "events": (("tenant", "run", "seq"), ("line", "digest", "hash")),
+    "requests": (("tenant", "id"), _others(say.REQUEST_COLUMNS)),
+    "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "uses", "revoked")),
+    "outbox": (("number",), ("tenant", "run", "topic", "about")),
+}
+
+
+async def copy_store(source: SQLJournal, target: SQLJournal) -> dict[str, int]:
+    """Copy everything, verify it, and say how many rows of each table there are.
+
+    The source must be at rest, its workers stopped; the target must be empty.
+    """
+    held = await source.whole(_held)
+    if held:
+        raise Conflict(f"runs are being moved right now ({held}); stop the workers and copy then")
+    if await target.whole(_any):
+        raise StorageError("the journal to copy to is not empty; nothing was copied")
+    counts: dict[str, int] = {}
+    for table in _TABLES:
+        counts[table] = await _copied(source, target, table)
+    await _verified(target)
+    return counts
+
+
+async def _copied(source: SQLJournal, target: SQLJournal, table: str) -> int:
+    key, others = _TABLES[table]
+    count = 0
+    after: tuple[Any, ...] | None = None
+    while True:
+        page = await source.whole(partial(_page, table=table, after=after))
+        if not page:
+            return count
+        names = others if table == "outbox" else (*key, *others)
+        rows = [row[len(key) :] if table == "outbox" else row for row in page]
+        await target.write(partial(_insert, table=table, names=names, rows=rows))
+        count, after = count + len(page), tuple(page[-1][: len(key)])
+
+
+def _page(db: Connection, table: str, after: tuple[Any, ...] | None) -> list[Any]:
+    key, others = _TABLES[table]
+    columns, order = ", ".join((*key, *others)), ", ".join(key)
+    where = "" if after is None else f" WHERE ({order}) > ({', '.join('?' for _ in key)})"
+    return db.execute(f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT {_PAGE}", *(after or ()))
+
+
+def _insert(db: Connection, table: str, names: tuple[str, ...], rows: list[Any]) -> None:
+    statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
+    for row in rows:
+        db.tell(statement, *row)
+
+
+def _held(db: Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM runs WHERE holder IS NOT NULL AND held_until > ?", db.now())[0][0])
+
+
+def _any(db: Connection) -> bool:
+    return bool(db.execute("SELECT 1 FROM runs LIMIT 1"))
+
+
+async def _verified(target: SQLJournal) -> None:
+    """Every chain of the copy fits its lines, up to the head that its run names."""
+    for tenant, run in await target.whole(_runs):
+        view = target.of(tenant)
+        lines, hashes = await view.read(run), await view.hashes(run)
+        bad = verify(lines or [None] * len(hashes), hashes)
+        if bad is not None or len(hashes) != await view.head(run):
+            raise StorageError(f"the copy of run {run!r} is not what was copied, at line {bad}; do not use the copy")
+
+
+def _runs(db: Connection) -> list[Any]:
+    return db.execute("SELECT tenant, run FROM runs WHERE head > 0 ORDER BY tenant, run")

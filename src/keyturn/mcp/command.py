@@ -1,0 +1,53 @@
+"""What is started for a server over stdio: read from `params` once, and refused there if it is nothing to start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..core.errors import UserError
+
+_KNOWN = {"command", "args", "env", "cwd"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program and its arguments, and what it gets of the world."""
+
+    command: str
+    args: list[str] = field(default_factory=list[str])
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+
+
+def command(params: Any) -> Command:
+    """What to start, or an error that says what is wrong with `params`."""
+    given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
+    if not isinstance(given.get("command"), str) or not given["command"]:
+        raise UserError('params of an MCP server over stdio must name what to start: {"command": "...", "args": [...]}')
+    unknown = sorted(set(given) - _KNOWN)
+    if unknown:
+        raise UserError(f"params of an MCP server over stdio have no {unknown[0]!r}, only {', '.join(sorted(_KNOWN))}")
+    cwd = given.get("cwd")
+    return Command(
+        given["command"], _args(given.get("args")), _env(given.get("env")), None if cwd is None else str(cwd)
+    )
+
+
+def _args(given: Any) -> list[str]:
+    if given is None:
+        return []
+    args = list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [None]
+    if not all(isinstance(each, str) for each in args):
+        raise UserError(f"args of an MCP server over stdio must be a list of texts, not {given!r}")
+    return cast("list[str]", args)
+
+
+def _env(given: Any) -> dict[str, str] | None:
+    if given is None:
+        return None
+    env = dict(cast("Mapping[Any, Any]", given)) if isinstance(given, Mapping) else {None: None}
+    if not all(isinstance(name, str) and isinstance(value, str) for name, value in env.items()):
+        raise UserError("env of an MCP server over stdio must be a mapping of texts to texts")  # it may hold keys
+    return cast("dict[str, str]", env)

@@ -1,0 +1,175 @@
+"""Limits: how many calls, how much of an argument, how many rejections one run may come to.
+
+A limit looks only at the call and at what its run recorded before, so that it says the same after a pause, in another
+process, and of calls that one reply made together. What cannot be counted is over every limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal, Protocol, cast
+
+from ..core.digest import canonical
+from ..core.errors import BadJson, UserError
+from ..core.policy import CallView, Past, milliseconds
+from ..core.predicate import number_at
+
+
+class About(Protocol):
+    """Which calls a limit counts: those that its rule is about. Sums are kept under this very object."""
+
+    def fits(self, call: CallView) -> bool:
+        """Whether the limit counts this call."""
+        ...
+
+
+@dataclass(frozen=True)
+class Calls:
+    """At most so many calls in a run, or in any stretch of its time that is as long as `per`.
+
+    >>> Calls(20, per="1h").over
+    'over the limit of 20 calls in 1h'
+    """
+
+    most: int
+    per: str | float | None = None
+
+    def __post_init__(self) -> None:
+        _check_count("calls", self.most)
+        if self.per is not None:
+            milliseconds(self.per)
+
+    @property
+    def over(self) -> str:
+        """What is said of a call that is over this limit."""
+        return f"over the limit of {self.most} calls in {_stretch(self.per)}"
+
+    def exceeded(self, call: CallView, past: Past, about: About) -> bool:
+        """Whether one more call is over the limit."""
+        if self.per is None:
+            return past.total(about, lambda other: int(about.fits(other))) >= self.most
+        left = self.most
+        for other in past.ran(since=_begin(call, self.per)):
+            left -= about.fits(other)
+            if left <= 0:
+                return True
+        return left <= 0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """At most so much of a numeric argument, summed exactly over a run, or over any stretch of `per`.
+
+    An argument that is missing, negative or no number is over it. Once a call ran whose argument is missing or no
+    number, so is every other: nobody knows what was spent.
+
+    >>> Budget("amount", 99.5).over
+    "over the budget of 99.5 for 'amount' in this run"
+    """
+
+    argument: str
+    most: float | Decimal
+    per: str | float | None = None
+
+    def __post_init__(self) -> None:
+        argument, most = cast("tuple[object, ...]", (self.argument, self.most))
+        if not isinstance(argument, str) or not all(argument.split(".")):
+            raise UserError(f"a budget is of an argument, as in Budget('amount', 100); not of {argument!r}")
+        try:
+            fits = not isinstance(most, bool) and isinstance(most, int | float | Decimal) and Fraction(str(most)) >= 0
+        except ValueError:  # neither infinity nor what is no number at all
+            fits = False
+        if not fits:
+            raise UserError(f"a budget comes to a number that is not negative; not {most!r}")
+        if self.per is not None:
+            milliseconds(self.per)
+
+    @property
+    def over(self) -> str:
+        """What is said of a call that is over this budget. It tells no amount: an argument can be secret."""
+        return f"over the budget of {self.most} for {self.argument!r} in {_stretch(self.per)}"
+
+    def exceeded(self, call: CallView, past: Past, about: About) -> bool:
+        """Whether what was spent and this call are together over the budget."""
+
+        def amount(other: CallView) -> Fraction | int:
+            return self._spent(other) if about.fits(other) else 0
+
+        asked = number_at(call.params, self.argument)
+        if asked is None or not 0 <= asked <= self._limit:
+            return True
+        if self.per is None:
+            return past.total(about, amount) + asked > self._limit
+        return sum(map(amount, past.ran(since=_begin(call, self.per))), asked) > self._limit
+
+    @property
+    def _limit(self) -> Fraction:
+        return Fraction(str(self.most))
+
+    def _spent(self, call: CallView) -> Fraction:
+        known = number_at(call.params, self.argument)
+        return self._limit + 1 if known is None else max(known, Fraction(0))  # what came back gives no room
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """At most so many rejections of the same call, or of any call of the same tool: the breaker of a circuit.
+
+    A model that asks on and on for what people rejected is told so, and nobody is asked again. What a person has
+    approved is not held back by it.
+
+    >>> Rejections(2).over
+    'this call was rejected 2 times and nobody will be asked about it again; do not make it again'
+    """
+
+    most: int = 2
+    same: Literal["call", "tool"] = "call"
+
+    def __post_init__(self) -> None:
+        _check_count("rejections", self.most, least=1)
+        if self.same not in ("call", "tool"):
+            raise UserError(f"same is 'call', the same tool and arguments, or 'tool'; not {self.same!r}")
+
+    @property
+    def over(self) -> str:
+        """What is said of a call that was rejected often enough."""
+        what = "this call was" if self.same == "call" else "calls of this tool were"
+        times, again = "once" if self.most == 1 else f"{self.most} times", "it" if self.same == "call" else "one"
+        return f"{what} rejected {times} and nobody will be asked about {again} again; do not make {again} again"
+
+    def exceeded(self, call: CallView, past: Past, about: About) -> bool:
+        """Whether it was rejected that often."""
+        if call.approved:
+            return False
+        left, same = self.most, None if self.same == "tool" else _text(call)
+        for other in past.rejected():
+            left -= (other.tool, other.kind) == (call.tool, call.kind) and same in (None, _text(other))
+            if left <= 0:
+                return True
+        return False
+
+
+Limit = Calls | Budget | Rejections
+
+
+def _check_count(what: str, most: object, least: int = 0) -> None:
+    if not isinstance(most, int) or isinstance(most, bool) or most < least:
+        raise UserError(f"a limit of {what} is a whole number, at least {least}; not {most!r}")
+
+
+def _begin(call: CallView, per: str | float) -> int:
+    """The first moment of the stretch that ends with this call; a call just as old as it is long has left it."""
+    return call.at - milliseconds(per) + 1
+
+
+def _stretch(per: str | float | None) -> str:
+    return "this run" if per is None else per if isinstance(per, str) else f"{per:g}s"
+
+
+def _text(call: CallView) -> str:
+    try:
+        return canonical(call.params)
+    except BadJson:  # nothing that a log holds; it is like nothing else
+        return call.digest

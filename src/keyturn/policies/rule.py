@@ -1,0 +1,166 @@
+"""One rule: which calls it means, and what it says of them.
+
+A rule compares names and typed arguments. It never reads a line of text as a command: what begins like something
+harmless need not be it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from fnmatch import fnmatchcase
+from typing import Any, TypedDict, Unpack, cast
+
+from ..core.errors import UserError
+from ..core.policy import Action, Approval, CallView, Verdict
+from ..core.predicate import Where, check_where, holds
+from .grants import own_where
+from .limits import Budget, Calls, Limit, Rejections
+
+When = Callable[[CallView, Any], bool]
+
+
+class Matching(TypedDict, total=False):
+    """Which calls a rule means, and what it says of them beside its action."""
+
+    tool: str | None
+    agent: str | None
+    kind: str | None
+    where: Where | None
+    risk: str | None
+    over: Limit | None
+    when: When | None
+    reason: str
+    approval: Approval | None
+    stop: bool
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What to do with the calls that it matches: all that is given must hold, and what is None matches any call.
+
+    `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent is meant by its
+    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it. `over` is
+    a limit on the calls that the rest of the rule means, and matches a call that is over it: it stands before the rule
+    that allows such calls. `when` is asked last, of the call and the run's context; if it raises or answers neither
+    True nor False, the call asks. `stop` ends the drive of the run where a call is denied.
+
+    >>> rule = Rule("allow", tool="pay", where={"amount": {"gt": 0, "le": 100}})
+    >>> call = CallView("pay", "function", "desk", {"amount": 250}, digest="5e1f", call_id="call_1")
+    >>> rule.verdict(call) is None
+    True
+    """
+
+    action: Action
+    _: KW_ONLY
+    tool: str | None = None
+    agent: str | None = None
+    kind: str | None = None
+    where: Where | None = None
+    risk: str | None = None
+    over: Limit | None = None
+    when: When | None = None
+    reason: str = ""
+    approval: Approval | None = None
+    stop: bool = False
+
+    def __post_init__(self) -> None:
+        Verdict(self.action, self.reason, self.approval, stop=self.stop)
+        for field in ("tool", "agent", "kind", "risk"):
+            name: object = getattr(self, field)
+            if name is not None and not (isinstance(name, str) and name):
+                raise UserError(f"{field} is a name, or None for any; not {name!r}")
+        if self.approval is not None and self.action != "ask":
+            raise UserError(f"approval= goes with 'ask': nobody is asked by a rule that says {self.action!r}")
+        if self.when is not None and (not callable(self.when) or inspect.iscoroutinefunction(self.when)):
+            raise UserError("when is a plain function (call, context) -> bool; a policy of your own can be async")
+        self._check_limit()
+        check_where(self.where)
+        object.__setattr__(self, "where", own_where(self.where))
+
+    def _check_limit(self) -> None:
+        if self.over is None:
+            return
+        if not isinstance(cast("object", self.over), Calls | Budget | Rejections):
+            raise UserError("over is a limit: Calls(20, per='1h'), Budget('amount', 100) or Rejections(2)")
+        if self.action == "allow":
+            raise UserError(
+                "over= goes with 'ask' or 'deny': say what becomes of calls over the limit, and allow the rest"
+            )
+        if self.when is not None:
+            raise UserError(
+                "over= and when= do not go together: a condition cannot be asked of the calls before this one"
+            )
+
+    def verdict(self, call: CallView, context: Any = None, by: str = "policy") -> Verdict | None:
+        """What this rule says of a call; None where it does not match."""
+        if not self.fits(call):
+            return None
+        try:
+            matches: object = self._applies(call, context)
+        except Exception as error:  # fail closed: a question that cannot be answered asks a person
+            asked = "condition" if self.over is None else "limit"
+            return Verdict("ask", f"the rule's {asked} raised {type(error).__name__}", self.approval, by)
+        if not isinstance(matches, bool):
+            return Verdict("ask", "the rule's condition did not answer True or False", self.approval, by)
+        reason = self.reason or (self.over.over if self.over is not None else "")
+        return Verdict(self.action, reason, self.approval, by, self.stop) if matches else None
+
+    def fits(self, call: CallView) -> bool:
+        """Whether the rule is about this call, leaving aside its limit and its condition."""
+        return (
+            is_named(self.tool, call.tool)
+            and (is_named(self.agent, call.agent) or is_named(self.agent, call.path))
+            and self.kind in (None, call.kind)
+            and self.risk in (None, call.risk)
+            and holds(self.where, call.params)
+        )
+
+    def _applies(self, call: CallView, context: Any) -> object:
+        if self.over is not None:
+            if call.past is None:
+                raise UserError("a policy with limits is asked of a run: one that wraps it says counts = True")
+            return self.over.exceeded(call, call.past, self)
+        return self.when is None or self.when(call, context)
+
+
+def is_named(pattern: str | None, name: str) -> bool:
+    """Whether a name is meant; None means any.
+
+    >>> is_named("read*", "read_file"), is_named("read?", "reads")
+    (True, False)
+    """
+    if pattern is None or "*" not in pattern:
+        return pattern is None or pattern == name
+    # Only the asterisk is special: a tool may well be called "read[1]?", and that must not let "read1x" in.
+    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
+
+
+def allow(**matching: Unpack[Matching]) -> Rule:
+    """A rule that lets calls run.
+
+    >>> allow(tool="search").action
+    'allow'
+    """
+    return Rule("allow", **matching)
+
+
+def ask(**matching: Unpack[Matching]) -> Rule:
+    """A rule that asks a person; `approval` says whom, how many and until when, else the tool's own terms hold.
+
+    >>> ask(risk="high", approval=Approval(expires="4h")).action
+    'ask'
+    """
+    return Rule("ask", **matching)
+
+
+def deny(**matching: Unpack[Matching]) -> Rule:
+    """A rule that refuses calls; `reason` is recorded and told to the model.
+
+    >>> deny(tool="drop_*", reason="not from here").reason
+    'not from here'
+    >>> deny(tool="send_*", over=Calls(20, per="1h")).over
+    Calls(most=20, per='1h')
+    """
+    return Rule("deny", **matching)

@@ -1,0 +1,88 @@
+"""What is known of runs from elsewhere than their store, held against it: effects, acknowledged decisions, heads.
+
+A store alone cannot show what was taken out of it together with every trace, nor what happened in the world.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..core import events as ev
+from .check_calls import request_name
+from .check_log import LogAutomaton
+from .check_report import Head, Report, Told
+
+
+class Outside:
+    """What somebody else saw, and what of it was not met yet.
+
+    >>> report = Report()
+    >>> Outside(None, [("run", "r/1.0", "approve")], None).left(report)
+    >>> report.violations[0].invariant
+    'I5'
+    """
+
+    def __init__(
+        self,
+        effects: Mapping[str, int] | None,
+        acknowledged: Iterable[Told | tuple[str, str, str]],
+        heads: Mapping[str, Head | tuple[int, str]] | None,
+    ) -> None:
+        self._effects: Mapping[str, int] = effects or {}
+        self._heads: Mapping[str, Head | tuple[int, str]] = heads or {}
+        self._unmet = {key for key, seen in self._effects.items() if seen}
+        self._runs = set(self._heads)
+        self._told: defaultdict[str, list[Told]] = defaultdict(list)
+        for each in acknowledged:
+            told = each if isinstance(each, Told) else Told(*each)
+            self._told[told.run].append(told)
+        self._whole = True
+
+    def compare_head(self, run: str, links: Sequence[tuple[str, str]], report: Report) -> None:
+        """A log goes on from where it was seen."""
+        self._runs.discard(run)
+        lines, hash_ = self._heads.get(run, (0, ""))
+        report.unproven += max(0, len(links) - lines)
+        if len(links) < lines:
+            report.add("I5", run, len(links), f"the log was cut: {lines} lines of it were seen")
+        elif lines and links[lines - 1][1] != hash_:
+            report.add("I8", run, None, f"the first {lines} lines are not those that were seen")
+
+    def compare_effects(self, automaton: LogAutomaton, report: Report) -> None:
+        """What the world saw was started, each time."""
+        if not self._effects:
+            return
+        for call, starts in automaton.starts.items():
+            key = request_name(automaton.salt, call)
+            self._unmet.discard(key)
+            if self._effects.get(key, 0) > starts:
+                what = f"the world saw the effect of call {call} {self._effects[key]} times, of {starts} starts"
+                report.add("I2", automaton.name, None, what)
+
+    def heard(self, automaton: LogAutomaton, event: ev.AnyEvent) -> None:
+        """A decision that somebody was told of is found."""
+        waiting = self._told.get(automaton.name)
+        if waiting and isinstance(event, ev.CallDecided | ev.VoteCast):
+            made = event.decision
+            names = (made.call, request_name(automaton.salt, made.call))
+            self._told[automaton.name] = [
+                told
+                for told in waiting
+                if told.call not in names or told.verdict != made.verdict or told.by not in (None, made.by)
+            ]
+
+    def unread(self, run: str) -> None:
+        """A log could not be read to its end: what was not met may stand there, and its fault is found already."""
+        self._told.pop(run, None)
+        self._whole = False
+
+    def left(self, report: Report) -> None:
+        """Say what was met nowhere."""
+        for run in sorted(self._runs):
+            report.add("I5", run, None, "the run was seen and is gone")
+        for told in (told for run in self._told.values() for told in run):
+            what = f"the decision {told.verdict!r} of call {told.call} was acknowledged and is not there"
+            report.add("I5", told.run, None, what)
+        for key in sorted(self._unmet) if self._whole else ():
+            report.add("I1", "", None, f"the world saw the effect {key}, which no call has started")

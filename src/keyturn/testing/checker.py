@@ -1,0 +1,245 @@
+"""Whether a journal kept the promises: every run read line by line, believed in nothing, and compared with its rows.
+
+Any store will do, and so will a bare state. One run is in memory at a time. Nothing is written, and nothing is asked of
+the code that decides: the laws of the gate stand here a second time, in `check_gate.py` and `check_log.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.codec import decode
+from ..core.effects import pending
+from ..core.errors import KeyturnError
+from ..core.evolve import fold
+from ..core.run import Run, new_run
+from ..engine.state import RunState
+from ..journal.base import Store
+from ..journal.chain import verify
+from ..journal.rows import GrantRow, Query, RequestRow, RunRow
+from .check_calls import Broken
+from .check_log import LogAutomaton
+from .check_outside import Outside
+from .check_report import Head, Report, Told, Violation
+from .check_rows import DerivedRows, compare_run
+
+__all__ = ["Head", "Report", "Told", "Violation", "check", "heads"]
+
+_PAGE = 500
+_TRIES = 5
+
+
+async def check(
+    store: Store | RunState[Any],
+    *,
+    effects: Mapping[str, int] | None = None,
+    acknowledged: Iterable[Told | tuple[str, str, str]] = (),
+    heads: Mapping[str, Head | tuple[int, str]] | None = None,
+) -> Report:
+    """Read a store, or one state, and say which of the invariants I1 to I8 do not hold, where.
+
+    `effects` says how often the world saw each idempotency key, `acknowledged` which decisions somebody was told are
+    kept, `heads` how far logs had come, as `heads()` said it and somebody kept it elsewhere: only by that is a tail
+    that was cut off, or a log that was made anew, told from an honest one.
+
+    >>> import asyncio
+    >>> from keyturn import Agent, MemoryJournal, Runner
+    >>> from keyturn.testing import ScriptedModel
+    >>> journal = MemoryJournal()
+    >>> _ = Runner.run_sync(Agent("a", model=ScriptedModel(["hello"])), "hi", journal=journal)
+    >>> asyncio.run(check(journal)).ok
+    True
+    """
+    outside = Outside(effects, acknowledged, heads)
+    report = Report()
+    if isinstance(store, RunState):
+        _check_state(store, outside, report)
+    else:
+        await _check_store(store, outside, report)
+    outside.left(report)
+    return report
+
+
+async def heads(store: Store) -> dict[str, Head]:
+    """How far each log has come: keep it elsewhere, and give it to a later `check`.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> asyncio.run(heads(MemoryJournal()))
+    {}
+    """
+    found: dict[str, Head] = {}
+    async for row in _runs(store):
+        links = await store.hashes(row.run)
+        if links:
+            found[row.run] = Head(len(links), links[-1][1])
+    return found
+
+
+@dataclass
+class _Taken:
+    """One run as it stood at one moment."""
+
+    run: str
+    lines: list[bytes]
+    links: list[tuple[str, str]] | None = None
+    row: RunRow | None = None
+    requests: list[RequestRow] = field(default_factory=list[RequestRow])
+    grants: list[GrantRow] = field(default_factory=list[GrantRow])
+    beyond: bool = False
+    head: int = 0
+
+
+# One run ------------------------------------------------------------------------------------------------------------
+
+
+def _check_state(state: RunState[Any], outside: Outside, report: Report) -> None:
+    lines = state.live.log.lines(state.position)
+    report.runs += 1
+    report.lines += len(lines)
+    if lines:
+        _check_log(_Taken(state.run_id, lines), outside, report)
+
+
+def _check_log(taken: _Taken, outside: Outside, report: Report) -> _Read | None:
+    """Read the lines of a run through the automaton; what they come to, None where they break a promise."""
+    read = _Read(LogAutomaton(taken.run))
+    for position, line in enumerate(taken.lines):
+        fault = read.line(line, outside)
+        if fault is not None:
+            report.add(fault.invariant, taken.run, position, fault.what)
+            outside.unread(taken.run)
+            return None
+    outside.compare_effects(read.automaton, report)
+    if read.stuck():
+        report.add("I6", taken.run, len(taken.lines) - 1, "the run is open, and there is nothing that could move it")
+    return read
+
+
+class _Read:
+    """A log as far as it was read: what the automaton knows, what the core folds, and the rows that it means."""
+
+    def __init__(self, automaton: LogAutomaton) -> None:
+        self.automaton, self.rows = automaton, DerivedRows(automaton)
+        self.run: Run = new_run()
+        self.started_at = 0
+
+    def line(self, line: bytes, outside: Outside) -> Broken | None:
+        """Read one more line; what is wrong with it."""
+        try:
+            step = decode(line)
+            self.automaton.read(step)
+            self.rows.feed(step)
+            fold(self.run, [step])
+        except Broken as broken:
+            return broken
+        except KeyturnError:
+            return Broken("I8", "the line cannot be read")
+        except (LookupError, AttributeError, TypeError, ValueError, RecursionError) as error:
+            return Broken("I8", f"the line does not follow from those before it ({type(error).__name__})")
+        self.started_at = step.at if self.run.seq == 1 else self.started_at
+        for event in step.events:
+            outside.heard(self.automaton, event)
+        return None
+
+    def stuck(self) -> bool:
+        """Whether the run is open and nothing and nobody could move it."""
+        run = self.run
+        return run.status in ("running", "failed") and not (pending(run) or run.groups["wait"] or run.groups["started"])
+
+
+def _check_taken(taken: _Taken, outside: Outside, report: Report) -> None:
+    links = taken.links or []
+    report.runs += 1
+    report.lines += len(links)
+    erased = taken.row is not None and taken.row.status == "erased"
+    bad = verify([None] * len(links) if erased else list[bytes | None](taken.lines), links)
+    if bad is not None:
+        report.add("I8", taken.run, bad, "the line is not the one that was written there")
+    outside.compare_head(taken.run, links, report)
+    if erased:
+        _check_erased(taken, report)
+        return
+    if taken.head != len(taken.lines) or taken.beyond:
+        report.add("I8", taken.run, len(taken.lines), f"the store counts {taken.head} lines and they are not those")
+    found = _check_log(taken, outside, report)
+    if found is None:
+        return
+    rows = [*compare_run(found.run, found.started_at, taken.row), *found.rows.compare_requests(taken.requests)]
+    for invariant, what in [*rows, *found.rows.compare_grants(taken.grants)]:
+        report.add(invariant, taken.run, None, what)
+
+
+def _check_erased(taken: _Taken, report: Report) -> None:
+    report.erased += 1
+    links = taken.links or []
+    if taken.lines or taken.requests or taken.grants:
+        report.add("I8", taken.run, None, "the run was erased, and not all that it said is gone")
+    if taken.head != len(links):
+        report.add("I8", taken.run, len(links), f"the store counts {taken.head} lines and has digests of {len(links)}")
+
+
+# One store ----------------------------------------------------------------------------------------------------------
+
+
+async def _check_store(store: Store, outside: Outside, report: Report) -> None:
+    async for row in _runs(store):
+        taken = await _take(store, row)
+        if taken is None:
+            report.moving += 1
+        else:
+            _check_taken(taken, outside, report)
+    await _check_orphans(store, report)
+
+
+async def _take(store: Store, row: RunRow) -> _Taken | None:
+    """All that a store has of a run; None where it changed each time that was tried."""
+    for _ in range(_TRIES):
+        head = await store.head(row.run)
+        found: Sequence[RunRow] = await store.runs(Query(run=row.run))
+        taken = _Taken(row.run, await store.read(row.run), await store.hashes(row.run), head=head)
+        taken.row = next(iter(found), None)
+        taken.requests = [each async for each in _requests(store, row.run)]
+        taken.grants = [each async for each in _grants(store, row.run)]
+        taken.beyond = bool(await store.read(row.run, head))
+        if await store.head(row.run) == head:
+            return taken
+    return None
+
+
+async def _runs(store: Store) -> AsyncGenerator[RunRow, None]:
+    after: tuple[int, str] | None = None
+    while page := await store.runs(Query(after=after, limit=_PAGE)):
+        for row in page:
+            yield row
+        after = (page[-1].started_at, page[-1].run)
+
+
+async def _requests(store: Store, run: str | None) -> AsyncGenerator[RequestRow, None]:
+    after: tuple[int, str] | None = None
+    while page := await store.requests(Query(run=run, after=after, limit=_PAGE)):
+        for row in page:
+            yield row
+        after = (page[-1].asked_at, page[-1].id)
+
+
+async def _grants(store: Store, run: str | None) -> AsyncGenerator[GrantRow, None]:
+    after: tuple[int, str] | None = None
+    while page := await store.grants(Query(run=run, after=after, limit=_PAGE)):
+        for row in page:
+            yield row
+        after = (0, f"{page[-1].run}/{page[-1].id}")
+
+
+async def _check_orphans(store: Store, report: Report) -> None:
+    """Rows of runs that have no log: somebody took it away, or it never was."""
+    known = ""
+    async for row in _requests(store, None):
+        if row.run != known and not await store.head(row.run):
+            report.add("I8", row.run, None, f"a request of call {row.call} has a row and its run has no log")
+        known = row.run
+    async for grant in _grants(store, None):
+        if not await store.head(grant.run):
+            report.add("I1", grant.run, None, f"grant {grant.id} has a row and its run has no log")

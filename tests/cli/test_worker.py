@@ -1,0 +1,128 @@
+"""`keyturn worker`: a process that moves runs, and ends well however it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from keyturn import App
+from keyturn.cli.main import main
+from keyturn.testing.checker import check
+
+PROGRAM = '''
+import asyncio
+from pathlib import Path
+from keyturn import Agent, App, function_tool
+from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+
+here = Path(__file__).parent
+
+@function_tool
+async def act(name: str) -> str:
+    """Act."""
+    (here / f"begun-{name}").touch()
+    while "slow" in name and not (here / "go").exists():
+        await asyncio.sleep(0.01)
+    with (here / "acted").open("a") as acted:
+        acted.write(name + "\\n")
+    return f"acted for {name}"
+
+def reply(items):
+    name = last_user_text(items)
+    return "done" if tool_outputs(items) else [function_call("act", {"name": name}, call_id="c1")]
+
+app = App([Agent("ops", model=ScriptedModel(reply), tools=[act])], f"sqlite:///{here}/runs.db", grace=20)
+'''
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield tmp_path
+    sys.modules.pop("program", None)
+
+
+def worker(here: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "keyturn.cli.main", "worker", "program:app"]
+    return subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True, env={**os.environ})
+
+
+def wait_for(*paths: Path) -> None:
+    until = time.monotonic() + 40
+    while not all(path.exists() for path in paths):
+        assert time.monotonic() < until, f"not there: {[path.name for path in paths if not path.exists()]}"
+        time.sleep(0.02)
+
+
+def app_of(here: Path) -> App:
+    assert here.exists()
+    app: App = import_module("program").app
+    return app
+
+
+async def start(here: Path, *names: str) -> list[str]:
+    app = App(list(app_of(here).agents.values()), f"sqlite:///{here}/runs.db", worker=False)
+    return [(await app.start("ops", name)).id for name in names]
+
+
+async def over(here: Path, runs: list[str]) -> list[str]:
+    app = App(list(app_of(here).agents.values()), f"sqlite:///{here}/runs.db", worker=False)
+    statuses = [(await app.wait(run, 30)).status for run in runs]
+    report = await check(app.journal)
+    assert report.ok, report.violations
+    return statuses
+
+
+def test_told_to_end_it_finishes_what_it_began(here: Path) -> None:
+    """A15: three runs are inside their tools, the others have not begun; nothing is lost, doubled or in doubt."""
+    slow = asyncio.run(start(here, "slow1", "slow2", "slow3"))
+    with worker(here) as running:
+        wait_for(*(here / f"begun-slow{number}" for number in (1, 2, 3)))
+        running.send_signal(signal.SIGTERM)
+        assert running.stderr is not None
+        assert running.stderr.readline() == "working for ops\n"
+        assert "finishing what was begun" in running.stderr.readline()
+        later = asyncio.run(start(here, *(f"quick{number}" for number in range(7))))
+        (here / "go").touch()
+        assert running.wait(40) == 0
+    assert sorted((here / "acted").read_text().split()) == ["slow1", "slow2", "slow3"]
+    with worker(here) as running:
+        assert asyncio.run(over(here, [*slow, *later])) == ["finished"] * 10
+        running.terminate()
+        assert running.wait(40) == 0
+    acted = sorted((here / "acted").read_text().split())
+    assert acted == [*(f"quick{number}" for number in range(7)), "slow1", "slow2", "slow3"]
+
+
+def test_told_twice_it_ends_at_once_and_leaves_a_doubt(here: Path) -> None:
+    [run] = asyncio.run(start(here, "slow"))
+    with worker(here) as running:
+        wait_for(here / "begun-slow")
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        while "finishing" not in running.stderr.readline():
+            pass
+        running.send_signal(signal.SIGINT)
+        assert running.wait(40) == 0
+    assert asyncio.run(over(here, [run])) == ["waiting"]
+    assert not (here / "acted").exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [("nothing:app", "there is no app"), ("program:other", "there is no app"), ("program:here", "name a keyturn.App")],
+)
+def test_an_app_that_is_none_is_said(here: Path, where: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here.exists()
+    assert main(["worker", where]) == 2
+    assert why in capsys.readouterr().err

@@ -1,0 +1,136 @@
+"""A store moved to another database is the same store: its chains, its rows, what waits and what was erased."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from keyturn import Agent, Conflict, Grant, Inbox, Runner, RunState, StorageError, function_tool
+from keyturn.cli.main import main
+from keyturn.journal import open_journal
+from keyturn.journal.moving import copy_store
+from keyturn.journal.rows import Changes, Notice, Query, RunRow
+from keyturn.journal.store_thread import Connection
+from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.testing.checker import check
+
+paid: list[str] = []
+lasting = pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
+
+
+@function_tool(needs_approval=True)
+def pay(to: str) -> str:
+    """Pay somebody."""
+    paid.append(to)
+    return f"paid {to}"
+
+
+def clerk() -> Agent[Any]:
+    calls = [[function_call("pay", {"to": name}, call_id=name)] for name in ("ada", "bob")]
+    return Agent("clerk", model=ScriptedModel([*calls, "done"]), tools=[pay])
+
+
+@pytest.fixture
+async def target(postgres_server: str | None, tmp_path: Path, store_url: str) -> AsyncGenerator[Any]:
+    """An empty store of the other kind."""
+    url = f"sqlite:///{tmp_path}/target.db"
+    if store_url.startswith("sqlite"):
+        if postgres_server is None:
+            pytest.skip("there is no PostgreSQL here")
+        name = f"m{uuid4().hex[:12]}"
+        with psycopg.connect(postgres_server, autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}".encode())
+        url = postgres_server.rpartition("/")[0] + "/" + name
+    journal: Any = open_journal(url)
+    yield journal
+    await journal.close()
+
+
+async def filled(store: Any) -> tuple[str, str]:
+    """A store with a run that waits, one that was erased, grants, another tenant, a notice; the first two runs."""
+    waiting, erased = [(await Runner.run(clerk(), "go", journal=store)).run_id for _ in range(2)]
+    [row] = await store.requests(Query(run=waiting))
+    await Inbox(store).approve(row.id, by="ann", grant=Grant(where={"to": "nobody"}))
+    agent = clerk()
+    agent.model = ScriptedModel([[function_call("pay", {"to": "bob"}, call_id="bob")], "done"])
+    await Runner.run(agent, await RunState.load(store, waiting, agent))
+    await store.erase(erased)
+    await Runner.run(clerk(), "go", journal=store.of("them"))
+    notice = Notice("told", "r3", {"a": 1})
+    await store.append("r3", 0, [b"{}"], None, Changes(RunRow("r3", "x", "running", 1, 2), notices=[notice]))
+    await store.erase("r3")
+    await store.append("r4", 0, [b"{}"], None, Changes(RunRow("r4", "x", "running", 1, 2), notices=[notice]))
+    await store.erase("r4")
+    return waiting, erased
+
+
+@lasting
+async def test_everything_comes_along(store: Any, target: Any) -> None:
+    paid.clear()
+    waiting, erased = await filled(store)
+    counts = await copy_store(store, target)
+    assert (counts["runs"], counts["grants"]) == (5, 1)
+    assert counts["events"] > 8
+    for tenant in ("default", "them"):
+        one, other = store.of(tenant), target.of(tenant)
+        assert await one.runs() == await other.runs()
+        assert await one.requests() == await other.requests()
+        assert await one.grants() == await other.grants()
+        for row in await one.runs():
+            assert await one.read(row.run) == await other.read(row.run)
+            assert await one.hashes(row.run) == await other.hashes(row.run)
+    with pytest.raises(Conflict, match="erased"):
+        await target.append(erased, await target.head(erased), [b"{}"])
+    [request] = await Inbox(target).list(run=waiting)
+    await Inbox(target).approve(request.id, by="ann")
+    agent = clerk()
+    agent.model = ScriptedModel(["done"])
+    assert (await Runner.run(agent, await RunState.load(target, waiting, agent))).final_output == "done"
+    assert paid == ["ada", "bob"]
+    report = await check(target.of("them"))
+    assert report.ok, report.violations
+
+
+@lasting
+async def test_a_store_at_work_is_not_copied(store: Any, target: Any) -> None:
+    await store.append("run", 0, [b"{}"])
+    claim = await store.claim("run", "w", 60_000)
+    with pytest.raises(Conflict, match="stop the workers"):
+        await copy_store(store, target)
+    await store.release(claim)
+    assert (await copy_store(store, target))["runs"] == 1
+
+
+@lasting
+async def test_a_store_that_has_runs_is_not_copied_to(store: Any, target: Any) -> None:
+    await target.append("run", 0, [b"{}"])
+    with pytest.raises(StorageError, match="not empty"):
+        await copy_store(store, target)
+
+
+@lasting
+async def test_what_was_altered_is_found_while_it_is_copied(store: Any, target: Any) -> None:
+    run = (await Runner.run(clerk(), "go", journal=store)).run_id
+
+    def alter(db: Connection) -> None:
+        db.execute("UPDATE events SET line = ? WHERE run = ? AND seq = 1", b"{}", run)
+
+    await store.write(alter)
+    with pytest.raises(StorageError, match="at line 1; do not use the copy"):
+        await copy_store(store, target)
+
+
+def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    assert Runner.run_sync(clerk(), "go", journal=source).interruptions
+    assert main(["copy", source, target]) == 0
+    assert capsys.readouterr().out == "copied and verified: 1 runs, 2 events, 1 requests, 0 grants, 0 outbox\n"
+    assert main(["copy", source, target]) == 1
+    assert "not empty" in capsys.readouterr().err
+    assert main(["copy", "memory://", target]) == 1
+    assert "lost with its process" in capsys.readouterr().err

@@ -1,0 +1,104 @@
+"""Group A, short: processes are ended, disks fail, connections break, and nothing that was promised is lost or doubled.
+
+The trials themselves fork and have no threads, so they run in a process of their own. `make crash` does it at length.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn.testing.postgres import DEBIAN
+from trials.attempt import KINDS, Trial
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tried(out: Path, *arguments: str) -> Any:
+    """What `python -m trials.crash` wrote down; it fails where a promise was broken."""
+    command = [sys.executable, "-m", "trials.crash", "--json", str(out), *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(out.read_text())
+
+
+@pytest.fixture(scope="module")
+def postgres() -> None:
+    if not DEBIAN.exists() and shutil.which("initdb") is None:
+        pytest.skip("there is no PostgreSQL here")
+
+
+@pytest.fixture(scope="module")
+def sqlite_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("sqlite") / "out.json"
+    return tried(out, "--kills", "60", "--seed", "7", "--kinds", "sqlite", "--ways", "plain,app")["rows"]
+
+
+@pytest.fixture(scope="module")
+def postgres_rows(postgres: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("postgres") / "out.json"
+    return tried(out, "--kills", "20", "--seed", "7", "--kinds", "postgresql", "--ways", "together")["rows"]
+
+
+def kept(rows: dict[str, Any], *words: str) -> int:
+    """How many trials there were of the kinds that contain these words; none of them broke a promise."""
+    chosen = [row for kind, row in rows.items() if any(word in kind for word in words)]
+    assert chosen
+    assert all(row["tried"] > 0 and row["violations"] == 0 for row in chosen)
+    return sum(row["tried"] for row in chosen)
+
+
+def test_a6_killed_at_writes_and_syncs(sqlite_rows: dict[str, Any]) -> None:
+    assert kept(sqlite_rows, "write", "sync") > 35
+
+
+def test_a6_the_power_is_lost(sqlite_rows: dict[str, Any]) -> None:
+    assert kept(sqlite_rows, "power") >= 6
+
+
+def test_a9_a10_a11_the_disk_is_full_or_fails(sqlite_rows: dict[str, Any]) -> None:
+    assert kept(sqlite_rows, "full", "EIO") >= 10
+
+
+def test_a7_killed_at_messages(postgres_rows: dict[str, Any]) -> None:
+    assert kept(postgres_rows, "kill") >= 18
+
+
+def test_a8_the_answer_to_a_commit_is_lost_or_the_commit_comes_late(postgres_rows: dict[str, Any]) -> None:
+    assert kept(postgres_rows, "COMMIT") >= 2
+
+
+def test_b13_connections_break_in_every_phase(postgres_rows: dict[str, Any]) -> None:
+    assert kept(postgres_rows, "cut") >= 2
+
+
+@pytest.mark.parametrize("way", ["plain", "streamed"])
+def test_a1_to_a4_killed_around_an_effect(tmp_path: Path, way: str) -> None:
+    """A1 and A2 cannot be told apart: a person is asked. A3 runs again under its key, A4 asks its probe: nobody is."""
+    before, after = "sqlite: kill before an effect", "sqlite: kill after an effect"
+    asked = [Trial(kind, "approvals", way, 1) for kind in (after, before)]
+    alone = [Trial(after, "doubts", way, at) for at in (5, 6)] + [Trial(before, "doubts", way, 6)]
+    found = tried(tmp_path / "out.json", "--replay", *map(str, asked + alone))
+    assert all(each["struck"] for each in found)
+    assert [each["met"]["doubts"] for each in found] == [1, 1, 0, 0, 0]
+
+
+def test_a_commit_that_comes_late_is_no_conflict(postgres: None, tmp_path: Path) -> None:
+    """The client looks for its own commit while that is still under way: it waits for it, and finds it."""
+    late = "postgresql: COMMIT comes late"
+    found = tried(
+        tmp_path / "out.json", "--replay", *(str(Trial(late, "opening", "plain", at)) for at in range(2, 12, 2))
+    )
+    assert sum(each["struck"] for each in found) == 5
+
+
+def test_a_trial_is_read_as_it_is_printed() -> None:
+    for kind in KINDS:
+        trial = Trial(kind, "doubts", "app", 12, again=3, seed=5)
+        assert Trial.read(str(trial)) == trial

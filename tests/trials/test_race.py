@@ -1,0 +1,52 @@
+"""Group B, short: many go for one run or one request at once, and one wins. `make race` does it at length."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn.testing.postgres import DEBIAN
+from trials.race import KINDS
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = {
+    "b1_b2": "two approvers",
+    "b3": "2 to 8 resume one run",
+    "b3_apart": "processes resume one run",
+    "b4": "stopped past its hold (SIGSTOP)",
+    "b6": "cancel against approve",
+    "b9": "one click, 2 to 8 times",
+    "b11": "16 processes write one file",
+    "d1": "expiry against approve",
+    "sessions": "two runs in one session",
+    "workers": "workers and resumers",
+}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("race") / "out.json"
+    command = [sys.executable, "-m", "trials.race", "--n", "150", "--seed", "7", "--json", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(out.read_text())["rows"]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_one_wins(rows: dict[str, Any], case: str, store: str) -> None:
+    row = rows.get(f"{store}: {CASES[case]}")
+    if row is None:
+        assert store not in KINDS[CASES[case]].stores or not DEBIAN.exists()
+        pytest.skip("not held on this store")
+    assert row["tried"] > 0
+    assert row["violations"] == 0
+
+
+def test_every_kind_is_a_case() -> None:
+    assert sorted(CASES.values()) == sorted(KINDS)

@@ -1,0 +1,195 @@
+"""The simulator keeps what it promises itself: seeds pass, a seed is a world, and a build that is broken is caught."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from keyturn.core import commands as cm
+from keyturn.core import decide, gate
+from keyturn.core import events as ev
+from keyturn.engine import hold, run_tool
+from keyturn.inbox.desk import Inbox
+from keyturn.journal.memory import MemoryJournal
+from keyturn.tools.base import Prepared
+from trials.simulate import knobs_of, play, shrunk, table, words
+from trials.simulation.loop import Process, Stuck, VirtualLoop
+from trials.simulation.made import made_world
+from trials.simulation.plan import Knobs
+from trials.simulation.stage import Outcome, simulate
+
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS = range(200)
+
+
+def digest(outcome: Outcome) -> str:
+    return hashlib.sha256(repr((outcome.lines, sorted(outcome.counts.items()))).encode()).hexdigest()
+
+
+@pytest.fixture
+def world() -> Generator[None]:
+    with made_world():
+        yield
+
+
+def test_seeds_keep_every_promise_and_see_everything_happen() -> None:
+    counts, broken = play(SEEDS)
+    assert broken == []
+    kinds = ("deaths", "deaths inside a tool", "doubts decided", "effects", "asked to stop", "lost replies")
+    lost = sum(count for what, count in counts.items() if "reply lost" in what)
+    assert not [kind for kind in kinds if not (lost if kind == "lost replies" else counts[kind])]
+    verdicts = ("approve", "approve always", "reject", "edit", "answer", "ran", "did_not_run", "retry")
+    assert not [verdict for verdict in verdicts if not counts[f"decision: {verdict}"]]
+    assert counts["ended: running"] == counts["ended: waiting"] == 0
+    assert f"{counts['runs']:,}" in table(counts, 0, 1.0)
+
+
+@pytest.mark.usefixtures("world")
+def test_a_seed_is_the_same_world_whether_it_is_told_or_not() -> None:
+    for seed in range(12):
+        assert digest(simulate(seed)) == digest(simulate(seed, told=True)), seed
+
+
+def test_a_seed_is_the_same_world_in_every_process() -> None:
+    code = (
+        "import sys; sys.path[:0] = ['.', 'src']\n"
+        "from tests.trials.test_simulate import digest, made_world, simulate\n"
+        "with made_world(): print([digest(simulate(seed)) for seed in range(40, 60)])"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONHASHSEED": salt},
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=True,
+        ).stdout
+        for salt in ("1", "2")
+    ]
+    assert said[0] == said[1]
+    assert len(said[0]) > 1_000
+
+
+# Builds that are broken on purpose --------------------------------------------------------------------------------
+
+
+def _silent_retry(patch: pytest.MonkeyPatch) -> None:
+    """What was started and lost is started again, whatever it may have done."""
+
+    def lose(run: Any, c: cm.LoseCall) -> Any:
+        if c.call in run.groups["started"] and c.call not in run.frames:
+            yield ev.CallLost(c.call, c.why, again=True)
+
+    patch.setitem(decide._DECIDE, cm.LoseCall, lose)
+
+
+def _effect_first(patch: pytest.MonkeyPatch) -> None:
+    """A tool is touched before its start is recorded."""
+    start = run_tool._start
+
+    async def hasty(made: Any, scope: Any, call: Any, tool: Any, checked: Any) -> None:
+        with contextlib.suppress(Exception):
+            await tool.invoke(checked[0], Prepared(call.text, call.params))
+        await start(made, scope, call, tool, checked)
+
+    patch.setattr(run_tool, "_start", hasty)
+
+
+def _deaf_to_time(patch: pytest.MonkeyPatch) -> None:
+    """A request that ran out can still be decided."""
+    patch.setattr(gate, "_ran_out", lambda run, call: False)
+    check = gate._check_decision
+
+    def lenient(run: Any, decision: Any) -> None:
+        try:
+            check(run, decision)
+        except gate.Expired:
+            return
+
+    patch.setattr(gate, "_check_decision", lenient)
+
+
+def _asleep(patch: pytest.MonkeyPatch) -> None:
+    """Nobody is told that a run was left in the middle."""
+    patch.setattr(hold, "_due", lambda *_args: None)
+
+
+def _forgetful(patch: pytest.MonkeyPatch) -> None:
+    """Now and then a decision is acknowledged and not kept."""
+    append, count = Inbox._append, [0]
+
+    async def forgets(self: Any, log: Any, commands: Any) -> bool:
+        count[0] += 1
+        return count[0] % 7 == 0 or await append(self, log, commands)
+
+    patch.setattr(Inbox, "_append", forgets)
+
+
+def _two_holders(patch: pytest.MonkeyPatch) -> None:
+    """A journal lets whoever comes move a run, and appends for whoever had it once."""
+    append = MemoryJournal.append
+
+    async def anybody(self: Any, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
+        held = self._log(run).holder
+        claimed = claim if claim is None or held is None else held
+        await append(self, run, expected, lines, claimed, changes)
+
+    patch.setattr(MemoryJournal, "append", anybody)
+
+
+BROKEN: list[Callable[[pytest.MonkeyPatch], None]] = [
+    _silent_retry,
+    _effect_first,
+    _deaf_to_time,
+    _asleep,
+    _forgetful,
+    _two_holders,
+]
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__.strip("_"))
+def test_a_broken_build_is_caught(broken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch)
+    assert any(simulate(seed).violations for seed in range(1_000, 1_200)), broken.__doc__
+
+
+def test_a_failure_is_shrunk_to_a_command_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _silent_retry(monkeypatch)
+    with made_world():
+        seed = next(seed for seed in range(1_000, 1_200) if simulate(seed).violations)
+    smaller = shrunk(seed)
+    assert smaller != Knobs()
+    given = [part.split(" ")[-1] for part in words(smaller).split(" --knob ")[1:]]
+    assert knobs_of(given) == smaller
+    with made_world():
+        told = simulate(seed, smaller, told=True)
+    assert told.violations
+    assert any("VIOLATION" in line for line in told.tale)
+
+
+# The loop ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_loop_in_which_nobody_has_anything_to_do_is_stuck() -> None:
+    loop = VirtualLoop(Random(0))
+
+    async def waits() -> None:
+        await loop.create_future()
+
+    main = loop.begin(Process("one"), waits())
+    with pytest.raises(Stuck, match="nobody"):
+        loop.run(main, 100, 100.0)
+    loop.bury()
+    assert main.get_coro().cr_frame is None

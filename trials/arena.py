@@ -1,0 +1,116 @@
+"""Where contests are held: one store, opened many times over as by many processes, a clock that can be set, a world.
+
+Each contender has a journal object of its own, with its own connections and threads, so that only the store decides
+between them. It knows no contest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Iterable
+from pathlib import Path
+from typing import Any
+
+from keyturn import Agent, Approval, Conflict, Runner, RunState, ToolContext, function_tool
+from keyturn.core.codec import Log
+from keyturn.core.errors import Expired
+from keyturn.engine import play as play_module
+from keyturn.inbox.desk import Inbox
+from keyturn.journal.rows import Query, RequestRow
+from keyturn.testing import ScriptedModel
+from keyturn.testing.checker import Told, check
+
+from .lifecycle import call, script
+from .lives import Place
+
+CONTENDERS = 8
+
+
+class _NoLedger:
+    """What one process remembers of its own runs would decide before the store is asked; here the store decides."""
+
+    def take(self, run: str, position: int) -> None: ...
+    def give_back(self, run: str, position: int | None) -> None: ...
+
+
+class Arena:
+    """One store and those who contend for its runs."""
+
+    def __init__(self, place: Place, count: int = CONTENDERS) -> None:
+        self.place, self.ahead = place, place.ahead
+        play_module.LEDGER = _NoLedger()  # type: ignore[assignment]  # it is all that a ledger is asked for
+        self.journals: list[Any] = [place.open(self.now) for _ in range(count)]
+        self.deeds = Counter[str]()
+        self.by_run = Counter[str]()
+        self.told: list[Told] = []
+        tools = [self._tool("pay", needs_approval=True), self._tool("timed", approval=Approval(expires="1h"))]
+        tools.append(self._tool("free"))
+        self.agents = {
+            name: Agent(name, model=ScriptedModel(script([call(name)], "done")), tools=tools)
+            for name in ("pay", "timed", "free")
+        }
+
+    def now(self) -> int:
+        """The arena's time."""
+        return time.time_ns() // 1_000_000 + self.ahead
+
+    def inbox(self, number: int) -> Inbox:
+        """One contender's inbox."""
+        return Inbox(self.journals[number])
+
+    async def paused(self, name: str = "pay") -> tuple[str, RequestRow]:
+        """A new run whose call waits, and its request."""
+        run = (await Runner.run(self.agents[name], "go", journal=self.journals[0])).run_id
+        [request] = await self.journals[0].requests(Query(run=run))
+        return run, request
+
+    async def state(self, number: int, run: str, name: str = "pay") -> RunState[Any]:
+        """The run as one contender loads it."""
+        return await RunState.load(self.journals[number], run, self.agents[name])
+
+    async def resumed(self, state: RunState[Any], name: str = "pay") -> Any:
+        """Resume; the final output, or None where something waits."""
+        return (await Runner.run(self.agents[name], state)).final_output
+
+    async def log(self, run: str) -> Log:
+        """A run's log."""
+        return Log.read(await self.journals[0].read(run))
+
+    async def sound(self) -> list[str]:
+        """What the checker has to say in the end, of the whole store."""
+        report = await check(self.journals[0], effects=self.deeds, acknowledged=self.told)
+        return [f"the checker: {violation}" for violation in report.violations]
+
+    async def close(self) -> None:
+        """Close all journals."""
+        for journal in self.journals:
+            await journal.close()
+
+    def _tool(self, name: str, **options: Any) -> Any:
+        async def act(context: ToolContext[Any], n: int) -> str:
+            self.deeds[context.idempotency_key] += 1
+            self.by_run[context.run_id] += 1
+            return f"{context.tool_name} {n}"
+
+        return function_tool(act, name_override=name, **options)
+
+
+def empty(place: Path) -> Path:
+    """A folder, made."""
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+async def at_once(contenders: Iterable[Awaitable[Any]], waits: Iterable[float]) -> list[Any]:
+    """Start all together, each a little later; what each got, or what stopped it. Only losing is no surprise."""
+
+    async def after(wait: float, contender: Awaitable[Any]) -> Any:
+        await asyncio.sleep(wait)
+        try:
+            return await contender
+        except (Conflict, Expired) as error:
+            return error
+
+    return await asyncio.gather(*(after(*each) for each in zip(waits, contenders, strict=True)))

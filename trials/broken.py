@@ -1,0 +1,287 @@
+"""The mutants of the gate: builds that each break one law, as small as a slip of the hand would be.
+
+Every one must be caught by the battery. A law of the gate without a mutant here is one that nobody knows to be tested.
+"""
+
+from __future__ import annotations
+
+from keyturn.core import decide, evolve, gate, strict
+from keyturn.core.errors import StorageError
+from keyturn.core.run import call_digest
+from keyturn.core.states import MOVES
+from keyturn.engine import blob, recover, rows, run_tool, screen, state, undelivered
+from keyturn.engine.drive import Drive
+from keyturn.engine.ledger import Ledger
+from keyturn.journal import chain
+from keyturn.journal.memory import MemoryJournal
+from keyturn.journal.sql import Tenant
+from keyturn.journal.sql_journal import SQLJournal
+from trials.alteration import Edit, Moves, Mutant, mutant
+
+_DIGEST_FITS = "decision.digest != call_digest(run, call) or _voided(call, decision)"
+_HELD = "(holder.run, holder.worker, holder.epoch) != (claim.run, claim.worker, claim.epoch)"
+_OLD_TOOL = "tool_digest(tool, call.raw) != call.proposal.tool"
+_AT_START = (
+    "call.decision is not None and call.decision.args is None and call.decision.digest != call_digest(run, call)"
+)
+_SECOND = {
+    ("approved", "reject"): "rejected",
+    ("rejected", "approve"): "approved",
+    ("approved", "approve"): "approved",
+}
+
+MUTANTS: list[Mutant] = [
+    mutant(
+        "digest not compared at the decision",
+        "I4 a decision is for exactly the bytes that were shown",
+        Edit(gate._check_decision, _DIGEST_FITS, "False"),
+    ),
+    mutant(
+        "digest not compared at the start",
+        "I1 what runs is what was approved",
+        Edit(decide._start_call, _AT_START, "False"),
+    ),
+    mutant(
+        "tool not compared at the start",
+        "I4 a tool that changed asks again",
+        Edit(run_tool.run_tool, _OLD_TOOL, "False"),
+    ),
+    mutant(
+        "digest without the run",
+        "I4 a decision of another run is none of this one",
+        Edit(call_digest, "bound = [run.id, call.id,", "bound = ["),
+        Edit(
+            state.RunState._pending, "(waiting.run_id, waiting.digest) != (run_id, digest)", "waiting.digest != digest"
+        ),
+    ),
+    mutant(
+        "digest without the arguments",
+        "I4 a decision is bound to the arguments",
+        Edit(call_digest, "canonical(call.params)]", "'{}']"),
+    ),
+    mutant(
+        "start not recorded before the effect",
+        "I2 intent before effect",
+        Edit(
+            Drive._append_there,
+            "await journal.append(log.run.id, len(log), [line], self.claim, rows)",
+            "if any(isinstance(event, ev.CallStarted) for event in events):\n"
+            "                self.late = line\n"
+            "            else:\n"
+            "                both = [self.__dict__.pop('late'), line] if 'late' in self.__dict__ else [line]\n"
+            "                await journal.append(log.run.id, len(log) + 1 - len(both), both, self.claim, rows)",
+        ),
+    ),
+    mutant(
+        "claim not looked at in an append",
+        "I2 only the holder moves a run (memory)",
+        Edit(MemoryJournal.append, "self._log(run) if claim is None else self._held(run, claim)", "self._log(run)"),
+    ),
+    mutant(
+        "claim not looked at in an append of SQL",
+        "I2 only the holder moves a run (SQL)",
+        Edit(Tenant._place, "if claim is not None:", "if False:"),
+    ),
+    mutant(
+        "epoch ignored",
+        "I2 a claim that was taken over is over (memory)",
+        Edit(MemoryJournal._held, _HELD, "(holder.run, holder.worker) != (claim.run, claim.worker)"),
+    ),
+    mutant(
+        "epoch ignored in SQL",
+        "I2 a claim that was taken over is over (SQL)",
+        Edit(Tenant._held, "(claim.run, claim.worker, claim.epoch) != (run, holder, epoch)", "claim.worker != holder"),
+    ),
+    mutant(
+        "a run is held by two",
+        "I2 one worker at a time",
+        Edit(MemoryJournal.claim, "holder is not None and now < holder.until", "False"),
+    ),
+    mutant(
+        "single use not enforced",
+        "I2 a state is resumed once",
+        Edit(Ledger.take, "position < self._positions.get(key, -1)", "False"),
+    ),
+    mutant(
+        "second decision wins",
+        "I3 the first decision stands",
+        Edit(gate._check_decision, "call is None or call.state not in WAITING", "call is None"),
+        Edit(gate._check_decision, "_OPENING[call.state]", "_OPENING.get(call.state, _OPENING['asked'])"),
+        Moves(MOVES, _SECOND),
+    ),
+    mutant(
+        "two words in one delivery",
+        "I3 one delivery decides a call once",
+        Edit(
+            gate.deliver,
+            "if not _alike(fresh.setdefault(decision.call, decision), decision):",
+            "fresh[decision.call] = decision\n            if False:",
+        ),
+    ),
+    mutant(
+        "expired approval accepted",
+        "I1 a decision in time",
+        Edit(gate._check_decision, "call.expires_at is not None and decision.at > call.expires_at", "False"),
+    ),
+    mutant(
+        "stale approval executed",
+        "I1 an approval is executed in its time",
+        Edit(gate.stale, "limit is not None and", "False and"),
+    ),
+    mutant(
+        "edit not validated",
+        "I4 what a person writes is validated as the model's words are",
+        Edit(
+            undelivered.edited_text,
+            "item.tool.edit(unredacted(edit, item.params, call.params if call is not None else item.params)).text",
+            "msgspec.json.encode(edit).decode()",
+        ),
+    ),
+    mutant(
+        "grant use not counted",
+        "I1 a standing decision is used as often as it says",
+        Edit(gate.screened, "        yield ev.GrantUsed(grant.id, call.id)\n", ""),
+    ),
+    mutant(
+        "grant covers every tool",
+        "I1 a standing decision covers one tool of one agent",
+        Edit(gate._covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
+    ),
+    mutant(
+        "grant ignores its predicate",
+        "I1 a standing decision covers the arguments that it names",
+        Edit(gate._covers, "holds(grant.where, call.params)", "True"),
+    ),
+    mutant(
+        "one of two is enough",
+        "I1 a quorum",
+        Edit(gate._decided, "< _needed(call.terms, decision.verdict)", "< 1"),
+    ),
+    mutant(
+        "in doubt, run again",
+        "I2 what has effects is not started again by itself",
+        Edit(decide._lose_call, 'c.again and call.proposal.recover == "retry"', "c.again"),
+    ),
+    mutant(
+        "a probe that cannot tell says no",
+        "I2 a doubt that nobody can settle stays",
+        Edit(recover._probe, "    if answer is None:\n        return\n", ""),
+        Edit(recover._probe, "answer is not False", "bool(answer)"),
+    ),
+    mutant(
+        "result recorded twice",
+        "I2 one result for each call",
+        Edit(decide._finish_call, "yield ev.CallFinished(", "for _ in range(2): yield ev.CallFinished("),
+        Edit(evolve._call_finished, "call = run.calls[event.call]", "call = run.calls.pop(event.call, None)"),
+        Edit(
+            evolve._call_finished,
+            "call.item, call.value =",
+            "if call is None: return\n    run.calls[call.id] = call\n    call.item, call.value =",
+        ),
+        Moves(MOVES, {("finished", "finish"): "finished"}),
+    ),
+    mutant(
+        "a rejected call runs",
+        "I7 a rejection is one",
+        Moves(MOVES, {("asked", "reject"): "approved"}),
+    ),
+    mutant(
+        "a denial lets pass",
+        "I7 what a policy denies does not run",
+        Edit(
+            gate.screened,
+            "action, reason, by = verdict.action,",
+            "action, reason, by = verdict.action.replace('deny', 'allow'),",
+        ),
+    ),
+    mutant(
+        "a policy that raises allows",
+        "I7 what cannot be asked does not run",
+        Edit(screen._policy, 'Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)', "ALLOW"),
+    ),
+    mutant(
+        "a tripwire stops nothing",
+        "I7 no tool before the guardrails have reported",
+        Edit(decide._start_call, "frame.guarding or frame.tripped is not None", "False"),
+    ),
+    mutant(
+        "a request without its row",
+        "I6 what waits can be found",
+        Edit(rows.opened_by, "for event in events if isinstance(event, _OPENING)", "for event in events if not event"),
+    ),
+    mutant(
+        "a request stays open",
+        "I6 what was decided waits no more",
+        Edit(rows._closed, "call = event.decision.call if", "call = None if"),
+    ),
+    mutant(
+        "policy not asked about the decision",
+        "I7 a policy that was tightened counts",
+        Edit(gate._decided, "recheck=recheck and runs", "recheck=False"),
+    ),
+    mutant(
+        "a full disk is no reason",
+        "I7 what could not be recorded is not done",
+        Edit(
+            Drive._append_there,
+            "        except LostRace:",
+            "        except StorageError:\n"
+            "            self._appending = None\n"
+            "            self._appended(made, line)\n"
+            "            return events\n"
+            "        except LostRace:",
+            {"StorageError": StorageError},
+        ),
+    ),
+    mutant(
+        "lost race ignored",
+        "I5 what was acknowledged stays",
+        Edit(
+            MemoryJournal.append,
+            'raise LostRace(f"expected {expected} lines, the log has {len(log.lines)}")',
+            "del log.lines[expected:], log.links[expected:]",
+        ),
+    ),
+    mutant(
+        "rows without their transaction",
+        "I8 a row and its line, or neither",
+        Edit(SQLJournal.append, "run, expected, added, claim, changes)", "run, expected, added, claim, None)"),
+        Edit(
+            SQLJournal.append,
+            "await self._writer.ask(append, appended)",
+            "await self._writer.ask(append, appended)\n"
+            "    if changes is not None:\n"
+            "        await self._writer.ask(lambda db: self._mine._change(db, changes))",
+        ),
+    ),
+    mutant(
+        "rows of a lost race",
+        "I8 a row and its line, or neither (memory)",
+        Edit(
+            MemoryJournal.append,
+            "        if expected != len(log.lines):",
+            "        if changes is not None:\n"
+            "            self._mine.rows.apply(changes)\n"
+            "        if expected != len(log.lines):",
+        ),
+    ),
+    mutant(
+        "chain not linked",
+        "I8 each line stands on all before it",
+        Edit(
+            chain.linked,
+            "list(accumulate(digests, link_digest, initial=before))[1:]",
+            "[link_digest(GENESIS, each) for each in digests]",
+        ),
+    ),
+    mutant(
+        "a key may occur twice",
+        "I4 one text has one value",
+        Edit(strict._object, "len(made) != len(pairs)", "False"),
+    ),
+    mutant(
+        "a state without its MAC",
+        "I4 a saved state is believed only if it is ours",
+        Edit(blob.unpack, 'not (allow_unsigned and data.get("mac") is None)', "False"),
+    ),
+]

@@ -1,0 +1,122 @@
+"""What every life of a trial has: a place, a world, a person, a store that is witnessed, and a way of playing.
+
+A life is a process of its own: one that plays (`first_life.py`), and one after it that checks (`after_life.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keyturn import Runner, RunState
+from keyturn.journal.base import Store
+from keyturn.journal.postgres import PostgresJournal
+from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.sessions.sqlite import SQLiteSession
+
+from .lifecycle import STORIES, Person, Story
+from .witness import Witness
+from .world import World
+
+ROUNDS = 30
+WAYS = ("plain", "together", "streamed", "app")
+# Later than any claim lasts, so that a life may take over from the one before it.
+LATER_MS = 600_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a trial happens: a folder for files, and where its store is. `ahead` is how late it is there."""
+
+    folder: Path
+    url: str = ""
+    tenant: str = "default"
+    ahead: int = 0
+
+    @property
+    def file(self) -> Path:
+        """The SQLite file."""
+        return self.folder / "runs.db"
+
+    def open(self, clock: Callable[[], int] | None) -> Any:
+        """The store."""
+        if self.url:
+            return PostgresJournal(self.url, clock=clock).of(self.tenant)
+        return SQLiteJournal(self.file, clock=clock)
+
+
+class Life:
+    """What every life has: a place, a world, a person, and a way of playing."""
+
+    def __init__(self, place: Place, way: str, world: World) -> None:
+        self.place, self.way, self.world = place, way, world
+        self.person = Person(world)
+        self.ahead = place.ahead
+        self.store: Any = None
+
+    def open(self) -> None:
+        """Open the store. Its clock is the database's own unless time is to pass."""
+        clock = None if self.place.url and not self.ahead else self._now
+        self.store = Witness(self.place.open(clock), self.place.folder)
+
+    def _now(self) -> int:
+        return time.time_ns() // 1_000_000 + self.ahead
+
+    async def each(self, todo: Sequence[Callable[[], Awaitable[Any]]]) -> None:
+        """Do all, one after the other or at once."""
+        if self.way == "together":
+            await asyncio.gather(*(do() for do in todo))
+            return
+        for do in todo:
+            await do()
+
+    async def run(self, story: Story, given: Any) -> Any:
+        """Run, plain or listened to."""
+        session = SQLiteSession(story.name, self.place.folder / "session.db") if story.session else None
+        agent = story.agent(self.world)
+        if isinstance(given, RunState):
+            self.person.settle(story, given)
+        try:
+            if self.way != "streamed":
+                return await Runner.run(agent, given, journal=self.store, session=session)
+            stream = Runner.run_streamed(agent, given, journal=self.store, session=session)
+            async for _event in stream.stream_events():
+                pass
+            return stream.run_loop_task.result()
+        finally:
+            if session is not None:
+                session.close()
+
+    async def state(self, story: Story, run_id: str) -> RunState[Any]:
+        """The run as the store has it."""
+        return await RunState.load(self.store, run_id, story.agent(self.world))
+
+
+def shapes(items: Sequence[Any]) -> list[str]:
+    """What items are, in short."""
+    return [f"{item.get('type', 'message')}:{item.get('role', '')}:{item.get('call_id', '')}" for item in items]
+
+
+async def uncut(store: Callable[[], Store], folder: Path) -> dict[str, Any]:
+    """What every story answers, and what its session holds, when nothing goes wrong."""
+    answers, sessions = dict[str, Any](), dict[str, list[list[str]]]()
+    for story in STORIES.values():
+        life = Life(Place(folder), "plain", World(folder / f"effects-{story.name}"))
+        life.store = store()
+        seen = 0
+        for text in story.asked:
+            result = await life.run(story, text)
+            while result.interruptions:
+                result = await life.run(story, await life.state(story, result.run_id))
+            answers[f"{story.name}/{text}"] = result.final_output
+            if story.session:
+                session = SQLiteSession(story.name, folder / "session.db")
+                items = shapes(await session.get_items())
+                session.close()
+                sessions.setdefault(story.name, []).append(items[seen:])
+                seen = len(items)
+    return {"answers": answers, "sessions": sessions}

@@ -1,0 +1,71 @@
+"""An app with a worker and a person at its inbox, on the store of a life: the runs move by themselves, she decides.
+
+What the inbox told her she has been told: it is written down as acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from keyturn import App
+from keyturn.core.errors import Conflict, NotPending
+from keyturn.sessions.sqlite import SQLiteSession
+
+from .lifecycle import PERSON, STORIES, Person, Story
+from .witness import Witness
+
+ROUNDS = 60
+SECONDS = 20.0
+
+
+class Office:
+    """The app and the person. `failures` counts the runs that failed and that she had taken up again."""
+
+    def __init__(self, store: Witness, person: Person, folder: Path) -> None:
+        self._store, self._person = store, person
+        agents = [story.agent(person.world) for story in STORIES.values()]
+        self.app = App(agents, store, sessions=lambda name: SQLiteSession(name, folder / "session.db"))  # type: ignore[arg-type]  # it is one in all that it does
+        self.failures = 0
+
+    async def __aenter__(self) -> Office:
+        await self.app.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.app.__aexit__(kind, error, trace)
+
+    async def start(self, story: Story, text: str) -> str:
+        """Start a run."""
+        return (await self.app.start(story.name, text, session_id=story.name if story.session else None)).id
+
+    async def settle(self, story: Story, run: str) -> None:
+        """Decide what waits, until the run is over."""
+        for _ in range(ROUNDS):
+            row = await self.app.wait(run, SECONDS)
+            if row.status == "finished":
+                return
+            if row.status == "failed":
+                self.failures += 1
+                await self.app.resume(run)
+            else:
+                await self._decide(story, run)
+        raise AssertionError(f"{story.name}: not over after {ROUNDS} rounds")
+
+    async def _decide(self, story: Story, run: str) -> None:
+        state = await self.app.state(run)
+        for item in state.get_interruptions()[: story.at_once]:
+            verdict, words = self._person.word(story, item)
+            if "rejection_message" in words:
+                words = {"message": words["rejection_message"]}
+            decide: Any = getattr(self.app.inbox, verdict)
+            try:
+                row = await decide(item.request_id, **words, by=PERSON, digest=item.digest)
+            except (Conflict, NotPending):  # it waits no longer, or asks anew: she looks again
+                await asyncio.sleep(0.01)
+                continue
+            self._store.say(run=run, told=[[row.call, row.state, row.by]])

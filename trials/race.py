@@ -1,0 +1,179 @@
+"""`make race N=10000 [SEED=7]`: many go for one run or one request at once, and exactly one may win.
+
+`python -m trials.race --n 10000 --seed 7 --jobs 2`. Each worker has stores of its own, so that those who contend for
+one do so alone; the checker reads each store when its contests are over. The contests stand in `contests.py` and
+`contests_apart.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import math
+import random
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keyturn.testing.postgres import PostgresMissing
+
+from . import contests, contests_apart
+from .arena import Arena
+from .crew import Say, crew
+from .places import Places, places
+from .table import Tally
+
+STORES = ("sqlite", "postgresql")
+# So many contests in one store before the checker reads it and another is made.
+ROUND = 250
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A contest, its share of all, and where it is held: in one process, between processes, or beside workers."""
+
+    contest: Any
+    share: float
+    where: str = "arena"
+    stores: tuple[str, ...] = STORES
+
+
+KINDS: dict[str, Kind] = {
+    "processes resume one run": Kind(contests_apart.processes, 2, "apart"),
+    "stopped past its hold (SIGSTOP)": Kind(contests_apart.stopped, 3, "apart"),
+    "16 processes write one file": Kind(contests_apart.storm, 0.2, "apart", ("sqlite",)),
+    "2 to 8 resume one run": Kind(contests.resumers, 26),
+    "two approvers": Kind(contests.approvers, 36),
+    "one click, 2 to 8 times": Kind(contests.clicks, 7),
+    "cancel against approve": Kind(contests.cancels, 9),
+    "expiry against approve": Kind(contests.expiries, 8),
+    "two runs in one session": Kind(contests.sessions, 3),
+    "workers and resumers": Kind(None, 6, "workers"),
+}
+_SHARES = sum(kind.share for kind in KINDS.values())
+
+
+def budget(name: str, n: int, store: str) -> int:
+    """How many contests of a kind: six in ten on SQLite."""
+    share = 0.6 if store == "sqlite" else 0.4
+    return math.ceil(n * KINDS[name].share / _SHARES * share)
+
+
+def mine(count: int, number: int, jobs: int) -> int:
+    """One worker's part."""
+    return count // jobs + (number < count % jobs)
+
+
+class Contests:
+    """One worker's contests on one store."""
+
+    def __init__(self, ours: Places, store: str, seed: str, say: Say) -> None:
+        self._ours, self._store, self._seed, self._say = ours, store, seed, say
+        self.dice = random.Random(seed)
+
+    def apart(self, name: str, count: int) -> None:
+        """Contests between processes, each on a store of its own. This process must have no threads yet."""
+        for _ in range(count):
+            place = self._ours.new(self._store)
+            try:
+                met, broken = KINDS[name].contest(place, self.dice)
+            except AssertionError as error:
+                met, broken = {}, [str(error)]
+            self._tell(name, met, broken)
+            self._ours.clear(place)
+
+    async def together(self, todo: dict[str, int]) -> None:
+        """Contests in this process, round after round."""
+        left = dict(todo)
+        while any(left.values()):
+            turn = {name: min(count, max(round(ROUND * count / sum(left.values())), 1)) for name, count in left.items()}
+            place = self._ours.new(self._store)
+            arena = Arena(place)
+            for name, count in turn.items():
+                left[name] -= count
+                await self._held(arena, name, count)
+            broken = await arena.sound()
+            if broken:
+                self._tell("the checker, of a whole store", {}, broken)
+            await arena.close()
+            self._ours.clear(place)
+
+    async def _held(self, arena: Arena, name: str, count: int) -> None:
+        if KINDS[name].where != "workers":
+            for _ in range(count):
+                await self._one(arena, name, KINDS[name].contest)
+        elif count:
+            async with contests.Workers(arena) as contest:
+                for _ in range(count):
+                    await self._one(arena, name, contest)
+
+    async def _one(self, arena: Arena, name: str, contest: contests.Contest) -> None:
+        try:
+            async with asyncio.timeout(60):
+                met, broken = await contest(arena, self.dice)
+        except Exception as error:  # whatever it is, it is none of the ways in which a contest may end
+            met, broken = {}, [f"{type(error).__name__}: {error}"]
+        self._tell(name, met, broken)
+
+    def _tell(self, name: str, met: dict[str, int], broken: list[str]) -> None:
+        self._say(f"{self._store}: {name}", met, broken, f"seed {self._seed}")
+
+
+def series(n: int, seed: int, jobs: int, names: list[str], stores: list[str]) -> Tally:
+    """Hold all contests; what they came to."""
+    tally = Tally(f"Races, seed {seed}")
+    todo = {store: {name: budget(name, n, store) for name in names if store in KINDS[name].stores} for store in stores}
+    for store in stores:
+        for name in todo[store]:
+            tally.row(f"{store}: {name}")
+    with places(stores) as all_places:
+
+        def work(number: int, say: Say) -> None:
+            ours = all_places.of(number)
+            held = {store: Contests(ours, store, f"{seed}/{store}/{number}", say) for store in stores}
+            for store, each in held.items():
+                for name in (name for name in todo[store] if KINDS[name].where == "apart"):
+                    each.apart(name, mine(todo[store][name], number, jobs))
+            for store, each in held.items():
+                inside = [name for name in todo[store] if KINDS[name].where != "apart"]
+                asyncio.run(each.together({name: mine(todo[store][name], number, jobs) for name in inside}))
+
+        crew(jobs, work, tally, sum(sum(each.values()) for each in todo.values()))
+    return tally
+
+
+def arguments(argv: list[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m trials.race", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--n", type=int, default=1_000, metavar="N", help="contests (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, metavar="N", help="default: another each time")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes at once (default %(default)s)")
+    parser.add_argument("--kinds", default="", metavar="WORD", help="only kinds that contain this")
+    parser.add_argument("--stores", default=",".join(STORES), metavar="A,B", help="default: %(default)s")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the counts there too")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    """Hold the contests, print the table, and fail if a promise was broken."""
+    args = arguments(argv)
+    logging.getLogger("keyturn").setLevel(logging.ERROR)
+    seed = random.randrange(1_000_000) if args.seed is None else args.seed
+    names = [name for name in KINDS if args.kinds in name]
+    begun = time.monotonic()
+    try:
+        tally = series(args.n, seed, args.jobs, names, args.stores.split(","))
+    except PostgresMissing as missing:
+        print(f"only SQLite: {missing}", file=sys.stderr)
+        tally = series(args.n, seed, args.jobs, names, ["sqlite"])
+    print(tally.text(f"{tally.tried:,} races in {time.monotonic() - begun:.0f} s with {args.jobs} processes."))
+    if args.json:
+        tally.save(args.json)
+    return 1 if tally.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

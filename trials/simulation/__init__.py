@@ -1,0 +1,1 @@
+"""The seeded simulator: the real core and engine in a made world, where one integer decides all that happens."""

@@ -1,0 +1,181 @@
+"""The agents of a plan, made anew in each process: their tools, and a model that answers at random.
+
+Tools are code and shared by all processes, as a program's functions are; what a tool does is the world's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cache
+from random import Random
+from typing import Any
+
+from keyturn import Agent, Approval, function_tool
+from keyturn.agents.guardrail import GuardrailFunctionOutput, InputGuardrail, OutputGuardrail
+from keyturn.agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrail
+from keyturn.models.base import Model, ModelResponse, Usage
+from keyturn.tools.context import ToolContext
+
+from .loop import PROCESS
+from .plan import AgentPlan, Spec
+from .world import World
+
+BROKEN = ('{"n": 1, "n": 2}', "nonsense", "[]", "null", '{"n": NaN}', "", '{"n": "many"}', '{"n": 1e999}')
+
+
+def here() -> World:
+    """The world as code finds it that runs in some process: tools are not told where they are."""
+    return PROCESS.get().here["world"]
+
+
+class ProviderDown(Exception):
+    """The model's provider does not answer."""
+
+
+def cast_of(plan: AgentPlan, world: World) -> Agent[Any]:
+    """The agent of a plan, with all below it."""
+    return _made(plan, world, RandomModel(world))
+
+
+def _made(plan: AgentPlan, world: World, model: Model) -> Agent[Any]:
+    version = world.version
+    tools: list[Any] = [tool_of(spec, version if spec.name in world.plan.changing else 1) for spec in plan.tools]
+    for index, below in enumerate(plan.nested):
+        nested = _made(below, world, model)
+        tools.append(nested.as_tool(f"clerk_{index}", "Ask a clerk.", needs_approval=plan.asks_first))
+    made: Agent[Any] = Agent(
+        name=plan.name,
+        model=model,
+        tools=tools,
+        handoffs=[_made(plan.colleague, world, model)] if plan.colleague is not None else [],
+        input_guardrails=[_INPUT[plan.guardrail]] if plan.guardrail else [],
+        output_guardrails=[_OUTPUT] if plan.checked else [],
+        tool_use_behavior={"stop_at_tool_names": [plan.stops_at]} if plan.stops_at else "run_llm_again",
+    )
+    return made
+
+
+@cache
+def tool_of(spec: Spec, version: int) -> Any:
+    """The tool of a spec; another version says something else of itself."""
+
+    async def work(context: ToolContext[Any], n: int, note: str = "") -> Any:
+        return await here().used(context, spec, {"n": n, "note": note})
+
+    def needs(_context: Any, params: dict[str, Any], _call_id: str) -> bool:
+        if params["n"] == 99:
+            raise ValueError("cannot say")
+        return spec.asks(params)
+
+    def check(context: Any) -> Any:
+        return here().probed(context)
+
+    terms = {"expires": Approval(expires="90s"), "stale": Approval(execute_by="45s")}
+    return function_tool(
+        work,
+        name_override=spec.name,
+        description_override=f"Does {spec.name}, version {version}.",
+        strict_mode=False,
+        needs_approval=needs if spec.gate == "asks_if" else spec.gate == "asks",
+        approval=terms.get(spec.gate),
+        idempotent=spec.recover == "retry",
+        read_only=spec.recover == "read",
+        check=check if spec.recover == "probe" else None,
+        timeout=spec.timeout,
+        tool_input_guardrails=[_TOOL_INPUT] if spec.guarded else None,
+    )
+
+
+def _look_at_arguments(_data: Any) -> ToolGuardrailFunctionOutput:
+    world = here()
+    if world.calm or world.tool_dice.random() < 0.8:
+        return ToolGuardrailFunctionOutput.allow()
+    world.count("tool guardrail said no")
+    return ToolGuardrailFunctionOutput.reject_content("not with these")
+
+
+async def _look(_context: Any, _agent: Any, _value: Any) -> GuardrailFunctionOutput:
+    world = here()
+    tripped = not world.calm and world.tool_dice.random() < 0.1
+    if tripped:
+        world.count("guardrail tripped")
+    return GuardrailFunctionOutput(None, tripwire_triggered=tripped)
+
+
+_TOOL_INPUT = ToolInputGuardrail(_look_at_arguments, name="arguments")
+_INPUT = {
+    "before": InputGuardrail(_look, name="before", run_in_parallel=False),
+    "beside": InputGuardrail(_look, name="beside", run_in_parallel=True),
+}
+_OUTPUT = OutputGuardrail(_look, name="answer")
+
+
+class RandomModel(Model):
+    """Says whatever the dice say: an answer, calls, or what no model should say."""
+
+    model = "random"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def get_response(self, *asked: Any, **_kept: Any) -> ModelResponse:
+        world = self._world
+        _instructions, given, _settings, tools, _schema, handoffs, _tracing = asked
+        dice = world.model_dice
+        world.count("replies")
+        if dice.random() < 0.2:
+            await world.pause(dice)
+        odd = world.plan.knobs.misbehaviour and not world.calm
+        if odd and dice.random() < 0.02:
+            raise ProviderDown("the provider is down")
+        said = [item for item in given if item.get("type") == "function_call"]
+        output: list[Any] = []
+        if dice.random() < min(0.95, 0.15 + 0.12 * len(said) + 0.5 * world.calm):
+            output = [_message(f"done after {len(said)}")]
+        else:
+            output = self._calls(dice, [*tools, *handoffs], said, odd)
+        return ModelResponse(output, Usage(requests=1, input_tokens=len(given), output_tokens=1))
+
+    def _calls(self, dice: Random, tools: list[Any], said: list[Any], odd: bool) -> list[Any]:
+        calls = [self._call(dice, dice.choice(tools)) for _ in range(dice.randint(1, self._world.plan.knobs.calls))]
+        if odd and dice.random() < 0.1:
+            calls.append(dict(dice.choice(calls)))  # the same id with the same content: one call
+            self._world.count("model repeats itself")
+        if odd and said and dice.random() < 0.15:
+            calls[0]["call_id"] = dice.choice(said)["call_id"]  # an id of an earlier turn
+            self._world.count("model reuses an id")
+        if odd and dice.random() < 0.02:
+            calls.append({**calls[0], "arguments": '{"n": 98}'})  # one id, two calls: refused as a whole
+            self._world.count("model gives two calls one id")
+        if odd and dice.random() < 0.08:
+            dice.choice(calls)["arguments"] = dice.choice(BROKEN)
+            self._world.count("model writes bad arguments")
+        return calls
+
+    def _call(self, dice: Random, tool: Any) -> dict[str, Any]:
+        self._world.labels += 1
+        arguments = f'{{"n": {dice.randrange(100)}}}' if "n" in _asked(tool) else "{}"
+        if "input" in _asked(tool):
+            arguments = f'{{"input": "task {self._world.labels}"}}'
+        return {
+            "type": "function_call",
+            "call_id": f"c{self._world.labels}",
+            "name": tool.name,
+            "arguments": arguments,
+        }
+
+    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+        reply = await self.get_response(*asked, **kept)
+        yield {"type": "response.completed", "response": reply}
+
+
+def _asked(tool: Any) -> Any:
+    return tool.params_json_schema.get("properties", {})
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": text, "annotations": []}],
+    }

@@ -1,0 +1,95 @@
+"""What the engine takes from the real world, made here while a simulation runs: time, ids, and one ledger a process.
+
+Nothing else is replaced: the code that runs is the code that ships.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+from keyturn.engine import hold, live, loading, play, worker
+from keyturn.engine.ledger import Ledger
+
+from .loop import PROCESS, Process, VirtualLoop
+
+EPOCH_MS = 1_700_000_000_000
+_NOBODY = Process("nobody")
+
+
+class Made:
+    """The loop and the dice of the seed that runs now."""
+
+    loop = VirtualLoop(Random(0))
+    dice = Random(0)
+
+
+class _Time:
+    """`time`, as far as the engine asks it: a process may be wrong about the date, never about how long."""
+
+    @staticmethod
+    def time_ns() -> int:
+        return (EPOCH_MS + round(Made.loop.now * 1_000) + PROCESS.get(_NOBODY).skew) * 1_000_000
+
+    @staticmethod
+    def monotonic() -> float:
+        return Made.loop.now
+
+
+class _Secrets:
+    """`secrets`, as far as the engine asks it."""
+
+    @staticmethod
+    def token_hex(size: int) -> str:
+        return f"{Made.dice.getrandbits(size * 8):0{size * 2}x}"
+
+
+class _Ledgers:
+    """The ledger of whatever process asks: nothing of it outlives the process."""
+
+    def take(self, run: str, position: int) -> None:
+        self._own().take(run, position)
+
+    def give_back(self, run: str, position: int | None) -> None:
+        self._own().give_back(run, position)
+
+    def _own(self) -> Ledger:
+        here = PROCESS.get(_NOBODY).here
+        ledger: Ledger | None = here.get("ledger")
+        if ledger is None:
+            ledger = here["ledger"] = Ledger()
+        return ledger
+
+
+def journal_time() -> int:
+    """The journal's time, which is never wrong."""
+    return EPOCH_MS + round(Made.loop.now * 1_000)
+
+
+@contextmanager
+def made_world() -> Generator[None]:
+    """Let the engine see the made world and not this one."""
+    places: list[tuple[Any, str, Any]] = [
+        (live, "time", _Time),
+        (hold, "time", _Time),
+        (loading, "time", _Time),
+        (live, "secrets", _Secrets),
+        (live, "_PROCESS_SECRET", b"simulated" * 3),
+        (play, "LEDGER", _Ledgers()),
+        (play, "_PROCESS", "process"),
+    ]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
+    for owner, name, value in places:
+        setattr(owner, name, value)
+    disabled, worker.log.disabled = worker.log.disabled, True  # it warns of what is done to it here
+    try:
+        yield
+    finally:
+        worker.log.disabled = disabled
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+__all__ = ["EPOCH_MS", "Made", "journal_time", "made_world"]

@@ -1,0 +1,149 @@
+"""What a seed decides before anything happens: who there is, which tools, how bad the weather is.
+
+`Knobs` bound it. Shrinking a failure is trying the same seed with smaller knobs; the dice of each part are its own, so
+that what is turned off moves nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from keyturn.policies.rules import Policy, allow, ask, deny
+
+TOOLS = ("pay", "mail", "look", "book", "wipe")
+GATES = ("free", "asks", "asks", "asks_if", "expires", "stale")
+RECOVERIES = ("ask", "ask", "ask", "retry", "probe", "read")
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """How much of each thing a seed may do."""
+
+    runs: int = 2
+    processes: int = 3
+    calls: int = 4
+    depth: int = 2
+    deaths: bool = True
+    stalls: bool = True
+    faults: bool = True
+    changes: bool = True
+    guardrails: bool = True
+    policies: bool = True
+    crowd: bool = True
+    skew: bool = True
+    streams: bool = True
+    misbehaviour: bool = True
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One tool: what it is called, what it asks of people, and what a lost start of it means."""
+
+    name: str
+    gate: str = "free"
+    recover: str = "ask"
+    timeout: float | None = None
+    questions: bool = False
+    guarded: bool = False
+
+    def asks(self, params: Any) -> bool:
+        """Whether its own setting asks a person about these arguments."""
+        return self.gate not in ("free", "asks_if") or (self.gate == "asks_if" and params["n"] >= 50)
+
+
+@dataclass
+class AgentPlan:
+    """One agent and those below it. `guardrail` is "", "before" or "beside"."""
+
+    name: str
+    tools: list[Spec] = field(default_factory=list[Spec])
+    nested: list[AgentPlan] = field(default_factory=list["AgentPlan"])
+    asks_first: bool = False
+    colleague: AgentPlan | None = None
+    guardrail: str = ""
+    checked: bool = False
+    stops_at: str = ""
+
+
+@dataclass
+class Plan:
+    """One seed's world. `changing` are the tools that a new deployment describes otherwise."""
+
+    seed: int
+    knobs: Knobs
+    root: AgentPlan
+    specs: list[Spec]
+    runs: int
+    processes: int
+    policy: Policy | None
+    changing: set[str]
+    fault_rate: float
+    death_rate: float
+    stall_rate: float
+    chaos: float
+
+    def dice(self, part: str) -> Random:
+        """The dice of one part of the world."""
+        return Random(f"{self.seed}/{part}")
+
+
+def draw(seed: int, knobs: Knobs) -> Plan:
+    """The world of a seed."""
+    dice = Random(seed)
+    specs = [_spec(dice, name, knobs) for name in dice.sample(TOOLS, dice.randint(2, 4))]
+    root = _agent(dice, "desk", specs, knobs.depth, knobs)
+    runs, processes = dice.choice((1, 1, 2)), dice.choice((1, 2, 2, 3))
+    rough = dice.choice((0.0, 1.0, 1.0, 3.0))
+    policy = _policy(dice, specs)
+    changing = set(dice.sample([spec.name for spec in specs], dice.choice((0, 0, 1))))
+    dies, stalls, chaos = dice.random() < 0.6, dice.random() < 0.4, dice.choice((120.0, 400.0, 1_500.0))
+    return Plan(
+        seed,
+        knobs,
+        root,
+        specs,
+        min(runs, knobs.runs),
+        min(processes, knobs.processes),
+        policy if knobs.policies else None,
+        changing if knobs.changes else set(),
+        0.01 * rough if knobs.faults else 0.0,
+        0.7 if dies and knobs.deaths else 0.0,
+        0.02 if stalls and knobs.stalls else 0.0,
+        chaos,
+    )
+
+
+def _spec(dice: Random, name: str, knobs: Knobs) -> Spec:
+    gate, recover = dice.choice(GATES), dice.choice(RECOVERIES)
+    timeout = dice.choice((None, None, 20.0))
+    questions, guarded = dice.random() < 0.15, dice.random() < 0.15
+    return Spec(name, gate, recover, timeout, questions, guarded and knobs.guardrails)
+
+
+def _agent(dice: Random, name: str, specs: list[Spec], depth: int, knobs: Knobs) -> AgentPlan:
+    made = AgentPlan(name, dice.sample(specs, dice.randint(1, len(specs))))
+    nested, colleague = dice.random() < 0.45, dice.random() < 0.35
+    made.asks_first = dice.random() < 0.3
+    guardrail, checked, stops = dice.choice(("", "", "", "before", "beside")), dice.random() < 0.1, dice.random() < 0.15
+    if knobs.guardrails:
+        made.guardrail, made.checked = guardrail, checked
+    made.stops_at = made.tools[0].name if stops else ""
+    if depth and nested:
+        made.nested = [_agent(dice, f"{name}'s clerk", specs, depth - 1, knobs)]
+    if depth and colleague:
+        made.colleague = _agent(dice, f"{name}'s colleague", specs, 0, knobs)
+    return made
+
+
+def _policy(dice: Random, specs: list[Spec]) -> Policy | None:
+    if dice.random() < 0.6:
+        return None
+    names = [spec.name for spec in specs]
+    rules = [
+        deny(tool=dice.choice(names), where={"n": {"ge": 90}}, reason="too much"),
+        ask(tool=dice.choice(names), where={"n": {"ge": 70}}),
+        allow(tool=dice.choice(names), where={"n": {"lt": 10}}),
+    ]
+    return Policy(*dice.sample(rules, dice.randint(1, 3)))

@@ -1,0 +1,216 @@
+"""One seed from its first act to its last: processes and people in bad weather, then calm, then every run must end.
+
+After the weather each run must be open with a reason that somebody can see, or over. In the calm somebody decides all
+that waits, and then each must be over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+
+from keyturn.core.codec import Log
+from keyturn.core.effects import pending
+from keyturn.core.run import Run
+from keyturn.journal.rows import Query
+from keyturn.testing.checker import Told, check
+
+from .loop import Process, Stuck
+from .made import Made
+from .people import Person
+from .plan import Knobs, draw
+from .site import Site
+from .world import World
+
+OVER = ("finished", "cancelled")
+MOST_STEPS, MOST_SECONDS = 60_000, 40_000.0
+
+
+@dataclass
+class Outcome:
+    """What came of one seed."""
+
+    seed: int
+    violations: list[str]
+    counts: Counter[str]
+    tale: list[str]
+    lines: dict[str, list[bytes]]
+
+
+def simulate(seed: int, knobs: Knobs | None = None, *, told: bool = False) -> Outcome:
+    """Play one seed; the engine must see a made world (`made_world`)."""
+    plan = draw(seed, knobs or Knobs())
+    world = World(plan, told=told)
+    Made.loop, Made.dice = world.loop, plan.dice("ids")
+    stage = Stage(world)
+    try:
+        main = world.loop.begin(Process("stage"), stage.play())
+        world.loop.run(main, MOST_STEPS, MOST_SECONDS)
+    except Stuck as stuck:
+        world.wrong(f"it hangs: {stuck}")
+    finally:
+        world.closed = True
+        world.loop.bury()
+    lines = {run: log.lines for run, log in world.store._mine.logs.items()}  # type: ignore[attr-defined]
+    world.counts["runs"], world.counts["calls"] = len(world.witness.runs), world.witness.calls
+    world.counts["seconds"] = round(world.loop.now)
+    return Outcome(seed, world.violations, world.counts, world.tale, lines)
+
+
+class Stage:
+    """Who is on it, and what happens when."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.sites = world, list[Site]()
+        self.street = Process("street")
+        self._asked = 0
+
+    async def play(self) -> None:
+        """The whole of it."""
+        world, plan = self.world, self.world.plan
+        for number in range(plan.processes):
+            self._open(f"site {number}")
+        for _ in range(plan.runs):
+            world.loop.begin(self.street, self._start())
+        for name in ("ada", "bob", "cyd")[: world.people_dice.randint(1, 3)]:
+            world.loop.begin(self.street, self._person(Person(world, name)))
+        while world.loop.now < plan.chaos:
+            await asyncio.sleep(7.0)
+            if self._asked == plan.runs and not self._open_runs():
+                break
+        await self._close()
+        await self._end_all()
+        await check_all(world)
+
+    def _open(self, name: str) -> None:
+        """Start a process; when it dies another takes its place."""
+        world, fate = self.world, self.world.fate
+        mortal = fate.random() < world.plan.death_rate
+        left = fate.choice((20, 100, 300, 900)) if mortal else None
+        left = left and fate.randrange(left)
+        skew = fate.choice((0, 0, 0, 3_600_000, -3_600_000)) if world.plan.knobs.skew else 0
+        site = Site(world, name, left, skew)
+        site.process.ended = lambda: self._died(site)
+        self.sites.append(site)
+        world.loop.begin(site.process, site.serve())
+        if fate.random() < 0.2:
+            world.loop.begin(self.street, self._retire(site, fate.choice((5.0, 60.0, 200.0))))
+
+    async def _retire(self, site: Site, after: float) -> None:
+        """Ask a process to stop, and stop it hard if it does not in good time."""
+        await asyncio.sleep(after)
+        if site in self.sites and self.world.plan.knobs.deaths:
+            self.world.count("asked to stop")
+            self.world.note(f"{site.process.name} is asked to stop")
+            await Person(self.world, "system").asks(site, site.app.stop)
+            self.world.loop.kill(site.process)
+
+    def _died(self, site: Site) -> None:
+        if site in self.sites:
+            self.sites.remove(site)
+            self.world.count("deaths")
+            self.world.note(f"{site.process.name} is dead")
+            if self.world.fate.random() < 0.3:
+                self.world.version = 2
+            self.world.loop.begin(self.street, self._replace(f"{site.process.name}'"))
+
+    async def _replace(self, name: str) -> None:
+        await asyncio.sleep(self.world.fate.choice((0.1, 2.0, 90.0)))
+        self._open(name)
+
+    async def _start(self) -> None:
+        world = self.world
+        await asyncio.sleep(world.people_dice.choice((0.0, 0.0, 3.0, 30.0)))
+        while not self.sites:
+            await asyncio.sleep(1.0)
+        site = world.people_dice.choice(self.sites)
+        await Person(world, "caller").asks(site, site.start)
+        self._asked += 1
+
+    async def _person(self, person: Person) -> None:
+        world = self.world
+        while True:
+            await asyncio.sleep(world.people_dice.choice((1.0, 5.0, 20.0, 60.0)))
+            runs = self._open_runs()
+            if runs and self.sites:
+                await person.act(world.people_dice.choice(runs), self.sites)
+
+    def _open_runs(self) -> list[str]:
+        return [run for run, seen in self.world.witness.runs.items() if not seen.over]
+
+    async def _close(self) -> None:
+        """Stop everything at once, as when the power fails."""
+        world = self.world
+        sites, self.sites = self.sites, []
+        for site in sites:
+            world.loop.kill(site.process)
+        world.loop.kill(self.street)
+        world.calm_down()
+        world.note("---- calm ----")
+        await asyncio.sleep(130.0)  # by now every hold has run out
+        due = set(await world.store.due(1_000))
+        for row in await world.store.runs():
+            run = Log.read(await world.store.read(row.run)).run
+            if run.status == "running" and (pending(run) or _flying(run)) and row.run not in due:
+                world.wrong(f"run {row.run[:4]} has something to do and nobody will look at it")
+            _check_open(world, run)
+
+    async def _end_all(self) -> None:
+        """In the calm somebody decides whatever waits: every run must end, or have failed for a reason that stays."""
+        world = self.world
+        site, person = Site(world, "last"), Person(world, "eve")
+        world.loop.begin(site.process, site.serve())
+        for _ in range(60):
+            await asyncio.sleep(20.0)
+            runs = [run for run in self._open_runs() if not await self._tripped(run)]
+            if not runs:
+                return
+            for run in runs:
+                await self._help(person, site, run)
+        for run in runs:
+            world.wrong(f"run {run[:4]} does not end: {_stands(Log.read(await world.store.read(run)).run)}")
+
+    async def _help(self, person: Person, site: Site, run: str) -> None:
+        """Decide what waits, on the list or in hand, and see that it goes on."""
+        if site.by_app or self.world.people_dice.random() < 0.5:
+            await person.asks(site, lambda: person.say(site, run))
+        else:
+            await person.asks(site, lambda: person.visit(site, run))
+        [row] = await self.world.store.runs(Query(run=run))
+        if row.status == "failed":
+            await person.asks(site, lambda: person.retry(site, run, max_turns=200))
+
+    async def _tripped(self, name: str) -> bool:
+        """A tripwire is not taken back: such a run has failed and says so."""
+        run = Log.read(await self.world.store.read(name)).run
+        return run.status == "failed" and any(frame.tripped is not None for frame in run.frames.values())
+
+
+def _flying(run: Run) -> bool:
+    return any(call not in run.frames for call in run.groups["started"])
+
+
+def _stands(run: Run) -> str:
+    states = {call.id: call.state for call in run.calls.values()}
+    return f"{run.status} {run.error}, calls {states}, to do {pending(run)}"
+
+
+def _check_open(world: World, run: Run) -> None:
+    """Whatever is not over has something to do, or waits for somebody who can see why."""
+    if run.status in OVER or run.status == "failed":
+        return
+    if not pending(run) and not run.groups["wait"] and not _flying(run):
+        world.wrong(f"run {run.id[:4]} is open and nothing is pending: {_stands(run)}")
+    world.counts["doubts seen"] += sum(call.state == "in_doubt" for call in run.groups["wait"].values())
+
+
+async def check_all(world: World) -> None:
+    """What must hold of every log at the end, whatever happened: the checker reads the store and believes nothing."""
+    told = [Told(run, call, word.verdict) for run, call, word in world.acknowledged]
+    effects = {key: len(acts) for key, acts in world.effects.items()}
+    report = await check(world.store, effects=effects, acknowledged=told)
+    for violation in report.violations:
+        world.wrong(str(violation))
+    for row in await world.store.runs():
+        world.count(f"ended: {row.status}")

@@ -1,0 +1,285 @@
+"""Who reads every line as it becomes durable, and looks at every effect as it happens: was it permitted?
+
+It knows events and not the code that folds them, and it knows what people said because they told it themselves. What
+can be seen in a log alone is the checker's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from keyturn.core import events as ev
+from keyturn.core.codec import decode
+from keyturn.core.digest import canonical
+from keyturn.core.predicate import holds
+from keyturn.core.strict import parse
+
+from .plan import Plan, Spec
+
+_REASONS = {
+    "", "MaxTurnsExceeded", "ModelBehaviorError", "ProviderDown", "CancelledError",
+    "InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered",
+}  # fmt: skip
+
+
+@dataclass
+class Word:
+    """What a person said of a call, as they said it."""
+
+    by: str
+    verdict: str
+    digest: str
+    args: str | None = None
+    at: int = 0
+
+    def fits(self, made: ev.Decision) -> bool:
+        """Whether a recorded decision says this; who did not look at the digest meant whatever stood there."""
+        return (self.by, self.verdict) == (made.by, made.verdict) and self.digest in ("", made.digest)
+
+
+@dataclass(frozen=True)
+class Permit:
+    """What one recorded start lets run, and what had let it start."""
+
+    args: str
+    licence: str
+    decision: ev.Decision | None
+
+
+@dataclass
+class Seen:
+    """One call as its log tells it."""
+
+    id: str
+    agent: str
+    tool: str
+    args: str
+    recover: str
+    key: str = ""
+    permits: list[Permit] = field(default_factory=list[Permit])
+    acted: int = 0
+    retries: int = 0
+    licence: str = ""
+    legitimate: str | None = None
+    decision: ev.Decision | None = None
+    doubtful: bool = False
+    until: int | None = None
+
+
+@dataclass
+class RunSeen:
+    """One run as its log tells it."""
+
+    salt: str = ""
+    over: bool = False
+    agents: dict[str, str] = field(default_factory=dict[str, str])
+    turns: dict[str, int] = field(default_factory=dict[str, int])
+    calls: dict[str, Seen] = field(default_factory=dict[str, Seen])
+    by_key: dict[str, Seen] = field(default_factory=dict[str, Seen])
+    grants: dict[str, ev.GrantTerms] = field(default_factory=dict[str, ev.GrantTerms])
+    decisions: list[ev.Decision] = field(default_factory=list[ev.Decision])
+    raws: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Witness:
+    """Reads lines, is told words and effects, and tells what is wrong to `wrong`."""
+
+    def __init__(self, plan: Plan, wrong: Callable[[str], None]) -> None:
+        self._plan, self._wrong = plan, wrong
+        self.runs: dict[str, RunSeen] = {}
+        self.words: dict[str, list[Word]] = {}
+        self.standing: set[tuple[str, str, str, str]] = set()
+        self.calls = 0
+
+    def said(self, key: str, word: Word) -> None:
+        """A person says something of a call, and it is on its way."""
+        self.words.setdefault(key, []).append(word)
+
+    def read(self, run: str, lines: list[bytes]) -> None:
+        """Lines that are durable now."""
+        seen = self.runs.setdefault(run, RunSeen())
+        for line in lines:
+            for event in decode(line).events:
+                hear = _HEARS.get(type(event))
+                if hear is not None:
+                    hear(self, seen, event)
+
+    def entered(self, run: str, key: str, spec: Spec, params: dict[str, Any]) -> Seen | None:
+        """A tool is being touched."""
+        call = self.runs[run].by_key.get(key) if run in self.runs else None
+        if call is None:
+            self._wrong(f"{spec.name} ran for a call that no durable reply holds")
+            return None
+        text = canonical(params)
+        permit = next((each for each in call.permits if each.args == text), None)
+        if permit is None:
+            what = "with other arguments than those recorded" if call.permits else "without a recorded start of its own"
+            self._wrong(f"{spec.name} of {call.id} ran {what}")
+            return call
+        call.permits.remove(permit)
+        self._licensed(run, call, permit, spec, params)
+        return call
+
+    def acted(self, call: Seen, spec: Spec) -> None:
+        """A tool has its effect on the world."""
+        call.acted += 1
+        if spec.recover == "ask" and call.acted > 1 + call.retries:
+            self._wrong(f"{spec.name} of {call.id} acted {call.acted} times on {call.retries} words to try again")
+
+    def durable(self, run: str, call: str, word: Word) -> bool:
+        """Whether an acknowledged decision is in the log, or one just like it."""
+        seen = self.runs.get(run)
+        return seen is not None and any(
+            made.call == call and made.verdict == word.verdict and word.digest in ("", made.digest)
+            for made in seen.decisions
+        )
+
+    def _licensed(self, run: str, call: Seen, permit: Permit, spec: Spec, params: dict[str, Any]) -> None:
+        """Whether the policy lets it run, and somebody who had to say so did."""
+        if call.legitimate == permit.args:
+            return
+        stated, made = self._stated(spec, params), permit.decision
+        if stated == "deny":
+            self._wrong(f"{spec.name} of {call.id} ran though the policy denies it")
+        if permit.licence.startswith("grant:"):
+            self._by_grant(run, call, permit.licence.removeprefix("grant:"), params)
+        elif made is None:
+            if stated == "ask" or (stated is None and spec.asks(params)):
+                self._wrong(f"{spec.name} of {call.id} asks, and ran though nobody decided it")
+        elif not any(word.fits(made) and _says(word, permit.args) for word in self.words.get(call.key, ())):
+            self._wrong(f"{spec.name} of {call.id} ran on a decision that nobody made ({made.verdict} by {made.by})")
+        call.legitimate = permit.args
+
+    def _stated(self, spec: Spec, params: dict[str, Any]) -> str | None:
+        """What the run's policy says of these arguments."""
+        rules = () if self._plan.policy is None else self._plan.policy.rules
+        return next((rule.action for rule in rules if rule.tool == spec.name and holds(rule.where, params)), None)
+
+    def _by_grant(self, run: str, call: Seen, name: str, params: dict[str, Any]) -> None:
+        grant = self.runs[run].grants[name]
+        given = (run, grant.agent, grant.tool, grant.verdict)
+        if given not in self.standing or (grant.agent, grant.tool) != (call.agent, call.tool):
+            self._wrong(f"{call.id} ran under a grant that nobody gave for it")
+        if grant.verdict != "approve" or not holds(grant.where, params):
+            self._wrong(f"{call.id} ran under a grant that does not cover it")
+
+    # What events say -----------------------------------------------------------------------------------------------
+
+    def _started_run(self, seen: RunSeen, event: ev.RunStarted) -> None:
+        seen.salt = event.salt
+
+    def _opened(self, seen: RunSeen, event: ev.FrameOpened) -> None:
+        seen.agents[event.frame], seen.turns[event.frame] = event.agent, 0
+
+    def _closed(self, seen: RunSeen, event: ev.FrameClosed) -> None:
+        seen.over = seen.over or event.frame == ev.ROOT
+        self._explained(event.error)
+
+    def _failed(self, _seen: RunSeen, event: ev.RunFailed) -> None:
+        self._explained(event.error)
+
+    def _explained(self, error: str) -> None:
+        """An agent fails for a reason that this world gives it, and not because the engine tripped over itself."""
+        if error not in _REASONS:
+            self._wrong(f"an agent failed with {error}")
+
+    def _cancelled(self, seen: RunSeen, _event: ev.RunCancelled) -> None:
+        seen.over = True
+
+    def _handed(self, seen: RunSeen, event: ev.HandedOff) -> None:
+        seen.agents[event.frame] = event.agent
+
+    def _replied(self, seen: RunSeen, event: ev.ReplyRecorded) -> None:
+        seen.turns[event.frame] += 1
+        for index, made in enumerate(event.proposals):
+            name = f"{event.frame}/{seen.turns[event.frame]}.{index}"
+            raw = event.output[made.item]
+            args = raw.get("arguments", "") if made.args is None else made.args
+            call = Seen(name, seen.agents[event.frame], made.tool, args, made.recover)
+            call.licence = "tool" if made.gate == "allow" else ""
+            seen.calls[name], seen.raws[name] = call, raw
+            call.key = blake2b(name.encode(), key=seen.salt.encode(), digest_size=16).hexdigest()
+            seen.by_key[call.key] = call
+            self.calls += 1
+
+    def _screened(self, seen: RunSeen, event: ev.CallScreened) -> None:
+        call = seen.calls[event.call]
+        if event.action == "allow" and not call.licence:
+            call.licence = event.by or "tool"
+        elif event.action == "deny":
+            call.licence = ""
+        elif event.action == "ask" and not call.licence:
+            wait = event.terms.expires_ms if event.terms is not None else None
+            call.until = None if wait is None else event.at + wait
+
+    def _decided(self, seen: RunSeen, event: ev.CallDecided) -> None:
+        made = event.decision
+        seen.decisions.append(made)
+        call = seen.calls[made.call]
+        self._in_time(seen, call, made)
+        if made.verdict == "retry":
+            call.retries += made.by != "probe"
+            call.licence, call.doubtful = call.licence or "word", False
+            return
+        if made.args is not None:
+            call.args = made.args
+        if made.verdict in ("approve", "edit"):
+            call.decision = made
+            call.licence = made.by if made.by is not None and made.by.startswith("grant:") else "word"
+
+    def _in_time(self, seen: RunSeen, call: Seen, made: ev.Decision) -> None:
+        until, call.until = call.until, None
+        if until is None or made.by is None or made.by in ("clock", "probe") or made.by.startswith("grant:"):
+            return
+        said = [word.at for word in self.words.get(call.key, ()) if word.fits(made)]
+        if said and min(said) > until:
+            self._wrong(f"{call.id} was decided by {made.by} {min(said) - until} ms after it had run out")
+
+    def _voted(self, seen: RunSeen, event: ev.VoteCast) -> None:
+        seen.decisions.append(event.decision)
+
+    def _voided(self, seen: RunSeen, event: ev.CallVoided) -> None:
+        call, raw = seen.calls[event.call], seen.raws[event.call]
+        call.tool, call.recover = event.proposal.tool, event.proposal.recover
+        call.args = raw.get("arguments", "") if event.proposal.args is None else event.proposal.args
+        call.licence, call.decision, call.legitimate, call.until = "", None, None, None
+
+    def _started(self, seen: RunSeen, event: ev.CallStarted) -> None:
+        call = seen.calls[event.call]
+        call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision))
+        if not call.licence or call.doubtful:
+            self._wrong(f"{call.id} was started with nothing that permits it")
+
+    def _lost(self, seen: RunSeen, event: ev.CallLost) -> None:
+        call = seen.calls[event.call]
+        call.doubtful = not event.again
+        if event.again and call.recover != "retry":
+            self._wrong(f"{call.id} may act, was lost, and is started again by itself")
+
+    def _given(self, seen: RunSeen, event: ev.GrantGiven) -> None:
+        seen.grants[event.grant.id] = event.grant
+
+
+def _says(word: Word, args: str) -> bool:
+    return word.args is None or canonical(parse(word.args)) == args
+
+
+_HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
+    ev.RunStarted: Witness._started_run,
+    ev.FrameOpened: Witness._opened,
+    ev.FrameClosed: Witness._closed,
+    ev.RunCancelled: Witness._cancelled,
+    ev.RunFailed: Witness._failed,
+    ev.HandedOff: Witness._handed,
+    ev.ReplyRecorded: Witness._replied,
+    ev.CallScreened: Witness._screened,
+    ev.CallDecided: Witness._decided,
+    ev.VoteCast: Witness._voted,
+    ev.CallVoided: Witness._voided,
+    ev.CallStarted: Witness._started,
+    ev.CallLost: Witness._lost,
+    ev.GrantGiven: Witness._given,
+}
