@@ -23,7 +23,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants simulate crash race lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants pace pile simulate crash race lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,12 @@ TIMEOUT ?= 1800
 sweep: $(VENV)/.ready ## The crash sweeps at length: make sweep COUNT=20000 SEED=7 TIMEOUT=3600 JOBS=2
 	@KEYTURN_SWEEP=$(COUNT) $(BIN)/python -m pytest -m sweep -n $(JOBS) -q --timeout=$(TIMEOUT) \
 	  --hypothesis-profile=sweep --hypothesis-seed=$(SEED) --durations=10 $(ARGS)
+
+pace: $(VENV)/.ready ## How fast the durable parts are here: cycles a second, and a decision's way to its tool
+	@$(BIN)/python -m trials.pace $(ARGS)
+
+pile: $(VENV)/.ready ## A million open requests: how long a page of them takes
+	@$(BIN)/python -m trials.pile $(ARGS)
 
 mutants: $(VENV)/.ready ## Break the gate on purpose, law by law, and see each broken build caught: ARGS=--whole
 	@$(BIN)/python -m trials.mutants $(ARGS)

@@ -88,6 +88,7 @@ class Child:
 def _live(do: Callable[[], Any], answer: int) -> None:
     """The child's whole life. It never returns into its parent's code."""
     code = 0
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     faulthandler.dump_traceback_later(SECONDS - 5)  # where it stands still, before it is ended for that
     try:
         said = json.dumps(do())

@@ -11,7 +11,7 @@ import gc
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields, replace
 from typing import Any
@@ -59,11 +59,8 @@ def shrunk(seed: int) -> Knobs:
     knobs = Knobs()
     with made_world():
         for name, values in SMALLER.items():
-            for value in values:
-                tried = replace(knobs, **{name: value})
-                if simulate(seed, tried).violations:
-                    knobs = tried
-                    break
+            tries = (replace(knobs, **{name: value}) for value in values)
+            knobs = next((tried for tried in tries if simulate(seed, tried).violations), knobs)
     return knobs
 
 
@@ -113,7 +110,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 def knobs_of(given: list[str]) -> Knobs:
     """Knobs as the command line gave them."""
-    kinds = {field.name: type(getattr(Knobs(), field.name)) for field in fields(Knobs)}
+    kinds: dict[str, Callable[[int], Any]] = {field.name: type(getattr(Knobs(), field.name)) for field in fields(Knobs)}
     pairs = [text.partition("=") for text in given]
     if unknown := [name for name, _, _ in pairs if name not in kinds]:
         raise SystemExit(f"no knob {', '.join(unknown)}; there are: {', '.join(kinds)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from typing import Any
 from uuid import uuid4
@@ -43,3 +44,15 @@ class TestPostgresJournal(JournalSuite, RecordsSuite):
 
     async def another(self, journal: Any) -> Journal:
         return PostgresJournal(self.database, clock=self.clock)
+
+
+async def test_closing_while_it_begins_to_listen_ends_both(database: str) -> None:
+    """Found by `trials.crash`: the thread was there and not started yet."""
+    for _ in range(20):
+        journal = PostgresJournal(database)
+        listening = asyncio.ensure_future(journal.listening())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(8):
+            await journal.close()
+            await listening
+            await journal.listening()

@@ -145,7 +145,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self._busy.append(process)
 
     def _put(self, process: Process, handle: asyncio.Handle) -> None:
-        if not process.alive or handle._cancelled:  # type: ignore[attr-defined]
+        if not process.alive or handle._cancelled:
             return
         if not process.ready and not process.frozen:
             self._busy.append(process)
@@ -178,7 +178,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if not self._timers:
             raise Stuck("nobody has anything to do and nobody waits for a time")
         when, _, process, handle = heappop(self._timers)
-        if not process.alive or (handle is not None and handle._cancelled):  # type: ignore[attr-defined]
+        if not process.alive or (handle is not None and handle._cancelled):
             return
         if when > most_seconds:
             raise Stuck(f"no end after {most_seconds:g} seconds")
@@ -200,8 +200,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if process.left < 0:
                 self.kill(process)
                 return
-        if not handle._cancelled:  # type: ignore[attr-defined]
-            handle._run()  # type: ignore[attr-defined]
+        if not handle._cancelled:
+            handle._run()
 
     def bury(self) -> None:
         """Take apart what was still in flight, where nothing it does can reach anybody."""
@@ -210,12 +210,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self.kill(process)
         events._set_running_loop(grave)
         try:
-            for process in self._processes:
-                for task in process.tasks:
-                    if not task.done():
-                        task._log_destroy_pending = False  # type: ignore[attr-defined]
-                        _close(task.get_coro())
-                process.tasks.clear()
+            for task in [task for process in self._processes for task in process.tasks if not task.done()]:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close(task.get_coro())
         finally:
             events._set_running_loop(None)
 

@@ -74,7 +74,8 @@ class Site:
         """Take a run up with nothing new to say."""
         state = await self.load(run)
         if state is not None:
-            await self.drive(state, **({} if max_turns is None else {"max_turns": max_turns}))
+            options: dict[str, Any] = {} if max_turns is None else {"max_turns": max_turns}
+            await self.drive(state, **options)
 
     async def drive(self, given: Any, said: list[Said] | None = None, **options: Any) -> None:
         """Drive a run; what was said on its state is acknowledged when this comes back without an error."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from keyturn.core.codec import Log
 from keyturn.core.effects import pending
+from keyturn.core.errors import KeyturnError
 from keyturn.core.run import Run
 from keyturn.journal.rows import Query
 from keyturn.testing.checker import Told, check
@@ -49,6 +50,8 @@ def simulate(seed: int, knobs: Knobs | None = None, *, told: bool = False) -> Ou
         world.loop.run(main, MOST_STEPS, MOST_SECONDS)
     except Stuck as stuck:
         world.wrong(f"it hangs: {stuck}")
+    except KeyturnError as error:  # a log that cannot be read any more, say
+        world.wrong(f"nobody can go on: {error}")
     finally:
         world.closed = True
         world.loop.bury()
@@ -161,6 +164,7 @@ class Stage:
         world = self.world
         site, person = Site(world, "last"), Person(world, "eve")
         world.loop.begin(site.process, site.serve())
+        runs = list[str]()
         for _ in range(60):
             await asyncio.sleep(20.0)
             runs = [run for run in self._open_runs() if not await self._tripped(run)]

@@ -168,17 +168,21 @@ class Witness:
 
     # What events say -----------------------------------------------------------------------------------------------
 
-    def _started_run(self, seen: RunSeen, event: ev.RunStarted) -> None:
+    def run_started(self, seen: RunSeen, event: ev.RunStarted) -> None:
+        """A run begins."""
         seen.salt = event.salt
 
-    def _opened(self, seen: RunSeen, event: ev.FrameOpened) -> None:
+    def frame_opened(self, seen: RunSeen, event: ev.FrameOpened) -> None:
+        """An agent begins."""
         seen.agents[event.frame], seen.turns[event.frame] = event.agent, 0
 
-    def _closed(self, seen: RunSeen, event: ev.FrameClosed) -> None:
+    def frame_closed(self, seen: RunSeen, event: ev.FrameClosed) -> None:
+        """An agent ends."""
         seen.over = seen.over or event.frame == ev.ROOT
         self._explained(event.error)
 
-    def _failed(self, _seen: RunSeen, event: ev.RunFailed) -> None:
+    def run_failed(self, _seen: RunSeen, event: ev.RunFailed) -> None:
+        """A run stopped."""
         self._explained(event.error)
 
     def _explained(self, error: str) -> None:
@@ -186,13 +190,16 @@ class Witness:
         if error not in _REASONS:
             self._wrong(f"an agent failed with {error}")
 
-    def _cancelled(self, seen: RunSeen, _event: ev.RunCancelled) -> None:
+    def run_cancelled(self, seen: RunSeen, _event: ev.RunCancelled) -> None:
+        """Somebody ended a run."""
         seen.over = True
 
-    def _handed(self, seen: RunSeen, event: ev.HandedOff) -> None:
+    def handed_off(self, seen: RunSeen, event: ev.HandedOff) -> None:
+        """Another agent goes on."""
         seen.agents[event.frame] = event.agent
 
-    def _replied(self, seen: RunSeen, event: ev.ReplyRecorded) -> None:
+    def replied(self, seen: RunSeen, event: ev.ReplyRecorded) -> None:
+        """Calls are proposed."""
         seen.turns[event.frame] += 1
         for index, made in enumerate(event.proposals):
             name = f"{event.frame}/{seen.turns[event.frame]}.{index}"
@@ -205,7 +212,8 @@ class Witness:
             seen.by_key[call.key] = call
             self.calls += 1
 
-    def _screened(self, seen: RunSeen, event: ev.CallScreened) -> None:
+    def screened(self, seen: RunSeen, event: ev.CallScreened) -> None:
+        """There is a verdict on a call."""
         call = seen.calls[event.call]
         if event.action == "allow" and not call.licence:
             call.licence = event.by or "tool"
@@ -215,7 +223,8 @@ class Witness:
             wait = event.terms.expires_ms if event.terms is not None else None
             call.until = None if wait is None else event.at + wait
 
-    def _decided(self, seen: RunSeen, event: ev.CallDecided) -> None:
+    def decided(self, seen: RunSeen, event: ev.CallDecided) -> None:
+        """A call is decided."""
         made = event.decision
         seen.decisions.append(made)
         call = seen.calls[made.call]
@@ -238,28 +247,33 @@ class Witness:
         if said and min(said) > until:
             self._wrong(f"{call.id} was decided by {made.by} {min(said) - until} ms after it had run out")
 
-    def _voted(self, seen: RunSeen, event: ev.VoteCast) -> None:
+    def voted(self, seen: RunSeen, event: ev.VoteCast) -> None:
+        """A voice that decides nothing yet."""
         seen.decisions.append(event.decision)
 
-    def _voided(self, seen: RunSeen, event: ev.CallVoided) -> None:
+    def voided(self, seen: RunSeen, event: ev.CallVoided) -> None:
+        """A call asks anew."""
         call, raw = seen.calls[event.call], seen.raws[event.call]
         call.tool, call.recover = event.proposal.tool, event.proposal.recover
         call.args = raw.get("arguments", "") if event.proposal.args is None else event.proposal.args
         call.licence, call.decision, call.legitimate, call.until = "", None, None, None
 
-    def _started(self, seen: RunSeen, event: ev.CallStarted) -> None:
+    def call_started(self, seen: RunSeen, event: ev.CallStarted) -> None:
+        """A call is started: one use of its tool is permitted."""
         call = seen.calls[event.call]
         call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision))
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
 
-    def _lost(self, seen: RunSeen, event: ev.CallLost) -> None:
+    def lost(self, seen: RunSeen, event: ev.CallLost) -> None:
+        """A started call will never report."""
         call = seen.calls[event.call]
         call.doubtful = not event.again
         if event.again and call.recover != "retry":
             self._wrong(f"{call.id} may act, was lost, and is started again by itself")
 
-    def _given(self, seen: RunSeen, event: ev.GrantGiven) -> None:
+    def grant_given(self, seen: RunSeen, event: ev.GrantGiven) -> None:
+        """There is a standing decision."""
         seen.grants[event.grant.id] = event.grant
 
 
@@ -268,18 +282,18 @@ def _says(word: Word, args: str) -> bool:
 
 
 _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
-    ev.RunStarted: Witness._started_run,
-    ev.FrameOpened: Witness._opened,
-    ev.FrameClosed: Witness._closed,
-    ev.RunCancelled: Witness._cancelled,
-    ev.RunFailed: Witness._failed,
-    ev.HandedOff: Witness._handed,
-    ev.ReplyRecorded: Witness._replied,
-    ev.CallScreened: Witness._screened,
-    ev.CallDecided: Witness._decided,
-    ev.VoteCast: Witness._voted,
-    ev.CallVoided: Witness._voided,
-    ev.CallStarted: Witness._started,
-    ev.CallLost: Witness._lost,
-    ev.GrantGiven: Witness._given,
+    ev.RunStarted: Witness.run_started,
+    ev.FrameOpened: Witness.frame_opened,
+    ev.FrameClosed: Witness.frame_closed,
+    ev.RunCancelled: Witness.run_cancelled,
+    ev.RunFailed: Witness.run_failed,
+    ev.HandedOff: Witness.handed_off,
+    ev.ReplyRecorded: Witness.replied,
+    ev.CallScreened: Witness.screened,
+    ev.CallDecided: Witness.decided,
+    ev.VoteCast: Witness.voted,
+    ev.CallVoided: Witness.voided,
+    ev.CallStarted: Witness.call_started,
+    ev.CallLost: Witness.lost,
+    ev.GrantGiven: Witness.grant_given,
 }

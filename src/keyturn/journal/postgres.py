@@ -146,7 +146,9 @@ class Listener:
     def begin(self) -> None:
         """Hear from now on; it returns when nothing is missed any more."""
         with self._lock:
-            if self._thread is None and not self._closed.is_set():
+            if self._closed.is_set():
+                return
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._listen, name="keyturn-postgres-listener", daemon=True)
                 self._thread.start()
         self._ready.wait(10)
@@ -154,12 +156,15 @@ class Listener:
     def stop(self) -> None:
         """Stop hearing, soon."""
         self._closed.set()
+        self._ready.set()  # nobody waits for what will not come
 
     def close(self) -> None:
         """Stop hearing, now."""
         self.stop()
-        if self._thread is not None:
-            self._thread.join()
+        with self._lock:  # it may be beginning
+            thread = self._thread
+        if thread is not None:
+            thread.join()
 
     def _listen(self) -> None:
         import psycopg

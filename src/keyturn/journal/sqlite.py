@@ -50,6 +50,7 @@ class SQLiteJournal(SQLJournal):
 
     def __init__(self, path: str | Path, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
         self.path = file = Path(path)
+        self._clock = clock or _now
         prepare(file)
         bell = Bell()
         self._doorbell = doorbell = Doorbell(file, bell.ring_all)
@@ -74,6 +75,9 @@ class SQLiteJournal(SQLJournal):
                 "journal that is lost with the process, use memory://"
             )
         return cls(path[1:])
+
+    async def now(self) -> int:
+        return self._clock()  # the file has no clock of its own, so nobody has to be asked
 
     async def close(self) -> None:
         self._doorbell.close()
