@@ -28,7 +28,7 @@ from trials.simulation.plan import Knobs
 from trials.simulation.stage import Outcome, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = range(150)
+SEEDS = range(120)
 
 
 def digest(outcome: Outcome) -> str:

@@ -59,11 +59,11 @@ class Person:
         elif act == "retries":
             await self.retry(site, run)
         elif act == "adds":
-            await site.tried("add", lambda: site.app.send(run, "and then?"))
+            await site.told("send", run, lambda: site.app.send(run, "and then?"))
         elif act == "revokes":
             await site.tried("revoke", lambda: self._revoke(site, run))
         else:
-            await site.tried("cancel", lambda: site.app.cancel(run, by=self.name, why="changed my mind"))
+            await site.told("cancel", run, lambda: site.app.cancel(run, by=self.name, why="changed my mind"))
 
     async def asks(self, site: Site, work: Callable[[], Awaitable[object]]) -> None:
         """Have it done by a process, and wait for its answer as long as people wait."""

@@ -58,9 +58,18 @@ class Site:
         """Start a run."""
         context = {"who": self.process.name}
         if self.by_app:
-            await self.tried("start", lambda: self.app.start("desk", "go", context=context, max_turns=6))
+            await self.tried("start", lambda: self._started(context))
         else:
             await self.drive("go", context=context, max_turns=6)
+
+    async def _started(self, context: Any) -> None:
+        run = await self.app.start("desk", "go", context=context, max_turns=6)
+        self.world.kept["start", run.id] += 1
+
+    async def told(self, what: str, run: str, do: Callable[[], Awaitable[object]]) -> None:
+        """Say something to a run; once that comes back it is kept."""
+        if await self.tried(what, do):
+            self.world.kept[what, run] += 1
 
     async def load(self, run: str) -> RunState[Any] | None:
         """A state of a run, if it can be had."""

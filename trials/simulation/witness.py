@@ -6,7 +6,8 @@ can be seen in a log alone is the checker's affair.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -17,6 +18,7 @@ from keyturn.core.digest import canonical
 from keyturn.core.predicate import holds
 from keyturn.core.strict import parse
 
+from .made import journal_time
 from .plan import Plan, Spec
 
 _REASONS = {
@@ -75,6 +77,8 @@ class RunSeen:
 
     salt: str = ""
     over: bool = False
+    ended: str = ""
+    inputs: int = 0
     agents: dict[str, str] = field(default_factory=dict[str, str])
     turns: dict[str, int] = field(default_factory=dict[str, int])
     calls: dict[str, Seen] = field(default_factory=dict[str, Seen])
@@ -129,13 +133,13 @@ class Witness:
         if spec.recover == "ask" and call.acted > 1 + call.retries:
             self._wrong(f"{spec.name} of {call.id} acted {call.acted} times on {call.retries} words to try again")
 
-    def durable(self, run: str, call: str, word: Word) -> bool:
-        """Whether an acknowledged decision is in the log, or one just like it."""
-        seen = self.runs.get(run)
-        return seen is not None and any(
-            made.call == call and made.verdict == word.verdict and word.digest in ("", made.digest)
-            for made in seen.decisions
-        )
+    def not_kept(self, kept: Counter[tuple[str, str]]) -> Iterator[str]:
+        """What somebody was told is done to a run, and its log does not say: that it starts, hears, or ends."""
+        for (what, run), count in kept.items():
+            seen = self.runs.get(run, RunSeen())
+            done = {"start": bool(seen.salt), "send": seen.inputs >= count, "cancel": seen.ended == "cancelled"}
+            if not done[what]:
+                yield f"run {run[:4]}: somebody was told that its {what} is kept, and it is not"
 
     def _licensed(self, run: str, call: Seen, permit: Permit, spec: Spec, params: dict[str, Any]) -> None:
         """Whether the policy lets it run, and somebody who had to say so did."""
@@ -178,7 +182,8 @@ class Witness:
 
     def frame_closed(self, seen: RunSeen, event: ev.FrameClosed) -> None:
         """An agent ends."""
-        seen.over = seen.over or event.frame == ev.ROOT
+        if event.frame == ev.ROOT:
+            seen.over, seen.ended = True, "finished"
         self._explained(event.error)
 
     def run_failed(self, _seen: RunSeen, event: ev.RunFailed) -> None:
@@ -192,7 +197,11 @@ class Witness:
 
     def run_cancelled(self, seen: RunSeen, _event: ev.RunCancelled) -> None:
         """Somebody ended a run."""
-        seen.over = True
+        seen.over, seen.ended = True, "cancelled"
+
+    def input_added(self, seen: RunSeen, _event: ev.InputAdded) -> None:
+        """Somebody said something to a run."""
+        seen.inputs += 1
 
     def handed_off(self, seen: RunSeen, event: ev.HandedOff) -> None:
         """Another agent goes on."""
@@ -241,6 +250,8 @@ class Witness:
 
     def _in_time(self, seen: RunSeen, call: Seen, made: ev.Decision) -> None:
         until, call.until = call.until, None
+        if until is not None and made.verdict == "expire" and journal_time() <= until:
+            self._wrong(f"{call.id} was let run out {until - journal_time()} ms before its time")
         if until is None or made.by is None or made.by in ("clock", "probe") or made.by.startswith("grant:"):
             return
         said = [word.at for word in self.words.get(call.key, ()) if word.fits(made)]
@@ -286,6 +297,7 @@ _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
     ev.FrameOpened: Witness.frame_opened,
     ev.FrameClosed: Witness.frame_closed,
     ev.RunCancelled: Witness.run_cancelled,
+    ev.InputAdded: Witness.input_added,
     ev.RunFailed: Witness.run_failed,
     ev.HandedOff: Witness.handed_off,
     ev.ReplyRecorded: Witness.replied,

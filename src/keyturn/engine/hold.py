@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 
 from ..core.effects import pending, wakes_at
 from ..core.errors import Conflict, StorageError
-from ..journal.base import Claim, Journal
+from ..journal.base import Claim, Journal, Records
 from .drive import Drive
 from .live import counted_from
 from .rows import known_open
@@ -28,9 +28,9 @@ _BEFORE_LISTENING = 0.05
 @contextlib.asynccontextmanager
 async def held(drive: Drive, journal: Journal, worker: str, claim: Claim | None = None) -> AsyncGenerator[None]:
     """Hold the drive's run; `Conflict` names who has it if somebody does. A claim that was taken already is kept."""
-    taken, failed, since = claim, False, time.monotonic()
+    taken, failed = claim, False
     drive.claim = claim or await journal.claim(drive.run.id, worker, TTL_MS)
-    _set_clock(drive, drive.claim, since)
+    _set_clock(drive, drive.claim)
     beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
     later = LATER_MS
     try:
@@ -45,45 +45,52 @@ async def held(drive: Drive, journal: Journal, worker: str, claim: Claim | None 
     finally:
         for work in beside:
             work.cancel()
-        await asyncio.shield(_give_back(drive, journal, _due(drive, later), failed=failed))
+        await asyncio.shield(_give_back(drive, journal, later, failed=failed))
 
 
-async def _give_back(drive: Drive, journal: Journal, due: int | None, *, failed: bool) -> None:
+async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool) -> None:
     """Let others have the run, and say when somebody should look at it."""
     assert drive.claim is not None
     with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
+        due = wakes_at(drive.run)
+        if _in_the_middle(drive):
+            due = await _now(drive, journal) + (0 if drive.leaving else later)
         # After a fault nobody knows whether the last step was kept.
         if failed and await journal.head(drive.claim.run) > len(drive.live.log):
-            due = drive.live.clock()
+            due = await _now(drive, journal)
         await journal.release(drive.claim, due)
 
 
-def _due(drive: Drive, later: int) -> int | None:
-    """When somebody should look at the run again.
+def _in_the_middle(drive: Drive) -> bool:
+    """Whether somebody should go on: at once where this drive left, and later where things would not let it.
 
-    One that was left in the middle at once, one that could not be moved as things are a while later. A run that failed
-    waits for somebody's word, and so does one that its caller stopped.
+    A run that failed waits for somebody's word, and so does one that its caller stopped.
     """
     run = drive.run
     begun = any(call not in run.frames for call in run.groups["started"])
-    if run.status == "running" and (pending(run) or begun) and not drive.stopping:
-        return drive.live.clock() + (0 if drive.leaving else later)
-    return wakes_at(drive.run)
+    return run.status == "running" and bool(pending(run) or begun) and not drive.stopping
 
 
-def _set_clock(drive: Drive, claim: Claim, since: float) -> None:
-    """Time is the journal's: what a claim says, and since then what this process counts."""
+async def _now(drive: Drive, journal: Journal) -> int:
+    """The journal's time as it is, and not as it was when the run was taken: clocks are set."""
+    return await journal.now() if isinstance(journal, Records) else drive.live.clock()
+
+
+def _set_clock(drive: Drive, claim: Claim) -> None:
+    """Time is the journal's: what a claim says, and since then what this process counts.
+
+    Behind by as long as the claim was on its way, and never ahead: nothing runs out before its time.
+    """
     if claim.at:
-        drive.live.clock = counted_from(claim.at, since)
+        drive.live.clock = counted_from(claim.at, time.monotonic())
 
 
 async def _renew(drive: Drive, journal: Journal) -> None:
     while drive.claim is not None:
         await asyncio.sleep(TTL_MS / 3_000)
-        since = time.monotonic()
         try:
             drive.claim = await journal.renew(drive.claim, TTL_MS)
-            _set_clock(drive, drive.claim, since)
+            _set_clock(drive, drive.claim)
         except Conflict:  # taken over: the next append says so, where it can be handled
             return
         except StorageError:  # there is time to try again before the hold runs out

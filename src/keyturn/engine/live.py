@@ -37,10 +37,7 @@ def clock_ms() -> int:
 
 
 def counted_from(at: int, since: float) -> Callable[[], int]:
-    """The journal's clock, which said `at` when this process had counted to `since` or later.
-
-    Where the answer was long on its way this clock is ahead and never behind: nothing is decided after its time.
-    """
+    """The journal's clock, which said `at` when this process had counted to `since`."""
     return lambda: at + int((time.monotonic() - since) * 1_000)
 
 

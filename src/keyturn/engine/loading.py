@@ -74,7 +74,7 @@ async def found(
     given = wrapped(context) if kept is None else made_of(kept, deserializer)
     live = Live(log, Graph(agent), given, journal)
     if isinstance(journal, Records):  # what is decided on it is decided by the journal's time, and not by ours
-        since = time.monotonic()
+        since = time.monotonic()  # before it is asked: a decision may be stamped too late, and never too early
         live.clock = counted_from(await journal.now(), since)
     return live
 
