@@ -121,7 +121,7 @@ def _deaf_to_time(patch: pytest.MonkeyPatch) -> None:
 
 def _asleep(patch: pytest.MonkeyPatch) -> None:
     """Nobody is told that a run was left in the middle."""
-    patch.setattr(hold, "_due", lambda *_args: None)
+    patch.setattr(hold, "_in_the_middle", lambda _drive: False)
 
 
 def _forgetful(patch: pytest.MonkeyPatch) -> None:
