@@ -31,9 +31,13 @@ def crew(jobs: int, work: Work, tally: Tally, total: int) -> None:
             _member(number, work, out)
         os.close(out)
         ends.append(end)
-    _collect(tally, ends, total)
+    early = _ended_early(tally, ends, total)
+    for end in ends:
+        os.close(end)  # who still tries is told by that
     codes = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(jobs)]
-    if any(codes):
+    if early:
+        tally.title += f", ended early: {tally.tried:,} of {total:,}"
+    elif any(codes):
         tally.violations.append(f"the trials themselves: workers ended with {codes}")
 
 
@@ -44,15 +48,26 @@ def _member(number: int, work: Work, out: int) -> None:
 
     code = 1
     try:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that counts decides
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         work(number, say)
+        code = 0
+    except BrokenPipeError:  # the series was ended early
         code = 0
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _ended_early(tally: Tally, ends: list[int], total: int) -> bool:
+    """Count until all is said, or somebody ends it: what was tried until then was tried."""
+    try:
+        _collect(tally, ends, total)
+    except (KeyboardInterrupt, SystemExit):
+        return True
+    return False
 
 
 def _collect(tally: Tally, ends: list[int], total: int) -> None:

@@ -171,6 +171,7 @@ async def test_what_somebody_else_has_settled_meanwhile_is_no_failure() -> None:
     driven.claim = await journal.claim(state.run_id, "worker", 60_000)
     loop = Loop(driven)
     await loop._perform(Effect("screen", "r/1.0/7.0"))
+    await loop._perform(Effect("model", "r/1.0/1.0"))  # a call that is there, and no agent works for it
     await loop.advance()
     assert len(await journal.read(state.run_id)) == state.position
 

@@ -189,6 +189,8 @@ class Reference:
     def close_frame(self, c: cm.CloseFrame) -> None:
         self.alive()
         if c.frame in self.frames and c.frame != "r":
+            below = [name for name in self.calls if name.startswith(c.frame + "/") and name not in self.frames]
+            need(all(self.calls[name]["state"] not in ("started", "in_doubt") for name in below))
             self.close(c.frame, c.item, "failed")
 
     def close_run(self, c: cm.CloseRun) -> None:

@@ -479,7 +479,6 @@ def test_an_answer_waits_for_the_guardrails_beside_it() -> None:
 
 def test_a_nested_agent_that_fails_is_an_error_of_its_call_alone() -> None:
     pen = nested(tool("c0", "ask"), tool("c1"))
-    pen.begin("r/1.0/1.1")
     events = pen(cm.CloseFrame(CALL, "ValueError", result("outer", "sorry")))
     assert events == [
         ev.FrameClosed(CALL, error="ValueError"),
@@ -489,6 +488,27 @@ def test_a_nested_agent_that_fails_is_an_error_of_its_call_alone() -> None:
     assert not any(pen.run.groups.values())
     pen.refuses(Conflict, cm.FinishCall("r/1.0/1.1", result("c1")))
     assert pen(cm.CloseFrame(CALL, "ValueError", result("outer"))) == []
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_nested_agent_is_not_closed_over_what_began_and_nobody_knows(lost: bool) -> None:
+    """I6: dropped with its frame, a call in doubt would never be asked about. What is nested ends with it."""
+    pen, closing = nested(tool("c0"), tool("c1", "ask")), cm.CloseFrame(CALL, "ValueError", result("outer"))
+    deep = "r/1.0/1.0/1.0"
+    pen.begin("r/1.0/1.0")
+    pen(cm.OpenFrame("r/1.0/1.0", "a/b/c", [], 5))
+    pen(reply(tool("deep"), frame="r/1.0/1.0"))
+    pen.begin(deep)
+    if lost:
+        pen(cm.LoseCall(deep, "its process ended"))
+    pen.refuses(Conflict, closing)
+    pen.refuses(Conflict, cm.CloseFrame("r/1.0/1.0", "ValueError", result("c0")))
+    if lost:
+        pen.decide("ran", deep, output="done")
+    else:
+        pen.end(deep)
+    assert [type(event) for event in pen(closing)] == [ev.FrameClosed, ev.CallFinished]
+    assert list(pen.run.frames) == ["r"]
 
 
 def test_the_root_is_not_closed_like_a_nested_agent() -> None:

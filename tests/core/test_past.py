@@ -79,6 +79,7 @@ def test_what_was_dropped_with_its_agent_before_it_started_is_counted_off() -> N
     pen = nested(tool("c0"), tool("c1"))
     pen.begin("r/1.0/1.0")
     assert ran(pen) == ["c1", "c0", "outer"]
+    pen.end("r/1.0/1.0")
     pen(cm.CloseFrame("r/1.0", "OSError", {"type": "function_call_output", "call_id": "outer", "output": "failed"}))
     assert ran(pen) == ["c0", "outer"]
 

@@ -18,7 +18,7 @@ from .evolve import evolve
 from .gate import OVER, Events, call_in, deliver, open_run, screen, screened, stale, tick
 from .policy import Verdict
 from .reply import check_proposal, record_reply, refuse_reply
-from .run import Frame, Run, call_digest
+from .run import Frame, Run, call_digest, unknown_below
 from .states import MOVES, READY
 
 
@@ -191,6 +191,12 @@ def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
 def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
     open_run(run)
     if c.frame in run.frames and c.frame != ev.ROOT:
+        unknown = unknown_below(run, c.frame)
+        if unknown:  # dropped with its frame, what it did would never be known, and nobody would be asked
+            raise Conflict(
+                f"a nested agent is not closed over {len(unknown)} of its calls that began and of which nobody knows "
+                "what became; record what each came to, or have a person say so, and close it then"
+            )
         yield ev.FrameClosed(c.frame, error=c.error)
         yield ev.CallFinished(c.frame, c.item, failed=True)
 

@@ -169,6 +169,16 @@ def call_digest(run: Run, call: Call) -> str:
     return digest(*bound)
 
 
+def unknown_below(run: Run, frame_id: str) -> list[Call]:
+    """The calls below a frame that have begun and of which nobody knows yet what became of them.
+
+    A nested agent is no such call: it ends with the frame that asked for it.
+    """
+    begun = [*run.groups["started"].values(), *run.groups["wait"].values()]
+    below = [call for call in begun if call.id.startswith(frame_id + "/") and call.id not in run.frames]
+    return [call for call in below if call.state in ("started", "in_doubt")]
+
+
 def request_id(run: Run, call_id: str) -> str:
     """The unguessable public name of a call's request."""
     return blake2b(call_id.encode(), key=run.salt.encode(), digest_size=16).hexdigest()

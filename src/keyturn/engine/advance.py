@@ -15,12 +15,14 @@ from ..core import events as ev
 from ..core.effects import Effect, pending
 from ..core.errors import Conflict, StorageError
 from ..core.policy import StoppedByPolicy
-from ..core.run import Call, Run
+from ..core.run import Call, Run, unknown_below
 from .announce import tool_hooks
 from .drive import Drive
 from .history import save_session
 from .perform import PERFORM
 from .telling import told_of_edit
+
+_ON_CALLS = ("run", "screen", "settle")
 
 
 class Loop:
@@ -108,7 +110,7 @@ class Loop:
             self._wake.set_result(None)
 
     async def _perform(self, effect: Effect) -> None:
-        if effect.on not in self.run.calls and effect.on not in self.run.frames:
+        if effect.on not in (self.run.calls if effect.do in _ON_CALLS else self.run.frames):
             return  # settled by somebody else since it was found to be done
         try:
             if self.drive.traces is None:
@@ -148,7 +150,7 @@ class Loop:
             self._failing.setdefault(frame_id, error)
 
     def _frame_of(self, effect: Effect) -> str:
-        if effect.on in self.run.frames and effect.do not in ("run", "screen", "settle"):
+        if effect.on in self.run.frames and effect.do not in _ON_CALLS:
             return effect.on
         return effect.on.rpartition("/")[0]
 
@@ -162,18 +164,13 @@ class Loop:
             if any((self._frame_of(job) + "/").startswith(frame_id + "/") for job in self._jobs):
                 continue
             del self._failing[frame_id]
-            if self._leaves_doubt(frame_id):  # ended with its agent, it would never be known: the run stops instead
+            if unknown_below(self.run, frame_id):  # ended with its agent, it would never be known: the run stops instead
                 self._failure = self._failure or error
                 continue
             try:
                 await self._report_failure(frame_id, error)
             except Exception as fatal:
                 await self._failed(frame_id.rpartition("/")[0], fatal)
-
-    def _leaves_doubt(self, frame_id: str) -> bool:
-        """Whether something below a frame has begun and nobody knows yet what became of it."""
-        begun = [call for call in self.run.calls.values() if call.state in ("started", "in_doubt")]
-        return any(call.id.startswith(frame_id + "/") and call.id not in self.run.frames for call in begun)
 
     async def _report_failure(self, frame_id: str, error: Exception) -> None:
         call = self.run.calls.get(frame_id)
