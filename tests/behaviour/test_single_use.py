@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -125,9 +126,19 @@ async def test_a_live_state_that_is_resumed_again_returns_what_its_run_came_to(r
     assert (len(effects), len(agent.model.calls)) == (1, 2)
 
 
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Threads that take turns in the midst of everything."""
+    patience = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(patience)
+
+
+@pytest.mark.usefixtures("hasty_threads")
 async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effects) -> None:
-    """Promise 17 and B3."""
-    for _ in range(20):
+    """Promise 17 and B3: who loads it while another drives it sees what was saved, and is refused when it resumes."""
+    for _ in range(40):
         effects.clear()
         agent, state = await paused(effects)
         text = state.to_string()
@@ -141,6 +152,32 @@ async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effec
         outcomes = await asyncio.gather(*jobs, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes].count(Conflict) == 3
         assert len(effects) == 1
+
+
+async def test_a_state_that_is_loaded_while_its_run_goes_on_is_stale(run: Run, effects: Effects) -> None:
+    """Promise 17: loading asks for tools and may wait for them; what was saved is what is loaded, however long."""
+    asked, free = asyncio.Event(), asyncio.Event()
+
+    class Slow(Agent[Any]):
+        async def get_all_tools(self, run_context: Any) -> list[Any]:
+            asked.set()
+            await free.wait()
+            return await super().get_all_tools(run_context)
+
+    agent = payer(effects)
+    state = (await run(agent, "go")).to_state()
+    text = state.to_string()
+    slow = Slow("a", model=agent.model, tools=agent.tools)
+    loading = asyncio.ensure_future(RunState.from_string(slow, text))
+    await asked.wait()
+    state.approve(item_of(state, "c1"))
+    assert (await run(agent, state)).final_output == "done"
+    free.set()
+    late = await loading
+    late.approve(item_of(late, "c1"))
+    with pytest.raises(Conflict, match="stale"):
+        await run(slow, late)
+    assert len(effects) == 1
 
 
 async def test_a_run_is_not_resumed_while_it_is_still_being_driven(run: Run, effects: Effects) -> None:

@@ -299,9 +299,21 @@ def test_what_others_appended_is_folded_and_what_was_only_decided_is_forgotten()
     decided = mine.decision("approve")
     step(mine.run, cm.Deliver([decided]), 5)
     assert mine.state() == "approved"
+    mine.log.refold()
     assert mine.log.extend(theirs.log.lines()[2:]) == theirs.log.steps[2:]
     assert everything(mine.run) == everything(theirs.run)
     assert mine.log.lines() == theirs.log.lines()
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    pen = asked()
+    before, copied = everything(pen.run), pen.log.copy()
+    assert everything(copied.run) == before
+    line = encode(ev.Step(5, step(copied.run, cm.Deliver([pen.decision("approve")]), 5)))
+    copied.refold()
+    copied.extend([line])
+    assert everything(pen.run) == before != everything(copied.run)
+    assert len(pen.log) + 1 == len(copied) == len(copied.lines())
 
 
 @pytest.mark.parametrize("line", [b"{", encode(ev.Step(1, [ev.CallStarted("r/9.9")]))])

@@ -22,7 +22,7 @@ from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import KeyturnError
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
-from keyturn.core.run import Run, call_digest
+from keyturn.core.run import Run, call_digest, twin
 from tests.core.auditor import Auditor
 from tests.core.reference import Reference
 from tests.core.samples import Pen, everything, grant, reply, result, says, start, tool, user
@@ -132,7 +132,7 @@ class Commands(RuleBasedStateMachine):
     def do(self, command: cm.Command, later: int = 0) -> None:
         """Send a command to both: they agree, what was refused changed nothing, and what happened keeps the laws."""
         before, now = everything(self.run), self.pen.now + later
-        usage, length = list(self.run.usage), len(self.pen.log)
+        usage, length, other = list(self.run.usage), len(self.pen.log), twin(self.run)
         expected = self.reference.do(command, now)
         try:
             self.pen(command, at=now)
@@ -141,6 +141,7 @@ class Commands(RuleBasedStateMachine):
             accepted = False
         assert accepted == expected, f"accepted: {accepted}, should be: {expected}; {command}"
         assert accepted or everything(self.run) == before
+        assert everything(other) == before, "a twin is not moved with it"
         assert all(now_ >= then for now_, then in zip(self.run.usage, usage, strict=True))
         assert self.run.turns >= self.turns
         self.turns = self.run.turns

@@ -16,7 +16,7 @@ import msgspec
 from .errors import KeyturnError, StateRejected
 from .events import Step
 from .evolve import fold
-from .run import Run, new_run
+from .run import Run, new_run, twin
 from .upcasts import VERSION, upcast
 
 GENESIS = "0" * 64
@@ -118,13 +118,22 @@ class Log:
         return self._lines if count is None else self._lines[:count]
 
     def extend(self, lines: Sequence[bytes]) -> list[Step]:
-        """Fold what somebody else appended; what was only decided here is forgotten."""
+        """Fold what somebody else appended, and nothing else. What was only decided must have been forgotten."""
         theirs = [decode(line) for line in lines]
-        run = _folded([*self.steps, *theirs])
+        try:
+            _folded(theirs, self.run)
+        except StateRejected:
+            self.refold()
+            raise
         self._lines = [*self.lines(), *lines]
         self.steps += theirs
-        self.run = run
         return theirs
+
+    def copy(self) -> Log:
+        """The same log for somebody else, who may go on with it."""
+        made = Log(self.steps.copy(), self._lines.copy(), twin(self.run))
+        made._text = self._text
+        return made
 
     def refold(self) -> None:
         """Forget what was folded but not appended."""
@@ -170,9 +179,9 @@ class Log:
         return cls(steps, list(lines) if version == VERSION else None, _folded(steps))
 
 
-def _folded(steps: Sequence[Step]) -> Run:
+def _folded(steps: Sequence[Step], run: Run | None = None) -> Run:
     try:
-        return fold(new_run(), steps)
+        return fold(run or new_run(), steps)
     except _UNREADABLE:
         raise StateRejected(
             "the state's log cannot have been written by a run; use the state as it was saved"

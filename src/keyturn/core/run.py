@@ -6,10 +6,12 @@ dropped once their turn is over, so that what is open is what costs.
 
 from __future__ import annotations
 
+from copy import copy
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from . import events as ev
 from .digest import canonical, digest
@@ -157,6 +159,36 @@ class Run(msgspec.Struct):
 def new_run() -> Run:
     """A run of which nothing is known yet."""
     return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")}, usage=[0] * COUNTS)
+
+
+def twin(run: Run) -> Run:
+    """The same run once more: whatever becomes of the one, the other stays. What nobody changes in place is shared."""
+    calls = {name: replace(call) for name, call in run.calls.items()}
+    frames = {
+        name: replace(
+            frame,
+            items=frame.items.copy(),
+            calls=frame.calls.copy(),
+            results=frame.results.copy(),
+            queued=frame.queued.copy(),
+            tape=frame.tape.copy(),
+        )
+        for name, frame in run.frames.items()
+    }
+    return replace(
+        run,
+        frames=frames,
+        calls=calls,
+        groups={group: {name: calls[name] for name in members} for group, members in run.groups.items()},
+        grants=run.grants.copy(),
+        grant_uses=run.grant_uses.copy(),
+        decided=run.decided.copy(),
+        tools=run.tools.copy(),
+        usage=run.usage.copy(),
+        replies=run.replies.copy(),
+        let=run.let.copy(),
+        rejected=run.rejected.copy(),
+    )
 
 
 def call_digest(run: Run, call: Call) -> str:

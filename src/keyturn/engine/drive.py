@@ -197,6 +197,7 @@ class Drive:
                 rows = changes(self.live, events, await self._tools_of(events), log.steps[0].at if log.steps else now)
                 await journal.append(log.run.id, len(log), [line], self.claim, rows)
             except LostRace:
+                log.refold()
                 await self._catch_up()
                 continue
             except BaseException:
@@ -207,7 +208,7 @@ class Drive:
             return events
 
     async def _catch_up(self) -> None:
-        """Somebody else appended first: read what they wrote and fold it, forgetting what was only decided."""
+        """Somebody else appended first: read what they wrote and fold it."""
         journal, log = self.live.journal, self.live.log
         assert journal is not None
         for theirs in log.extend(await journal.read(log.run.id, len(log))):

@@ -16,6 +16,7 @@ from ..core.errors import Conflict, StorageError
 from ..journal.base import Claim, Journal, Records
 from .drive import Drive
 from .live import counted_from
+from .recent import kept_in
 from .rows import known_open
 
 TTL_MS = 60_000
@@ -34,11 +35,12 @@ async def held(drive: Drive, journal: Journal, worker: str, claim: Claim | None 
     beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
     later = LATER_MS
     try:
-        if taken is None and drive.live.log.steps:  # others may have moved it since it was read
+        if taken is None and drive.claim.head != len(drive.live.log):  # others have moved it since it was read
             await drive.catch_up()
         drive.live.open = known_open(drive.run)
         yield
         later = 0
+        kept_in(journal, drive.live.log)
     except StorageError:
         failed = True
         raise

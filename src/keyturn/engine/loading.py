@@ -12,14 +12,13 @@ import msgspec
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..agents.handoff import handoffs_of
-from ..core.codec import Log
 from ..core.errors import AgentMissing, StateRejected, UserError
 from ..journal.base import Journal, Records
 from .blob import MAX_BYTES, unpack
 from .context_data import load_context, made_of
 from .graph import Graph
 from .live import Live, counted_from, wrapped
-from .recent import recall
+from .recent import log_in, recall
 from .scope import Toolset
 from .undelivered import Undelivered
 
@@ -66,10 +65,9 @@ async def found(
     journal: Journal, run_id: str, agent: Agent[Any], context: Any, deserializer: Callable[[Any], Any] | None
 ) -> Live:
     """The run that a journal keeps, with the context given or the one kept with it, and with the journal's clock."""
-    lines = await journal.read(run_id)
-    if not lines:
+    log = await log_in(journal, run_id)
+    if not log.steps:
         raise UserError(f"the journal has no run {run_id!r}")
-    log = Log.read(lines)
     kept = log.run.context if context is None else None
     given = wrapped(context) if kept is None else made_of(kept, deserializer)
     live = Live(log, Graph(agent), given, journal)

@@ -21,6 +21,7 @@ from ..engine.facts import checked_items, jsonable
 from ..engine.graph import Graph
 from ..engine.live import Live, new_id, wrapped
 from ..engine.loading import waiting_tools
+from ..engine.recent import log_in
 from ..engine.requests import requests_of
 from ..engine.rows import changes, known_open
 from ..engine.undelivered import edited_text
@@ -133,10 +134,10 @@ class Inbox:
                 return log.run
 
     async def _read(self, run: str) -> Log:
-        lines = await self._store.read(run)
-        if not lines:
+        log = await log_in(self._store, run)
+        if not log.steps:
             raise NotPending(f"the journal has no run {run!r}")
-        return Log.read(lines)
+        return log
 
     async def _append(self, log: Log, commands: tuple[cm.Command, ...]) -> bool:
         """Whether it was decided: False where somebody else appended first."""

@@ -29,7 +29,8 @@ class LostRace(Exception):
 class Claim(msgspec.Struct, frozen=True):
     """The right to move a run forward, until it is released or its time is up and somebody else takes it.
 
-    `at` is the journal's time when it was given, by which the holder sets its clock.
+    `at` is the journal's time when it was given, by which the holder sets its clock; `head` is how many lines the log
+    had then, as far as the journal says.
 
     >>> Claim("run", "worker 1", epoch=1, until=60_000).epoch
     1
@@ -40,6 +41,7 @@ class Claim(msgspec.Struct, frozen=True):
     epoch: int
     until: int
     at: int = 0
+    head: int = 0
 
 
 @runtime_checkable

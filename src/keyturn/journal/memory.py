@@ -177,7 +177,7 @@ class MemoryJournal:
             if holder is not None and now < holder.until:
                 raise Conflict(f"run {run!r} is held by {holder.worker!r}; wait for it", winner=holder.worker)
             log.epoch += 1
-            log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms, now)
+            log.due, log.holder = None, Claim(run, worker, log.epoch, now + ttl_ms, now, len(log.lines))
             return log.holder
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:

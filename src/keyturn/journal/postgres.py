@@ -75,6 +75,7 @@ class PostgresConnection:
         self._clock = clock
         self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=None)
         self._said: dict[str, Any] = {}
+        self.told = 0
         # Inside a transaction what gives no rows is sent along with what follows, and not waited for.
         self._sending: ExitStack | None = None
         self._pipeline: Any = None
@@ -86,6 +87,7 @@ class PostgresConnection:
         return cursor.fetchall() if cursor.description is not None else []
 
     def tell(self, sql: str, *values: Any) -> None:
+        self.told += 1
         self._db.execute(self._in_dialect(sql), values or None)
 
     def _in_dialect(self, sql: str) -> bytes:
@@ -123,10 +125,10 @@ class PostgresConnection:
         if self._db.info.transaction_status != TransactionStatus.IDLE:
             self._db.execute(b"ROLLBACK")
 
-    def now(self) -> int:
+    def now(self, said: int | None = None) -> int:
         if self._clock is not None:
             return self._clock()
-        return int(self.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")[0][0])
+        return int(self.execute(f"SELECT {say.POSTGRES.time}")[0][0] if said is None else said)
 
     def close(self) -> None:
         with suppress(Exception):  # whoever drops a connection in the middle knows why

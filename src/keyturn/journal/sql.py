@@ -20,6 +20,20 @@ from .statements import Dialect
 from .store_thread import Connection
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a log ends, who holds its run, when that is due, and the time."""
+
+    head: int
+    hash: str
+    epoch: int
+    holder: str | None
+    until: int
+    due: int | None
+    status: str
+    started_at: int
+    now: int
+
+
 class Tenant:
     """One tenant's part of a database."""
 
@@ -30,24 +44,26 @@ class Tenant:
         self, db: Connection, run: str, expected: int, lines: list[bytes], claim: Claim | None, changes: Changes | None
     ) -> str | None:
         """Add lines and what they change; the hash of the last one, None where there was nothing to add."""
-        head, hash_, due = self._place(db, run, claim)
-        if expected != head:
-            raise LostRace(f"expected {expected} lines, the log has {head}")
+        at = self._place(db, run) if claim is None else self._held(db, run, claim)
+        if at.status == "erased":
+            raise Conflict(f"run {run!r} was erased; it takes no more lines")
+        if expected != at.head:
+            raise LostRace(f"expected {expected} lines, the log has {at.head}")
         if not lines:
             return None
-        links = linked(lines, hash_)
-        for place, (line, (_, each)) in enumerate(zip(lines, links, strict=True), head):
-            db.tell(say.ADD_LINE, self.name, run, place, line, bytes.fromhex(each))
+        links = linked(lines, at.hash)
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-        wanted = None
-        if claim is None:
-            now = db.now()
-            wanted = now if due is None else min(due, now)
-        last = links[-1][1]
-        db.tell(say.APPENDED, head + len(lines), bytes.fromhex(last), wanted, self.name, run)
-        if changes is not None:
-            self._change(db, changes)
-        return last
+        wanted = None if claim is not None else at.now if at.due is None else min(at.due, at.now)
+        for place, (line, (_, each)) in enumerate(zip(lines, links, strict=True), at.head):
+            db.tell(say.ADD_LINE, self.name, run, place, line, bytes.fromhex(each))
+        end = (at.head + len(lines), bytes.fromhex(links[-1][1]), wanted)
+        if changes is None:
+            db.tell(say.APPENDED, *end, self.name, run)
+        else:
+            self._change(db, changes, end)
+            if changes.run.started_at != at.started_at:
+                db.tell(say.STARTED, changes.run.started_at, self.name, run)
+        return links[-1][1]
 
     def holds(self, db: Connection, run: str, place: int, hash_: str) -> bool:
         """Whether the log has that very line at a place: what a writer asks whose commit was never answered."""
@@ -73,12 +89,10 @@ class Tenant:
 
     def claim(self, db: Connection, run: str, worker: str, ttl_ms: int) -> Claim:
         """Take a run."""
-        db.tell(say.NEW_RUN, self.name, run)
-        now = db.now()
-        _, _, epoch, holder, until, *_ = db.execute(say.HEAD + self._dialect.locked, self.name, run)[0]
-        if holder is not None and now < until:
-            raise Conflict(f"run {run!r} is held by {holder!r}; wait for it", winner=holder)
-        made = Claim(run, worker, int(epoch) + 1, now + ttl_ms, now)
+        at = self._place(db, run)
+        if at.holder is not None and at.now < at.until:
+            raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
+        made = Claim(run, worker, at.epoch + 1, at.now + ttl_ms, at.now, at.head)
         db.tell(say.TAKEN, made.epoch, worker, made.until, self.name, run)
         return made
 
@@ -90,18 +104,17 @@ class Tenant:
 
     def renew(self, db: Connection, claim: Claim, ttl_ms: int) -> Claim:
         """Hold a run for longer."""
-        self._held(db, claim.run, claim)
-        now = db.now()
+        now = self._held(db, claim.run, claim).now
         db.tell(say.RENEWED, now + ttl_ms, self.name, claim.run)
         return msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
 
     def release(self, db: Connection, claim: Claim, due: int | None) -> bool:
         """Give a run back; whether somebody may have to look at it at some time."""
         try:
-            row = self._held(db, claim.run, claim)
+            at = self._held(db, claim.run, claim)
         except Conflict:
             return False
-        times = [int(time) for time in (row[5], due) if time is not None]
+        times = [time for time in (at.due, due) if time is not None]
         db.tell(say.RELEASED, min(times, default=None), self.name, claim.run)
         return bool(times)
 
@@ -143,12 +156,11 @@ class Tenant:
 
     def erase(self, db: Connection, run: str) -> None:
         """Forget what a run says; the digests of its lines stay."""
-        found = db.execute(say.HEAD + self._dialect.locked, self.name, run)
-        if not found:
+        at = self._known(db, run)
+        if at is None:
             return
-        holder, until = found[0][3], found[0][4]
-        if holder is not None and db.now() < until:
-            raise Conflict(f"run {run!r} is held by {holder!r}; cancel it first", winner=holder)
+        if at.holder is not None and at.now < at.until:
+            raise Conflict(f"run {run!r} is held by {at.holder!r}; cancel it first", winner=at.holder)
         for place, line in db.execute(say.ALL_LINES, self.name, run):
             db.tell(say.ERASE_LINE, bytes.fromhex(line_digest(bytes(line))), self.name, run, place)
         for statement in say.ERASE:
@@ -157,39 +169,43 @@ class Tenant:
     def _settle(self, db: Connection, run: str) -> None:
         """Wait until nobody is at work on a run: the commit whose answer got lost may still be under way."""
         if self._dialect.locked:
-            db.tell(say.NEW_RUN, self.name, run)
-            db.execute(say.HEAD + self._dialect.locked, self.name, run)
+            self._place(db, run)
 
-    def _place(self, db: Connection, run: str, claim: Claim | None) -> tuple[int, str, int | None]:
-        """Where a log ends: its length, its last hash, and when it is due."""
-        if claim is not None:
-            row: Any = self._held(db, run, claim)
-        else:
-            db.tell(say.NEW_RUN, self.name, run)
-            row = db.execute(say.HEAD + self._dialect.locked, self.name, run)[0]
-        if row[6] == "erased":
-            raise Conflict(f"run {run!r} was erased; it takes no more lines")
-        return int(row[0]), GENESIS if row[1] is None else bytes(row[1]).hex(), row[5]
+    def _known(self, db: Connection, run: str) -> Place | None:
+        """Where a run is, for whoever is about to change that; None for one that is not known."""
+        found = db.execute(self._dialect.head, self.name, run)
+        if not found:
+            return None
+        head, hash_, epoch, holder, until, due, status, started_at, time = found[0]
+        chained = GENESIS if hash_ is None else bytes(hash_).hex()
+        return Place(head, chained, epoch, holder, until or 0, due, status, started_at, db.now(time))
 
-    def _held(self, db: Connection, run: str, claim: Claim) -> Any:
-        """The row of a run that is still held under this claim, or `Conflict`."""
-        found = db.execute(say.HEAD + self._dialect.locked, self.name, run)
-        holder, epoch = (found[0][3], int(found[0][2])) if found else (None, 0)
-        if holder is None:
+    def _place(self, db: Connection, run: str) -> Place:
+        """Where a run is; one that is not known begins here."""
+        at = self._known(db, run)
+        if at is None:
+            db.tell(say.NEW_RUN, self.name, run)
+            at = self._known(db, run)
+            assert at is not None
+        return at
+
+    def _held(self, db: Connection, run: str, claim: Claim) -> Place:
+        """Where a run is that is still held under this claim, or `Conflict`."""
+        at = self._known(db, run)
+        if at is None or at.holder is None:
             raise Conflict(f"run {run!r} is not held under this claim: it was given back; claim the run again")
-        if (claim.run, claim.worker, claim.epoch) != (run, holder, epoch):
+        if (claim.run, claim.worker, claim.epoch) != (run, at.holder, at.epoch):
             raise Conflict(
-                f"run {run!r} is held by {holder!r} under epoch {epoch}, not by {claim.worker!r} under "
+                f"run {run!r} is held by {at.holder!r} under epoch {at.epoch}, not by {claim.worker!r} under "
                 f"epoch {claim.epoch}; stop, and leave the run to them",
-                winner=holder,
+                winner=at.holder,
             )
-        return found[0]
+        return at
 
-    def _change(self, db: Connection, changes: Changes) -> None:
+    def _change(self, db: Connection, changes: Changes, end: tuple[int, bytes, int | None]) -> None:
         run = changes.run
         values = (run.agent, run.status, run.updated_at, run.waiting, run.turns, run.workflow, run.error)
-        db.tell(say.RUN_ROW, *values, self.name, run.run)
-        db.tell(say.STARTED, run.started_at, self.name, run.run, run.started_at)
+        db.tell(say.MOVED, *end, *values, self.name, run.run)
         for closing in changes.closed:
             db.tell(say.CLOSE, closing.state, closing.at, closing.by, self.name, closing.id)
         for row in changes.opened:

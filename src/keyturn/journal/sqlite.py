@@ -105,6 +105,7 @@ class SQLiteConnection:
         self._failing: type[Exception] = apsw.IOError
         self._failed = False
         self._firm = True
+        self.told = 0
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
         try:
@@ -114,6 +115,7 @@ class SQLiteConnection:
             raise
 
     def tell(self, sql: str, *values: Any) -> None:
+        self.told += 1
         self._cursor.execute(sql, values)
 
     def begin(self, firm: bool = True) -> None:
@@ -131,7 +133,7 @@ class SQLiteConnection:
         if self._db.in_transaction:
             self._cursor.execute("ROLLBACK")
 
-    def now(self) -> int:
+    def now(self, said: int | None = None) -> int:
         return self._clock()
 
     def close(self) -> None:

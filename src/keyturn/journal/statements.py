@@ -20,14 +20,24 @@ class Dialect:
     compact: str
     locked: str
     mark: str
+    # The database's time, where it has one: asked along with other things.
+    time: str
+
+    @property
+    def head(self) -> str:
+        """Where a log ends, who holds its run, and the time, for whoever is about to change that."""
+        return f"SELECT {HEAD_COLUMNS}, {self.time} FROM runs WHERE tenant = ? AND run = ?{self.locked}"
 
     def said(self, statement: str) -> str:
         """A statement in this dialect."""
         return statement if self.mark == "?" else statement.replace("?", self.mark)
 
 
-SQLITE = Dialect("BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", " WITHOUT ROWID", "", "?")
-POSTGRES = Dialect("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s")
+SQLITE = Dialect("BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", " WITHOUT ROWID", "", "?", "0")
+POSTGRES = Dialect(
+    *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
+    time="(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+)
 
 
 def migrations(dialect: Dialect) -> list[list[str]]:
@@ -64,7 +74,8 @@ def _first(dialect: Dialect) -> list[str]:
     ]
 
 
-HEAD = "SELECT head, hash, epoch, holder, held_until, due, status FROM runs WHERE tenant = ? AND run = ?"
+HEAD_COLUMNS = "head, hash, epoch, holder, held_until, due, status, started_at"
+HEAD = f"SELECT {HEAD_COLUMNS} FROM runs WHERE tenant = ? AND run = ?"
 NEW_RUN = "INSERT INTO runs (tenant, run) VALUES (?, ?) ON CONFLICT (tenant, run) DO NOTHING"
 ADD_LINE = "INSERT INTO events (tenant, run, seq, line, hash) VALUES (?, ?, ?, ?, ?)"
 APPENDED = "UPDATE runs SET head = ?, hash = ?, due = ? WHERE tenant = ? AND run = ?"
@@ -84,12 +95,13 @@ NEXT_DUE = (
     "AND head > 0 UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL AND holder IS NULL "
     "AND head > 0) AS found"
 )
-RUN_ROW = (
-    "UPDATE runs SET agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, workflow = ?, error = ? "
-    "WHERE tenant = ? AND run = ?"
+# The same with what is known of the run since.
+MOVED = (
+    "UPDATE runs SET head = ?, hash = ?, due = ?, agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, "
+    "workflow = ?, error = ? WHERE tenant = ? AND run = ?"
 )
 # Apart, because an index is written whenever one of its columns is named.
-STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ? AND started_at <> ?"
+STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ?"
 CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ? WHERE tenant = ? AND id = ?"
 OPEN = (
     "INSERT INTO requests (tenant, id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, "

@@ -1,8 +1,8 @@
 """One thread that owns one connection and does what is asked of it in order, many jobs in one commit.
 
-A commit costs far more than a row, so whatever waits when one begins goes along with it: each job under a savepoint of
-its own, so that a lost race undoes itself and nothing else. An answer is given after the commit, never before. What
-the jobs do, and in which dialect, is not known here.
+A commit costs far more than a row, so whatever waits when one begins goes along with it. A job refuses before it writes
+anything, so that a lost race undoes nothing; one that does so later has its whole batch done again, each by itself. An
+answer is given after the commit, never before. What the jobs do, and in which dialect, is not known here.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ class Connection(Protocol):
     """What a member's connection can do. Errors of the database come out as they are.
 
     `begin` is told whether the transaction must be on disk when it was committed. `commit` is given the results of
-    what was done, of which a database may tell others in the same transaction.
+    what was done, of which a database may tell others in the same transaction. `told` counts what `tell` was given.
+    `now` is the time; `said` is what the database said of it along with something else, where it has a clock.
     """
+
+    told: int
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
         """Run one statement and give all its rows."""
@@ -36,7 +39,7 @@ class Connection(Protocol):
     def begin(self, firm: bool) -> None: ...
     def commit(self, results: list[Any]) -> None: ...
     def rollback(self) -> None: ...
-    def now(self) -> int: ...
+    def now(self, said: int | None = None) -> int: ...
     def close(self) -> None: ...
 
 
@@ -64,11 +67,7 @@ class Job:
     error: BaseException | None = None
 
     def answer(self) -> None:
-        """Tell whoever asked, in their own event loop."""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
-            self.loop.call_soon_threadsafe(self._tell)
-
-    def _tell(self) -> None:
+        """Tell whoever asked; said in their own event loop."""
         if self.future.done():
             return
         if self.error is not None:
@@ -155,8 +154,9 @@ class StoreThread:
         if self._after is not None and told:  # first, because whoever has an answer may end this process
             with suppress(Exception):  # who could not be woken looks again by itself
                 self._after(told)
-        for job in batch:
-            job.answer()
+        for loop in {job.loop for job in batch}:  # waking a loop costs more than an answer
+            with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+                loop.call_soon_threadsafe(_answer, [job for job in batch if job.loop is loop])
 
     def _next(self) -> list[Job]:
         with self._ready:
@@ -197,20 +197,21 @@ class StoreThread:
         """Do a batch as one transaction, each job all or nothing."""
         if not self._writes:
             for job in batch:
-                self._one(connection, job, alone=True)
+                self._one(connection, job)
             return
         connection.begin(any(job.firm for job in batch))
         for job in batch:
-            job.error = None
-            self._one(connection, job, alone=len(batch) == 1)
-        if len(batch) == 1 and batch[0].error is not None:
-            connection.rollback()
-        else:
-            connection.commit([job.result for job in batch if job.error is None])
+            before = connection.told
+            self._one(connection, job)
+            if job.error is not None and connection.told != before:  # what it wrote goes, and all before it
+                connection.rollback()
+                for each in batch if len(batch) > 1 else []:
+                    self._do([each])
+                return
+        connection.commit([job.result for job in batch if job.error is None])
 
-    def _one(self, connection: Connection, job: Job, *, alone: bool) -> None:
-        if not alone:
-            connection.tell("SAVEPOINT job")
+    def _one(self, connection: Connection, job: Job) -> None:
+        job.error = None
         try:
             job.result = job.do(connection)
         except BaseException as error:
@@ -218,10 +219,6 @@ class StoreThread:
             if outcome.again or outcome.unknown or outcome.error is not error:
                 raise  # the database's own trouble concerns the whole batch
             job.error = error
-            if not alone:
-                connection.tell("ROLLBACK TO SAVEPOINT job")
-        if not alone:
-            connection.tell("RELEASE SAVEPOINT job")
 
     def _was_done(self, connection: Connection, job: Job) -> bool:
         if job.done is None:
@@ -253,3 +250,8 @@ class StoreThread:
         if connection is not None:
             with suppress(BaseException):
                 connection.close()
+
+
+def _answer(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.answer()
