@@ -23,7 +23,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants pace pile simulate crash race lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants pace pile recovery simulate crash race lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,10 @@ pace: $(VENV)/.ready ## How fast the durable parts are here: cycles a second, an
 
 pile: $(VENV)/.ready ## A million open requests: how long a page of them takes
 	@$(BIN)/python -m trials.pile $(ARGS)
+
+RUNS ?= 1000
+recovery: $(VENV)/.ready ## Kill -9 with all that many runs in flight: how long until each is classified
+	@$(BIN)/python -m trials.recovery --runs $(RUNS) $(ARGS)
 
 mutants: $(VENV)/.ready ## Break the gate on purpose, law by law, and see each broken build caught: ARGS=--whole
 	@$(BIN)/python -m trials.mutants $(ARGS)

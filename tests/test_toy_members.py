@@ -218,7 +218,7 @@ class ToyJournal:
     async def head(self, run: str) -> int:
         return len(self.lines[run])
 
-    async def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
+    async def watch(self, run: str, after: int = 0, *, others: bool = False) -> AsyncGenerator[bytes, None]:
         while True:
             while after < len(self.lines[run]):
                 after += 1

@@ -10,8 +10,8 @@ from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
 from keyturn.core.states import MOVES
 from keyturn.engine import blob, recover, rows, run_tool, screen, state, undelivered
-from keyturn.engine.drive import Drive
 from keyturn.engine.ledger import Ledger
+from keyturn.engine.pen import Pen
 from keyturn.journal import chain
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.sql import Tenant
@@ -63,13 +63,14 @@ MUTANTS: list[Mutant] = [
         "start not recorded before the effect",
         "I2 intent before effect",
         Edit(
-            Drive._append_there,
-            "await journal.append(log.run.id, len(log), [line], self.claim, rows)",
-            "if any(isinstance(event, ev.CallStarted) for event in events):\n"
-            "                self.late = line\n"
+            Pen._append_there,
+            "await journal.append(log.run.id, len(log), lines, self.claim, rows)",
+            "late = self.__dict__.pop('late', [])\n"
+            "            if any(isinstance(event, ev.CallStarted) for event in events):\n"
+            "                self.late = [*late, *lines]\n"
             "            else:\n"
-            "                both = [self.__dict__.pop('late'), line] if 'late' in self.__dict__ else [line]\n"
-            "                await journal.append(log.run.id, len(log) + 1 - len(both), both, self.claim, rows)",
+            "                at = len(log) - len(late)\n"
+            "                await journal.append(log.run.id, at, [*late, *lines], self.claim, rows)",
         ),
     ),
     mutant(
@@ -80,7 +81,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "claim not looked at in an append of SQL",
         "I2 only the holder moves a run (SQL)",
-        Edit(Tenant._place, "if claim is not None:", "if False:"),
+        Edit(Tenant.append, "if claim is None else self._held(db, run, claim)", ""),
     ),
     mutant(
         "epoch ignored",
@@ -90,7 +91,11 @@ MUTANTS: list[Mutant] = [
     mutant(
         "epoch ignored in SQL",
         "I2 a claim that was taken over is over (SQL)",
-        Edit(Tenant._held, "(claim.run, claim.worker, claim.epoch) != (run, holder, epoch)", "claim.worker != holder"),
+        Edit(
+            Tenant._held,
+            "(claim.run, claim.worker, claim.epoch) != (run, at.holder, at.epoch)",
+            "claim.worker != at.holder",
+        ),
     ),
     mutant(
         "a run is held by two",
@@ -223,11 +228,12 @@ MUTANTS: list[Mutant] = [
         "a full disk is no reason",
         "I7 what could not be recorded is not done",
         Edit(
-            Drive._append_there,
+            Pen._append_there,
             "        except LostRace:",
             "        except StorageError:\n"
-            "            self._appending = None\n"
-            "            self._appended(made, line)\n"
+            "            self._appending, self._laid = None, Laid()\n"
+            "            for made, line in zip(steps, lines, strict=True):\n"
+            "                self._appended(made, line)\n"
             "            return events\n"
             "        except LostRace:",
             {"StorageError": StorageError},
@@ -248,7 +254,7 @@ MUTANTS: list[Mutant] = [
         Edit(SQLJournal.append, "run, expected, added, claim, changes)", "run, expected, added, claim, None)"),
         Edit(
             SQLJournal.append,
-            "await self._writer.ask(append, appended)",
+            "await self._writer.ask(append, appended, run=(self.tenant, run))",
             "await self._writer.ask(append, appended)\n"
             "    if changes is not None:\n"
             "        await self._writer.ask(lambda db: self._mine._change(db, changes))",

@@ -180,6 +180,7 @@ _HOMES = {
     "ToolOutputText": "tools.outputs",
     "ToolTimeoutError": "core.errors",
     "ToolsToFinalOutputResult": "agents.agent",
+    "UnsafeStore": "core.errors",
     "Usage": "core.usage",
     "UsageLimitExceeded": "core.errors",
     "UsageLimits": "agents.limits",

@@ -65,6 +65,7 @@ from .core.errors import ToolInputGuardrailTripwireTriggered as ToolInputGuardra
 from .core.errors import ToolMissing as ToolMissing
 from .core.errors import ToolOutputGuardrailTripwireTriggered as ToolOutputGuardrailTripwireTriggered
 from .core.errors import ToolTimeoutError as ToolTimeoutError
+from .core.errors import UnsafeStore as UnsafeStore
 from .core.errors import UsageLimitExceeded as UsageLimitExceeded
 from .core.errors import UserError as UserError
 from .core.policy import Approval as Approval

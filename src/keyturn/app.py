@@ -24,7 +24,7 @@ from .engine.follow import Follower
 from .engine.fork import forked
 from .engine.graph import Graph
 from .engine.live import Live, wrapped
-from .engine.loading import waiting_tools
+from .engine.loading import found, waiting_tools
 from .engine.play import Play
 from .engine.result import RunResult
 from .engine.rows import replayed
@@ -169,6 +169,7 @@ class App:
 
     async def _rows(self, run_id: str) -> AsyncGenerator[RunRow]:
         """The run at a glance, now and after each line."""
+        yield await self.get(run_id)
         head = await self.journal.head(run_id)
         yield await self.get(run_id)
         async with contextlib.aclosing(self.journal.watch(run_id, head)) as lines:
@@ -180,12 +181,13 @@ class App:
         row = await self.wait(run_id, timeout)
         if row.status in ("failed", "cancelled", "erased"):
             raise RunStopped(run_id, row.status, row.error)
-        state = await self.state(run_id)
+        state = await self._state(run_id)
         return RunResult(state.live, await waiting_tools(state.live))
 
     async def state(self, run_id: str) -> RunState[Any]:
         """The run in hand, to be looked at or resumed with `Runner.run`."""
-        return await self._state(run_id, self._agent((await self.get(run_id)).agent))
+        await self.get(run_id)
+        return await self._state(run_id)
 
     async def stream(self, run_id: str) -> AsyncIterator[StreamEvent]:
         """What happens in a run, from its beginning to its end, whoever moves it. Deltas are not recorded."""
@@ -248,15 +250,14 @@ class App:
 
     async def _taken(self, claim: Claim) -> Play:
         """The play of a run that this worker holds."""
-        agent = self._agent((await self.get(claim.run)).agent)
-        state = await self._state(claim.run, agent)
+        state = await self._state(claim.run, held=True)
         session = self._session(state.live.run.about.get("session"))
-        play = play_of(agent, state, **self._options(), session=session)
+        play = play_of(state.live.graph.root, state, **self._options(), session=session)
         play.live.serializer, play.claim = self._dump, claim
         return play
 
-    async def _state(self, run_id: str, agent: Agent[Any]) -> RunState[Any]:
-        return await RunState.load(self.journal, run_id, agent, context_deserializer=self._make)
+    async def _state(self, run_id: str, *, held: bool = False) -> RunState[Any]:
+        return await RunState.of(await found(self.journal, run_id, self._agent, None, self._make, held=held))
 
     def _options(self) -> dict[str, Any]:
         return {"journal": self.journal, "run_config": self._config, "hooks": self._hooks}

@@ -100,6 +100,10 @@ async def test_a_store_that_fails_fails_no_run_and_the_run_is_looked_at_again(st
     journal.time += 60_000
     assert await journal.due() == [row.run]
     again = await drive(desk.agent, await RunState.load(journal, row.run, desk.agent), streamed)
+    state, [doubt] = again.to_state(), again.interruptions  # its start went along with the decision
+    assert (doubt.kind, desk.paid) == ("in_doubt", [])
+    state.resolve(doubt, "retry", by="ada")
+    again = await drive(desk.agent, state, streamed)
     assert (again.final_output, desk.paid) == ("paid", [5])
 
 

@@ -12,10 +12,12 @@ from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
 
+import apsw
 import pytest
 
-from keyturn import App
+from keyturn import App, UnsafeStore
 from keyturn.cli.main import main
+from keyturn.cli.worker import found
 from keyturn.testing.checker import check
 
 PROGRAM = '''
@@ -126,3 +128,15 @@ def test_an_app_that_is_none_is_said(here: Path, where: str, why: str, capsys: p
     assert here.exists()
     assert main(["worker", where]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_a19_a_strict_worker_refuses_a_store_that_may_not_be_safe(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A worker that is not strict says so, loudly, and works."""
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
+    assert main(["worker", "program:app", "--strict"]) == 2
+    assert "WAL-reset" in capsys.readouterr().err
+    assert not (here / "runs.db").exists()
+    with pytest.warns(UnsafeStore, match="WAL-reset"):
+        assert found("program:app").agents

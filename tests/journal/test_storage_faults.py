@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -20,7 +21,7 @@ import psycopg
 import pytest
 
 from keyturn import Agent, Runner, RunState, ToolContext, function_tool
-from keyturn.core.errors import StorageError, StorageFull
+from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
 from keyturn.engine.ledger import Ledger
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
@@ -285,8 +286,13 @@ def test_h5_a_line_and_its_rows_are_there_together_or_not_at_all(url: str) -> No
 
 def test_a19_an_old_sqlite_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
-    with pytest.warns(RuntimeWarning, match=r"3\.51\.2 can corrupt a WAL"):
+    with pytest.warns(UnsafeStore, match=r"3\.51\.2 can corrupt a WAL .*WAL-reset"):
         SQLiteJournal(tmp_path / "runs.db")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnsafeStore)
+        with pytest.raises(UnsafeStore, match=r"3\.51\.2"):
+            SQLiteJournal(tmp_path / "strict.db")
+    assert not (tmp_path / "strict.db").exists()
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: ".".join(map(str, sqlite.SOUND)))
     SQLiteJournal(tmp_path / "runs.db")
 

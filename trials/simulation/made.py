@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from keyturn.engine import hold, live, loading, play, worker
+from keyturn.engine import hold, live, play, worker
 from keyturn.engine.ledger import Ledger
 
 from .loop import PROCESS, Process, VirtualLoop
@@ -74,7 +74,6 @@ def made_world() -> Generator[None]:
     places: list[tuple[Any, str, Any]] = [
         (live, "time", _Time),
         (hold, "time", _Time),
-        (loading, "time", _Time),
         (live, "secrets", _Secrets),
         (live, "_PROCESS_SECRET", b"simulated" * 3),
         (play, "LEDGER", _Ledgers()),

@@ -81,8 +81,8 @@ class FaultyStore:
     async def head(self, run: str) -> int:
         return await self._asked("read", lambda: self._true.head(run))
 
-    def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
-        return self._true.watch(run, after)
+    def watch(self, run: str, after: int = 0, *, others: bool = False) -> AsyncGenerator[bytes, None]:
+        return self._true.watch(run, after, others=others)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
         return await self._asked("claim", lambda: self._true.claim(run, worker, ttl_ms))

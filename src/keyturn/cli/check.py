@@ -9,13 +9,14 @@ import argparse
 import asyncio
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
-from ..core.errors import KeyturnError, StorageError, UserError
+from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
 from ..journal import open_journal
 from ..testing.checker import Head, Report, check, heads
 
@@ -26,17 +27,21 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "url", metavar="URL", help="the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
     )
     parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
+    parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe where it is kept")
     parser.add_argument("--heads", type=Path, metavar="FILE", help="compare with the heads that --keep wrote")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write how far each run came, if all is well")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check a journal: 0 where every promise was kept, 1 where one was not, 2 where that could not be seen."""
-    try:
-        report = asyncio.run(_checked(arguments))
-    except KeyturnError as error:
-        print(f"keyturn check: {error}", file=sys.stderr)
-        return 2
+    with warnings.catch_warnings():
+        if arguments.strict:
+            warnings.simplefilter("error", UnsafeStore)
+        try:
+            report = asyncio.run(_checked(arguments))
+        except (KeyturnError, UnsafeStore) as error:
+            print(f"keyturn check: {error}", file=sys.stderr)
+            return 2
     print(report)
     return 0 if report.ok and not report.moving else 1
 

@@ -9,25 +9,30 @@ import argparse
 import asyncio
 import signal
 import sys
+import warnings
 from importlib import import_module
 from pathlib import Path
 
 from ..app import App
-from ..core.errors import UserError
+from ..core.errors import UnsafeStore, UserError
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """The arguments."""
     parser.add_argument("app", help="where the App is, as module:name")
+    parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe where it is kept")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Work until told to stop."""
-    try:
-        app = found(arguments.app)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    with warnings.catch_warnings():
+        if arguments.strict:
+            warnings.simplefilter("error", UnsafeStore)
+        try:
+            app = found(arguments.app)
+        except (UserError, UnsafeStore) as error:
+            print(error, file=sys.stderr)
+            return 2
     asyncio.run(_work(app))
     return 0
 

@@ -268,6 +268,15 @@ class StorageFull(StorageError):
     """
 
 
+class UnsafeStore(RuntimeWarning):
+    """A journal is kept where it may not be safe: by a SQLite that can corrupt it, or on a network file system.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():  # refuse it, as `keyturn worker --strict` does
+    ...     warnings.simplefilter("error", UnsafeStore)
+    """
+
+
 class Expired(KeyturnError):
     """A decision came after the request's time was up.
 

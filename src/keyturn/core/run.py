@@ -6,7 +6,6 @@ dropped once their turn is over, so that what is open is what costs.
 
 from __future__ import annotations
 
-from copy import copy
 from hashlib import blake2b
 from typing import Any
 

@@ -23,6 +23,8 @@ from .perform import PERFORM
 from .telling import told_of_edit
 
 _ON_CALLS = ("run", "screen", "settle")
+# With the line of one of these goes what was laid just before it.
+_GOES_ALONG = (["run"], ["judge"])
 
 
 class Loop:
@@ -50,6 +52,8 @@ class Loop:
             while True:
                 await self.drive.kept()
                 todo = [] if self._failure else self._todo()
+                if (self._jobs or [effect.do for effect in todo] not in _GOES_ALONG) and await self.drive.flush():
+                    continue
                 if not todo and not self._jobs:
                     break
                 if len(todo) == 1 and not self._jobs and self.drive.claim is None:
@@ -164,7 +168,7 @@ class Loop:
             if any((self._frame_of(job) + "/").startswith(frame_id + "/") for job in self._jobs):
                 continue
             del self._failing[frame_id]
-            if unknown_below(self.run, frame_id):  # ended with its agent, it would never be known: the run stops instead
+            if unknown_below(self.run, frame_id):  # closed, it would never be known: the run stops instead
                 self._failure = self._failure or error
                 continue
             try:

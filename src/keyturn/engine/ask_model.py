@@ -15,6 +15,7 @@ from ..agents.agent import Agent
 from ..agents.output import output_schema_for
 from ..agents.settings import CallModelData, ModelInputData
 from ..core import commands as cm
+from ..core import events as ev
 from ..core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ..core.items import Item
 from ..core.run import Frame
@@ -73,7 +74,8 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
 async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelResponse, counts: list[int]) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
-    await drive.commit(
+    ends = frame.id == ev.ROOT and not reading.proposals and scope.session is None
+    await (drive.lay if ends else drive.commit)(
         cm.RecordReply(
             frame.id,
             reading.output,

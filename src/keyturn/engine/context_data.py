@@ -13,6 +13,7 @@ from ..agents.context import RunContextWrapper
 from ..core import commands as cm
 from ..core.errors import StateRejected, UserError
 from .drive import Drive
+from .live import Live
 
 _REMEDY = "pass context_serializer= (and context_deserializer= when you load), or context= at resume"
 
@@ -75,15 +76,22 @@ def made_of(
 
 async def keep_context(drive: Drive) -> None:
     """Record the context of a run that a journal keeps, so that whoever takes the run up has it."""
-    if drive.live.journal is None or drive.live.context.context is None:
-        return
-    kind, data = _plain(drive.live.context.context, drive.live.serializer)
+    saving = context_now(drive.live)
+    if saving:
+        await drive.commit(*saving)
+
+
+def context_now(live: Live) -> list[cm.Command]:
+    """The word that keeps the context as it is now; none where no journal does, or where it is no data."""
+    if live.journal is None or live.context.context is None:
+        return []
+    kind, data = _plain(live.context.context, live.serializer)
     if kind == "omitted":
-        return
+        return []
     try:
         snapshot = msgspec.json.decode(msgspec.json.encode(data))
     except (TypeError, ValueError, RecursionError) as error:
-        if drive.live.serializer is not None:
+        if live.serializer is not None:
             raise UserError(f"the context's serializer gave something that cannot be saved ({error})") from None
-        return
-    await drive.commit(cm.SaveContext({"kind": kind, "data": snapshot}))
+        return []
+    return [cm.SaveContext({"kind": kind, "data": snapshot})]

@@ -27,15 +27,15 @@ _BEFORE_LISTENING = 0.05
 
 
 @contextlib.asynccontextmanager
-async def held(drive: Drive, journal: Journal, worker: str, claim: Claim | None = None) -> AsyncGenerator[None]:
-    """Hold the drive's run; `Conflict` names who has it if somebody does. A claim that was taken already is kept."""
-    taken, failed = claim, False
-    drive.claim = claim or await journal.claim(drive.run.id, worker, TTL_MS)
-    _set_clock(drive, drive.claim)
+async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
+    """Hold the drive's run under a claim, and give it back."""
+    failed = False
+    drive.claim = claim
+    _set_clock(drive, claim)
     beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
     later = LATER_MS
     try:
-        if taken is None and drive.claim.head != len(drive.live.log):  # others have moved it since it was read
+        if claim.head != len(drive.live.log):  # others have moved it since it was read
             await drive.catch_up()
         drive.live.open = known_open(drive.run)
         yield
@@ -104,7 +104,7 @@ async def _listen(drive: Drive, journal: Journal) -> None:
     await asyncio.sleep(_BEFORE_LISTENING)
     place = len(drive.live.log)
     with contextlib.suppress(StorageError):  # the next append says so, where it can be handled
-        async with contextlib.aclosing(journal.watch(drive.run.id, place)) as lines:
+        async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
             async for _line in lines:
                 place += 1
                 await drive.heard(place)

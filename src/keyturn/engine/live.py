@@ -16,7 +16,7 @@ from ..agents.context import RunContextWrapper
 from ..core.codec import Log
 from ..core.items import Item
 from ..core.run import Run
-from ..journal.base import Journal
+from ..journal.base import Journal, Records
 from .graph import Graph
 
 _PROCESS_SECRET = secrets.token_bytes(32)
@@ -39,6 +39,15 @@ def clock_ms() -> int:
 def counted_from(at: int, since: float) -> Callable[[], int]:
     """The journal's clock, which said `at` when this process had counted to `since`."""
     return lambda: at + int((time.monotonic() - since) * 1_000)
+
+
+async def journal_clock(journal: Journal) -> Callable[[], int]:
+    """The journal's clock, as this process counts on from what it says; our own where it has none.
+
+    What is stamped by it may be late by as long as the answer took, and is never early.
+    """
+    since = time.monotonic()
+    return counted_from(await journal.now(), since) if isinstance(journal, Records) else clock_ms
 
 
 def new_id() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
@@ -13,11 +12,11 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..agents.handoff import handoffs_of
 from ..core.errors import AgentMissing, StateRejected, UserError
-from ..journal.base import Journal, Records
+from ..journal.base import Journal
 from .blob import MAX_BYTES, unpack
 from .context_data import load_context, made_of
 from .graph import Graph
-from .live import Live, counted_from, wrapped
+from .live import Live, journal_clock, wrapped
 from .recent import log_in, recall
 from .scope import Toolset
 from .undelivered import Undelivered
@@ -62,18 +61,26 @@ def _context(saved: str, options: LoadOptions) -> RunContextWrapper[Any]:
 
 
 async def found(
-    journal: Journal, run_id: str, agent: Agent[Any], context: Any, deserializer: Callable[[Any], Any] | None
+    journal: Journal,
+    run_id: str,
+    agent: Callable[[str], Agent[Any]],
+    context: Any,
+    deserializer: Callable[[Any], Any] | None,
+    *,
+    held: bool = False,
 ) -> Live:
-    """The run that a journal keeps, with the context given or the one kept with it, and with the journal's clock."""
+    """The run that a journal keeps, with the context given or the one kept with it, and with the journal's clock.
+
+    `agent` gives the root by its name. Who holds the run has the time from the claim.
+    """
     log = await log_in(journal, run_id)
     if not log.steps:
         raise UserError(f"the journal has no run {run_id!r}")
     kept = log.run.context if context is None else None
     given = wrapped(context) if kept is None else made_of(kept, deserializer)
-    live = Live(log, Graph(agent), given, journal)
-    if isinstance(journal, Records):  # what is decided on it is decided by the journal's time, and not by ours
-        since = time.monotonic()  # before it is asked: a decision may be stamped too late, and never too early
-        live.clock = counted_from(await journal.now(), since)
+    live = Live(log, Graph(agent(log.run.root_agent)), given, journal)
+    if not held:  # what is decided on it is decided by the journal's time, and not by ours
+        live.clock = await journal_clock(journal)
     return live
 
 

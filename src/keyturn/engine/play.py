@@ -21,15 +21,15 @@ from ..core.run import Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim
 from .advance import advance
-from .context_data import keep_context
+from .context_data import context_now, keep_context
 from .drive import Drive
 from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
 from .guard import guarded, input_guardrails
 from .history import opening, reopen, save_session
-from .hold import held
+from .hold import TTL_MS, held
 from .known import decision_on
 from .ledger import LEDGER
-from .live import Live, new_id, new_salt
+from .live import Live, journal_clock, new_id, new_salt
 from .propose import check_terms
 from .recover import recover
 from .requests import tools_of
@@ -79,9 +79,17 @@ class Play:
         return RunResult(self.live, self._tools, frame=frame, value=value)
 
     async def begin(self) -> str:
-        """Record that the run starts and leave the rest to whoever takes it up; its id."""
-        self.drive.leave()
-        await self.finish()
+        """Record that the run starts and leave the rest to whoever takes it up; its id.
+
+        That is one line, and nobody can hold a run that is not there yet. A session is told under a claim.
+        """
+        if self.scope.session is not None or self.live.journal is None:
+            self.drive.leave()
+            return (await self.finish()).run_id
+        with tracing(self.live, self.scope.config, self.drive.find_tool) as self.drive.traces:
+            check_terms(self.live.graph, self.scope.config.policy)
+            self.live.clock = await journal_clock(self.live.journal)
+            await self._start()
         return self.run.id
 
     async def finish(self) -> RunResult:
@@ -108,7 +116,8 @@ class Play:
             if journal is None:
                 return await self._told()
             self.run.id = self.run.id or new_id()
-            async with held(self.drive, journal, f"{_PROCESS}-{new_id()[:8]}", self.claim):
+            claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
+            async with held(self.drive, journal, claim):
                 return await self._told()
         finally:
             self.state.moved(len(self.live.log))
@@ -127,7 +136,7 @@ class Play:
             await self._start()
         else:
             await self._take_up()
-        self._at_work = True
+        self._at_work = not self.drive.owes
         self.scope.context.turn_input = input_items(self.run.input)
         await self._advanced()
         for feed in list(self.drive.feeds.values()):
@@ -202,6 +211,7 @@ class Play:
             ),
             *([cm.Resume(limits=self.limits)] if self.limits else []),
             *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
+            *context_now(self.live),
         )
         self.state.delivered(len(self.live.log))
 
@@ -244,9 +254,12 @@ class Play:
             )
         if said.input:
             commands.append(cm.AddInput(ev.ROOT, said.input))
-        await drive.commit(*commands, cm.Tick())
+        await drive.lay(*commands, cm.Tick(), kept=self._delivered)
+
+    def _delivered(self) -> None:
         self.state.delivered(len(self.live.log))
         self.live.context.decisions.clear()
+        self._at_work = True
 
     async def _check_reachable(self) -> None:
         """Every agent and tool that an open call needs is there, or nothing is done at all."""

@@ -61,7 +61,7 @@ def replayed(steps: list[ev.Step], graph: Graph, tools: dict[str, Any]) -> Chang
         fold(live.run, [made])
         change = changes(live, made.events, tools, steps[0].at)
         for end in change.closed:
-            requests[end.id] = msgspec.structs.replace(requests[end.id], state=end.state, closed_at=end.at, by=end.by)
+            requests[end.id] = requests[end.id].ended(end)
         requests.update((row.id, row) for row in change.opened)
         grants.update((row.id, row) for row in change.grants)
         for name in change.revoked:

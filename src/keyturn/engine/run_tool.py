@@ -49,6 +49,8 @@ async def run_tool(drive: Drive, call_id: str) -> None:
     if tool_digest(tool, call.raw) != call.proposal.tool:
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
+    if tool.tool_input_guardrails or tool.looks or scope.hooks is not None or drive.agent(call.agent).hooks is not None:
+        await drive.flush()
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
     if tool.tool_input_guardrails:

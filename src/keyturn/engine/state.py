@@ -265,7 +265,7 @@ class RunState(Generic[TContext]):
         `strict_context=True` refuses to load it as less than it was. Unsigned states need `allow_unsigned=True`.
         """
         live, said = restored(initial_agent, state_json, options)
-        return await cls._of(live, said)
+        return await cls.of(live, said)
 
     @classmethod
     async def from_string(
@@ -287,14 +287,14 @@ class RunState(Generic[TContext]):
     ) -> RunState[Any]:
         """Find a run again in a journal or its URL. `context` takes the place of the one that was kept with the run."""
         journal = opened(journal) if isinstance(journal, str) else journal
-        return await cls._of(await found(journal, run_id, agent, context, context_deserializer), Undelivered())
+        return await cls.of(await found(journal, run_id, lambda _name: agent, context, context_deserializer))
 
     @classmethod
-    async def _of(cls, live: Live, said: Undelivered) -> RunState[Any]:
+    async def of(cls, live: Live, said: Undelivered | None = None) -> RunState[Any]:
         """A state of a log that was read: its agents are there, its waiting calls looked up."""
         for frame in live.run.frames.values():
             live.graph.agent(frame.agent)
         live.context.usage = Usage.of(live.run.replies, live.run.usage)
         state = cls.at(live, len(live.log), requests_of(live, await waiting_tools(live)))
-        state._said = said
+        state._said = said or Undelivered()
         return state

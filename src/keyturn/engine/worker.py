@@ -70,10 +70,11 @@ class Worker:
     async def _round(self, leaving: asyncio.Future[Any]) -> None:
         """Take up what is due and there is room for; then wait for more work, or for room."""
         free = self._slots - len(self._tasks)
-        for run in await self._store.due(free) if free else []:
-            if leaving.done():
-                return
-            await self._take_up(run)
+        due = await self._store.due(free) if free else []
+        if not leaving.done():  # together, so that they share a commit
+            for error in await asyncio.gather(*map(self._take_up, due), return_exceptions=True):
+                if error is not None:
+                    raise error
         room = self._slots - len(self._tasks)
         stirred = asyncio.ensure_future(self._store.stir()) if room else None
         ends = list(self._tasks) if stirred is None else [stirred]

@@ -26,7 +26,7 @@ from ..engine.requests import requests_of
 from ..engine.rows import changes, known_open
 from ..engine.undelivered import edited_text
 from ..journal.base import LostRace, Store
-from ..journal.rows import ALL, GrantRow, Query, RequestRow
+from ..journal.rows import ALL, Closing, GrantRow, Query, RequestRow
 from ..policies.grants import Grant
 
 
@@ -130,7 +130,7 @@ class Inbox:
         """Decide commands against a run as it stands and append what comes of it; the run afterwards."""
         while True:
             log = await self._read(run)
-            if await self._append(log, commands):
+            if await self._append(log, commands, await self._store.now()) is not None:
                 return log.run
 
     async def _read(self, run: str) -> Log:
@@ -139,20 +139,19 @@ class Inbox:
             raise NotPending(f"the journal has no run {run!r}")
         return log
 
-    async def _append(self, log: Log, commands: tuple[cm.Command, ...]) -> bool:
-        """Whether it was decided: False where somebody else appended first."""
+    async def _append(self, log: Log, commands: tuple[cm.Command, ...], now: int) -> Sequence[Closing] | None:
+        """The requests that were closed by it; None where somebody else appended first, and nothing was decided."""
         live = Live(log, Graph(Agent(log.run.root_agent)), wrapped(None), open=known_open(log.run))
-        now = await self._store.now()
         events = [event for command in commands for event in step(log.run, command, now)]
         if not events:
-            return True
+            return []
         line = encode(ev.Step(now, events))
+        rows = changes(live, events, {}, log.steps[0].at)
         try:
-            rows = changes(live, events, {}, log.steps[0].at)
             await self._store.append(log.run.id, len(log), [line], None, rows)
         except LostRace:
-            return False
-        return True
+            return None
+        return rows.closed
 
     async def _open(self, request: str, digest: str | None) -> RequestRow:
         row = await self.get(request)
@@ -164,9 +163,9 @@ class Inbox:
         self, row: RequestRow, verdict: str, by: str, *, grant: Grant | None = None, **words: Any
     ) -> RequestRow:
         by = _named(by)
-        now = await self._store.now()
-        decision = ev.Decision(row.call, verdict, row.digest, now, by, **words)
         while True:
+            now = await self._store.now()
+            decision = ev.Decision(row.call, verdict, row.digest, now, by, **words)
             log = await self._read(row.run)
             run = log.run
             call = _waiting(run, row, decision)
@@ -174,8 +173,10 @@ class Inbox:
                 return await self.get(row.id)
             standing = [] if grant is None else [_stand(call, grant, decision)]
             deliver = cm.Deliver([decision], standing, recheck=bool(run.about.get("policy")))
-            if await self._append(log, (deliver, cm.Resume())):  # a run that failed is taken up again
-                return await self.get(row.id)
+            closed = await self._append(log, (deliver, cm.Resume()), now)  # a run that failed is taken up again
+            if closed is not None:
+                end = next((end for end in closed if end.id == row.id), None)
+                return await self.get(row.id) if end is None else row.ended(end)
 
     async def _edited(self, row: RequestRow, edit: Mapping[str, Any] | str) -> str:
         """The text that will run after an edit, checked by the tool."""

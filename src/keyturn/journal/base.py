@@ -81,8 +81,11 @@ class Journal(Protocol):
         """How many lines a run's log has; 0 for a run it does not know."""
         ...
 
-    def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """The lines of a run from `after` on, as they come, without polling. It does not end by itself: close it."""
+    def watch(self, run: str, after: int = 0, *, others: bool = False) -> AsyncGenerator[bytes, None]:
+        """The lines of a run from `after` on, as they come, without polling. It does not end by itself: close it.
+
+        With `others`, only a line that somebody appended without a claim has to be told at once: what a holder asks.
+        """
         ...
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:

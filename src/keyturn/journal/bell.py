@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 
 # Under this name wait those who want to know of any run that is due. No run is called like that.
 DUE = "\x00due"
+# Under this and a run's name wait those who hold it, for what others append.
+SAID = "\x00said:"
 # However a ring from another process got lost, who waits looks again after so many seconds.
 AT_MOST = 15.0
 

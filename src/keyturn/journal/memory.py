@@ -163,7 +163,7 @@ class MemoryJournal:
         with self._lock:
             return len(self._log(run).lines)
 
-    async def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
+    async def watch(self, run: str, after: int = 0, *, others: bool = False) -> AsyncGenerator[bytes, None]:
         while True:
             for line in await self.read(run, after):
                 after += 1

@@ -35,7 +35,7 @@ class MemoryRows:
         for closing in changes.closed:
             row = self.requests.get(closing.id)
             if row is not None:
-                self.requests[closing.id] = replace(row, state=closing.state, closed_at=closing.at, by=closing.by)
+                self.requests[closing.id] = row.ended(closing)
         for row in changes.opened:
             self.requests[row.id] = row
         for grant in changes.grants:

@@ -38,17 +38,23 @@ class PostgresJournal(SQLJournal):
     def __init__(self, url: str, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
         if find_spec("psycopg") is None:
             raise UserError("a PostgreSQL journal needs psycopg: pip install 'keyturn[postgres]'")
-        bell = Bell()
+        bell, own = Bell(), set[int]()
 
         def connect() -> PostgresConnection:
             return PostgresConnection(url, clock)
+
+        def writing() -> PostgresConnection:
+            made = connect()
+            own.clear()
+            own.add(made.process)
+            return made
 
         def after(results: list[Any]) -> None:
             bell.ring([name for result in results if isinstance(result, Rung) for name in result])
 
         prepare(url)
-        self._listener = Listener(url, bell)
-        writer = StoreThread("keyturn-postgres-writer", connect, judge, after)
+        self._listener = Listener(url, bell, own)
+        writer = StoreThread("keyturn-postgres-writer", writing, judge, after)
         reader = StoreThread("keyturn-postgres-reader", connect, judge, writes=False)
         super().__init__(say.POSTGRES, writer, reader, bell, tenant)
         weakref.finalize(self, self._listener.stop)
@@ -59,7 +65,8 @@ class PostgresJournal(SQLJournal):
         return cls(url)
 
     async def listening(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self._listener.begin)
+        if not self._listener.hears:
+            await asyncio.get_running_loop().run_in_executor(None, self._listener.begin)
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._listener.close)
@@ -73,9 +80,11 @@ class PostgresConnection:
         import psycopg
 
         self._clock = clock
-        self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=None)
+        self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=2)
         self._said: dict[str, Any] = {}
         self.told = 0
+        self._ahead: dict[tuple[str, str], list[Any] | None] = {}
+        self.process: int = self._db.info.backend_pid
         # Inside a transaction what gives no rows is sent along with what follows, and not waited for.
         self._sending: ExitStack | None = None
         self._pipeline: Any = None
@@ -88,7 +97,7 @@ class PostgresConnection:
 
     def tell(self, sql: str, *values: Any) -> None:
         self.told += 1
-        self._db.execute(self._in_dialect(sql), values or None)
+        self._db.execute(self._in_dialect(sql), values or None, prepare=None if values else False)
 
     def _in_dialect(self, sql: str) -> bytes:
         said = self._said.get(sql)
@@ -96,24 +105,34 @@ class PostgresConnection:
             said = self._said[sql] = say.POSTGRES.said(sql).encode()
         return said
 
-    def begin(self, firm: bool = True) -> None:
+    def known(self, tenant: str, run: str) -> list[Any]:
+        if (tenant, run) not in self._ahead:
+            return self.execute(say.POSTGRES.head, tenant, run)
+        ahead = self._ahead.pop((tenant, run))  # used once: whoever comes next asks for what has become of it
+        return [] if ahead is None else [ahead]
+
+    def begin(self, firm: bool = True, runs: list[tuple[str, str]] | None = None) -> None:
         self._sending = ExitStack()
         self._pipeline = self._sending.enter_context(self._db.pipeline())
         self.tell("BEGIN ISOLATION LEVEL READ COMMITTED")
         if not firm:
             self.tell("SET LOCAL synchronous_commit = off")
+        self._ahead = {}
+        if runs:  # all in one go, and locked in one order everywhere
+            rows = self.execute(say.HEADS, *(list(names) for names in zip(*runs, strict=True)))
+            self._ahead = dict.fromkeys(runs) | {(tenant, run): head for tenant, run, *head in rows}
 
     def _sent(self) -> None:
         """Have everything answered that was sent."""
-        sending, self._sending, self._pipeline = self._sending, None, None
+        sending, self._sending, self._pipeline, self._ahead = self._sending, None, None, {}
         if sending is not None:
             sending.close()
 
     def commit(self, results: list[Any]) -> None:
-        for tenant, run in {name for result in results if isinstance(result, Rung) for name in result}:
-            payload = json.dumps([tenant, run])
-            told = payload if len(payload) < _PAYLOAD else ""
-            self.tell("SELECT pg_notify(?, ?)", CHANNEL, told)
+        names = {name for result in results if isinstance(result, Rung) for name in result}
+        if names:
+            told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, names)}
+            self.tell("SELECT pg_notify(?, told) FROM unnest(?::text[]) AS told", CHANNEL, list(told))
         self.tell("COMMIT")
         self._sent()
 
@@ -137,13 +156,21 @@ class PostgresConnection:
 
 
 class Listener:
-    """A connection that hears what other processes commit, begun when somebody first waits."""
+    """A connection that hears what other processes commit, begun when somebody first waits.
 
-    def __init__(self, url: str, bell: Bell) -> None:
-        self._url, self._bell = url, bell
+    `own` are the database's processes that write for this one.
+    """
+
+    def __init__(self, url: str, bell: Bell, own: set[int]) -> None:
+        self._url, self._bell, self._own = url, bell, own
         self._ready, self._closed = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+
+    @property
+    def hears(self) -> bool:
+        """Whether nothing is missed already."""
+        return self._ready.is_set()
 
     def begin(self) -> None:
         """Hear from now on; it returns when nothing is missed any more."""
@@ -184,6 +211,8 @@ class Listener:
     def _hear(self, db: Any) -> None:
         while not self._closed.is_set():
             for told in db.notifies(timeout=0.2):
+                if told.pid in self._own:  # whoever wrote here has rung here
+                    continue
                 name: Any = None
                 with suppress(ValueError):
                     name = json.loads(told.payload)

@@ -31,6 +31,15 @@ class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
+class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The end of an open request: how, when, and by whom."""
+
+    id: str
+    state: str
+    at: int
+    by: str = ""
+
+
 class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request: a call that waits, or waited, for somebody.
 
@@ -57,14 +66,9 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     closed_at: int | None = None
     by: str = ""
 
-
-class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of an open request: how, when, and by whom."""
-
-    id: str
-    state: str
-    at: int
-    by: str = ""
+    def ended(self, end: Closing) -> RequestRow:
+        """The same request, closed."""
+        return msgspec.structs.replace(self, state=end.state, closed_at=end.at, by=end.by)
 
 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -60,9 +60,12 @@ class Tenant:
         if changes is None:
             db.tell(say.APPENDED, *end, self.name, run)
         else:
-            self._change(db, changes, end)
-            if changes.run.started_at != at.started_at:
-                db.tell(say.STARTED, changes.run.started_at, self.name, run)
+            row = changes.run
+            values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
+            db.tell(say.MOVED, *end, *values, self.name, run)
+            if row.started_at != at.started_at:
+                db.tell(say.STARTED, row.started_at, self.name, run)
+            self._change(db, changes)
         return links[-1][1]
 
     def holds(self, db: Connection, run: str, place: int, hash_: str) -> bool:
@@ -173,7 +176,7 @@ class Tenant:
 
     def _known(self, db: Connection, run: str) -> Place | None:
         """Where a run is, for whoever is about to change that; None for one that is not known."""
-        found = db.execute(self._dialect.head, self.name, run)
+        found = db.known(self.name, run)
         if not found:
             return None
         head, hash_, epoch, holder, until, due, status, started_at, time = found[0]
@@ -202,10 +205,7 @@ class Tenant:
             )
         return at
 
-    def _change(self, db: Connection, changes: Changes, end: tuple[int, bytes, int | None]) -> None:
-        run = changes.run
-        values = (run.agent, run.status, run.updated_at, run.waiting, run.turns, run.workflow, run.error)
-        db.tell(say.MOVED, *end, *values, self.name, run.run)
+    def _change(self, db: Connection, changes: Changes) -> None:
         for closing in changes.closed:
             db.tell(say.CLOSE, closing.state, closing.at, closing.by, self.name, closing.id)
         for row in changes.opened:
@@ -214,7 +214,7 @@ class Tenant:
             body = (each.tool, each.agent, each.body, each.uses, int(each.revoked))
             db.tell(say.GRANT, self.name, each.run, each.id, *body)
         for name in changes.revoked:
-            db.tell(say.REVOKE, self.name, run.run, name)
+            db.tell(say.REVOKE, self.name, changes.run.run, name)
         for notice in changes.notices:
             db.tell(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
 

@@ -13,7 +13,7 @@ from copy import copy
 from typing import Any, Self
 
 from .base import Claim
-from .bell import AT_MOST, DUE, Bell, waited
+from .bell import AT_MOST, DUE, SAID, Bell, waited
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sql import Tenant
 from .statements import Dialect
@@ -48,7 +48,7 @@ class SQLJournal:
         claim: Claim | None = None,
         changes: Changes | None = None,
     ) -> None:
-        added, told = [bytes(line) for line in lines], [] if claim else [(self.tenant, DUE)]
+        added, told = [bytes(line) for line in lines], [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
         wrote: list[str | None] = [None]
 
         def append(db: Connection) -> Any:
@@ -59,7 +59,7 @@ class SQLJournal:
             place, hash_ = expected + len(added) - 1, wrote[0]
             return hash_ is not None and self._mine.holds(db, run, place, hash_), Rung([(self.tenant, run), *told])
 
-        await self._writer.ask(append, appended)
+        await self._writer.ask(append, appended, run=(self.tenant, run))
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
         return await self._reader.ask(lambda db: self._mine.read(db, run, after))
@@ -67,8 +67,8 @@ class SQLJournal:
     async def head(self, run: str) -> int:
         return await self._reader.ask(lambda db: self._mine.head(db, run))
 
-    async def watch(self, run: str, after: int = 0) -> AsyncGenerator[bytes, None]:
-        with self._bell.heard(self.tenant, run) as ring:
+    async def watch(self, run: str, after: int = 0, *, others: bool = False) -> AsyncGenerator[bytes, None]:
+        with self._bell.heard(self.tenant, SAID + run if others else run) as ring:
             await self.listening()
             while True:
                 for line in await self.read(run, after):
@@ -88,7 +88,7 @@ class SQLJournal:
             return found, made[0] if found else None
 
         # Who holds a run matters while there is somebody; a claim is on disk as soon as a line that it allowed is.
-        return await self._writer.ask(take, taken, firm=False)
+        return await self._writer.ask(take, taken, firm=False, run=(self.tenant, run))
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
         return await self._writer.ask(lambda db: self._mine.renew(db, claim, ttl_ms), firm=False)
@@ -97,7 +97,7 @@ class SQLJournal:
         def release(db: Connection) -> Any:
             return Rung([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
 
-        await self._writer.ask(release, firm=False)
+        await self._writer.ask(release, firm=False, run=(self.tenant, claim.run))
 
     async def due(self, limit: int = 100) -> list[str]:
         return await self._reader.ask(lambda db: self._mine.due(db, limit))

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
-from ..core.errors import StorageError, StorageFull, UserError
+from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
 from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
+from .file_system import network_kind
 from .sql_journal import SQLJournal, ringing
 from .store_thread import Outcome, StoreThread
 
@@ -118,7 +119,10 @@ class SQLiteConnection:
         self.told += 1
         self._cursor.execute(sql, values)
 
-    def begin(self, firm: bool = True) -> None:
+    def known(self, tenant: str, run: str) -> list[Any]:
+        return self.execute(say.SQLITE.head, tenant, run)
+
+    def begin(self, firm: bool = True, runs: list[tuple[str, str]] | None = None) -> None:
         if firm is not self._firm:
             self._cursor.execute(f"PRAGMA synchronous={'FULL' if firm else 'NORMAL'}")
             self._firm = firm
@@ -144,13 +148,8 @@ def prepare(path: Path) -> None:
     """See that the file is there, is ours, and has the newest schema; each version comes whole or not at all."""
     import apsw
 
-    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    if version < SOUND:
-        warnings.warn(
-            f"SQLite {apsw.sqlite_lib_version()} can corrupt a WAL that several processes write; use 3.51.3 or newer",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+    for doubt in _doubts(path):
+        warnings.warn(doubt, UnsafeStore, stacklevel=3)
     try:
         db = SQLiteConnection(path, None)
         try:
@@ -159,6 +158,25 @@ def prepare(path: Path) -> None:
             db.close()
     except apsw.Error as error:
         raise StorageError(f"{str(path)!r} cannot be used as a journal by {_user()}: {error}") from error
+
+
+def _doubts(path: Path) -> list[str]:
+    """Why a journal in this file may not be safe, before anything is written."""
+    import apsw
+
+    said = apsw.sqlite_lib_version()
+    found: list[str] = []
+    if tuple(int(part) for part in said.split(".")) < SOUND:
+        found.append(
+            f"SQLite {said} can corrupt a WAL that several processes write (its WAL-reset bug); use 3.51.3 or newer"
+        )
+    kind = network_kind(path)
+    if kind is not None:
+        found.append(
+            f"{str(path)!r} lies on a network file system ({kind}), where SQLite's locks and its WAL's shared memory "
+            "may not hold; keep it on a disk of this machine, or use postgresql://"
+        )
+    return found
 
 
 def _migrate(db: SQLiteConnection, path: Path) -> None:

@@ -76,6 +76,11 @@ def _first(dialect: Dialect) -> list[str]:
 
 HEAD_COLUMNS = "head, hash, epoch, holder, held_until, due, status, started_at"
 HEAD = f"SELECT {HEAD_COLUMNS} FROM runs WHERE tenant = ? AND run = ?"
+# PostgreSQL's, for a whole batch.
+HEADS = (
+    f"SELECT tenant, run, {HEAD_COLUMNS}, {POSTGRES.time} FROM runs WHERE (tenant, run) IN "
+    "(SELECT * FROM unnest(?::text[], ?::text[])) ORDER BY tenant, run FOR UPDATE"
+)
 NEW_RUN = "INSERT INTO runs (tenant, run) VALUES (?, ?) ON CONFLICT (tenant, run) DO NOTHING"
 ADD_LINE = "INSERT INTO events (tenant, run, seq, line, hash) VALUES (?, ?, ?, ?, ?)"
 APPENDED = "UPDATE runs SET head = ?, hash = ?, due = ? WHERE tenant = ? AND run = ?"

@@ -15,15 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..core.errors import StorageError
+
 MOST_AT_ONCE = 64
 
 
 class Connection(Protocol):
     """What a member's connection can do. Errors of the database come out as they are.
 
-    `begin` is told whether the transaction must be on disk when it was committed. `commit` is given the results of
-    what was done, of which a database may tell others in the same transaction. `told` counts what `tell` was given.
-    `now` is the time; `said` is what the database said of it along with something else, where it has a clock.
+    `begin` is told whether the transaction must be on disk when it was committed, and which runs it is about. `commit`
+    is given the results of what was done, of which a database may tell others in the same transaction. `told` counts
+    what `tell` was given. `known` is the row of a run in the table of runs, held for this transaction. `now` is the
+    time; `said` is what the database said of it along with something else, where it has a clock.
     """
 
     told: int
@@ -36,7 +39,8 @@ class Connection(Protocol):
         """Run one statement that gives no rows; how it went may be known only when something is asked."""
         ...
 
-    def begin(self, firm: bool) -> None: ...
+    def begin(self, firm: bool, runs: list[tuple[str, str]]) -> None: ...
+    def known(self, tenant: str, run: str) -> list[Any]: ...
     def commit(self, results: list[Any]) -> None: ...
     def rollback(self) -> None: ...
     def now(self, said: int | None = None) -> int: ...
@@ -63,6 +67,7 @@ class Job:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     firm: bool = True
+    run: tuple[str, str] | None = None
     result: Any = None
     error: BaseException | None = None
 
@@ -101,20 +106,28 @@ class StoreThread:
         done: Callable[[Connection], tuple[bool, Any]] | None = None,
         *,
         firm: bool = True,
+        run: tuple[str, str] | None = None,
     ) -> Any:
         """Have something done; what it gives comes back once it is durable.
 
-        Somebody who stops waiting does not stop it: what was asked is done or refused whole.
+        `run` is the tenant and the run that it is about. Somebody who stops waiting does not stop it: what was asked is
+        done or refused whole.
         """
         loop = asyncio.get_running_loop()
-        job = Job(do, done, loop, loop.create_future(), firm)
+        job = Job(do, done, loop, loop.create_future(), firm, run)
         with self._ready:
             if self._closed:
                 raise RuntimeError("this journal was closed")
-            self._jobs.append(job)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # a process short of memory
+                    raise StorageError(
+                        f"the journal's thread cannot be started, nothing was written: {error}"
+                    ) from error
+                self._thread = thread
+            self._jobs.append(job)
             self._ready.notify()
         return await job.future
 
@@ -199,7 +212,8 @@ class StoreThread:
             for job in batch:
                 self._one(connection, job)
             return
-        connection.begin(any(job.firm for job in batch))
+        runs = {job.run for job in batch if job.run is not None}
+        connection.begin(any(job.firm for job in batch), sorted(runs))
         for job in batch:
             before = connection.told
             self._one(connection, job)

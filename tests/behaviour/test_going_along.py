@@ -1,0 +1,165 @@
+"""What goes along with the next line: a decision with the start that it allows, a last reply with the run's end.
+
+One append is one commit. Nothing of the world is touched between the two, and what others say meanwhile still counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from keyturn import (
+    Agent,
+    AgentHooks,
+    Conflict,
+    GuardrailFunctionOutput,
+    MemoryJournal,
+    RunState,
+    function_tool,
+    output_guardrail,
+)
+from keyturn.core.codec import decode
+from keyturn.inbox.desk import Inbox
+from keyturn.testing import ScriptedModel, assistant_message, function_call
+
+from .conftest import Run
+
+
+class Told(MemoryJournal):
+    """Remembers what each append said; `meanwhile` is done, once, just before the one that says `at`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appends: list[list[list[str]]] = []
+        self.at = b""
+        self.meanwhile: Callable[[], Awaitable[Any]] | None = None
+
+    async def append(self, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
+        if self.meanwhile is not None and any(self.at in line for line in lines):
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        await super().append(run, expected, lines, claim, changes)
+        self.appends.append([[type(event).__name__ for event in decode(line).events] for line in lines])
+
+
+class Desk:
+    """An agent that pays once it may, and what it paid."""
+
+    def __init__(self, **options: Any) -> None:
+        self.paid: list[int] = []
+
+        @function_tool(needs_approval=True)
+        async def pay(amount: int) -> str:
+            self.paid.append(amount)
+            return f"paid {amount}"
+
+        script = [[function_call("pay", {"amount": 5}, call_id="c1")], assistant_message("paid")]
+        self.agent = Agent(name="desk", model=ScriptedModel(script), tools=[pay], **options)
+        self.journal = Told()
+        self.inbox = Inbox(self.journal)
+
+    async def asked(self, run: Run) -> RunState[Any]:
+        """A run that waits."""
+        result = await run(self.agent, "go", journal=self.journal)
+        self.journal.appends.clear()
+        return result.to_state()
+
+    async def approved(self, run: Run, state: RunState[Any], at: bytes, meanwhile: Callable[[], Awaitable[Any]]) -> Any:
+        """Ada approves; just before the journal is told the line of `at`, something else happens."""
+        self.journal.at, self.journal.meanwhile = b'"e":"' + at + b'"', meanwhile
+        state.approve(state.get_interruptions()[0], by="ada")
+        return await run(self.agent, state)
+
+
+async def test_a_decision_goes_along_with_the_start_that_it_allows(run: Run) -> None:
+    desk = Desk()
+    state = await desk.asked(run)
+    state.approve(state.get_interruptions()[0])
+    assert (await run(desk.agent, state)).final_output == "paid"
+    assert desk.journal.appends == [
+        [["CallDecided", "CallStarted"]],
+        [["CallFinished"]],
+        [["ReplyRecorded", "FrameClosed"]],
+    ]
+
+
+async def test_what_was_said_is_recorded_before_anything_of_the_users_runs(run: Run) -> None:
+    seen: list[int] = []
+
+    class Looking(AgentHooks[Any]):
+        async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+            seen.append(len(desk.journal.appends))
+
+        async def on_end(self, context: Any, agent: Any, output: Any) -> None:
+            seen.append(len(desk.journal.appends))
+
+    @output_guardrail
+    async def fine(context: Any, agent: Any, output: Any) -> GuardrailFunctionOutput:
+        seen.append(len(desk.journal.appends))
+        return GuardrailFunctionOutput(None, False)
+
+    desk = Desk(hooks=Looking(), output_guardrails=[fine])
+    state = await desk.asked(run)
+    state.approve(state.get_interruptions()[0])
+    await run(desk.agent, state)
+    told = [names for lines in desk.journal.appends for names in lines]
+    assert told[:4] == [["CallDecided"], ["CallStarted"], ["CallFinished"], ["ReplyRecorded"]]
+    assert told[4:] == [["GuardrailReported", "FrameClosed"]]
+    assert seen == [1, 4, 4]
+
+
+async def test_who_decides_otherwise_in_that_moment_wins_and_the_other_is_told(run: Run) -> None:
+    desk = Desk()
+    state = await desk.asked(run)
+    [request] = await desk.inbox.list()
+    with pytest.raises(Conflict) as refused:
+        await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.reject(request.id, by="bob"))
+    assert refused.value.winner == "bob"
+    assert (await desk.journal.runs())[0].status == "running"
+    again = await run(desk.agent, await RunState.load(desk.journal, state.run_id, desk.agent))
+    assert (again.final_output, desk.paid) == ("paid", [])
+
+
+async def test_two_who_say_the_same_in_that_moment_are_of_one_mind(run: Run) -> None:
+    desk = Desk()
+    state = await desk.asked(run)
+    [request] = await desk.inbox.list()
+    result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.approve(request.id, by="bob"))
+    assert (result.final_output, desk.paid) == ("paid", [5])
+    assert desk.journal.appends[:2] == [[["CallDecided"]], [["CallStarted"]]]
+
+
+async def test_a_message_in_that_moment_is_taken_in_and_the_decision_stands(run: Run) -> None:
+    desk = Desk()
+    state = await desk.asked(run)
+    result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.send(state.run_id, "be quick"))
+    assert (result.final_output, desk.paid) == ("paid", [5])
+    assert desk.journal.appends[:2] == [[["InputAdded"]], [["CallDecided", "CallStarted"]]]
+
+
+async def test_a_cancel_in_that_moment_ends_the_run_and_nothing_runs(run: Run) -> None:
+    desk = Desk()
+    state = await desk.asked(run)
+    with pytest.raises(Conflict):
+        await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.cancel(state.run_id, by="bob"))
+    assert desk.paid == []
+    assert (await desk.journal.runs())[0].status == "cancelled"
+
+
+async def test_a_message_between_the_last_reply_and_the_end_is_recorded(run: Run) -> None:
+    desk = Desk()
+    state = await desk.asked(run)
+    result = await desk.approved(run, state, b"FrameClosed", lambda: desk.inbox.send(state.run_id, "and now?"))
+    assert result.final_output == "paid"
+    assert "and now?" in str(result.to_input_list())
+
+
+async def test_a_cancel_between_the_last_reply_and_the_end_ends_the_run(run: Run) -> None:
+    desk = Desk()
+    state = await desk.asked(run)
+    with pytest.raises(Conflict):
+        await desk.approved(run, state, b"FrameClosed", lambda: desk.inbox.cancel(state.run_id, by="bob"))
+    assert (await desk.journal.runs())[0].status == "cancelled"
+    assert desk.paid == [5]
