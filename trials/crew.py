@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from .forks import ends_with
 from .table import Tally
 
 Say = Callable[[str, dict[str, int], list[str], str], None]
@@ -23,10 +24,11 @@ Work = Callable[[int, Say], None]
 
 def crew(jobs: int, work: Work, tally: Tally, total: int) -> None:
     """Have `jobs` processes do `work(number, say)`, and count what they say."""
-    ends = list[int]()
+    ends, parent = list[int](), os.getpid()
     for number in range(jobs):
         end, out = os.pipe()
         if os.fork() == 0:
+            ends_with(parent)
             os.close(end)
             _member(number, work, out)
         os.close(out)

@@ -6,6 +6,7 @@ has told nothing.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import gc
 import json
@@ -16,10 +17,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 SECONDS = 30.0
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,10 @@ class Child:
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()  # what is shared stays shared: a child that collects would copy all of it
+        parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
+            ends_with(parent)
             gc.disable()
             os.close(self.told)
             _live(do, answer)
@@ -83,6 +88,14 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         said = json.loads(bytes(self._heard)) if self._heard and not os.WIFSIGNALED(status) else None
         return Ended(said, os.WTERMSIG(status) if os.WIFSIGNALED(status) else None, late)
+
+
+def ends_with(parent: int) -> None:
+    """See that this process does not outlive the one that forked it, whatever it is at. Linux can."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _live(do: Callable[[], Any], answer: int) -> None:
