@@ -64,13 +64,13 @@ MUTANTS: list[Mutant] = [
         "I2 intent before effect",
         Edit(
             Pen._append_there,
-            "await journal.append(log.run.id, len(log), lines, self.claim, rows)",
+            "await journal.append(log.run.id, len(log), [line], self.claim, rows)",
             "late = self.__dict__.pop('late', [])\n"
             "            if any(isinstance(event, ev.CallStarted) for event in events):\n"
-            "                self.late = [*late, *lines]\n"
+            "                self.late = [*late, line]\n"
             "            else:\n"
             "                at = len(log) - len(late)\n"
-            "                await journal.append(log.run.id, at, [*late, *lines], self.claim, rows)",
+            "                await journal.append(log.run.id, at, [*late, line], self.claim, rows)",
         ),
     ),
     mutant(
@@ -231,10 +231,9 @@ MUTANTS: list[Mutant] = [
             Pen._append_there,
             "        except LostRace:",
             "        except StorageError:\n"
-            "            self._appending, self._laid = None, Laid()\n"
-            "            for made, line in zip(steps, lines, strict=True):\n"
-            "                self._appended(made, line)\n"
-            "            return events\n"
+            "            self._appending = None\n"
+            "            self._appended(made, line)\n"
+            "            return\n"
             "        except LostRace:",
             {"StorageError": StorageError},
         ),

@@ -135,10 +135,9 @@ class Log:
         made._text = self._text
         return made
 
-    def refold(self, laid: Sequence[Step] = ()) -> None:
-        """Forget what was folded but not appended, except for these steps."""
-        self.run = fold(new_run(), [*self.steps, *laid])
-        self.run.seq = len(self.steps)
+    def refold(self) -> None:
+        """Forget what was folded but not appended."""
+        self.run = fold(new_run(), self.steps)
 
     def text(self, count: int) -> str:
         """The first `count` lines as one text; what was made for a shorter log is not made again."""

@@ -23,8 +23,6 @@ from .perform import PERFORM
 from .telling import told_of_edit
 
 _ON_CALLS = ("run", "screen", "settle")
-# With the line of one of these goes what was laid just before it.
-_GOES_ALONG = (["run"], ["judge"])
 
 
 class Loop:
@@ -51,9 +49,9 @@ class Loop:
         try:
             while True:
                 await self.drive.kept()
+                if self.run.status == "cancelled" and self.drive.begun:
+                    await self._abandon()
                 todo = [] if self._failure else self._todo()
-                if (self._jobs or [effect.do for effect in todo] not in _GOES_ALONG) and await self.drive.flush():
-                    continue
                 if not todo and not self._jobs:
                     break
                 if len(todo) == 1 and not self._jobs and self.drive.claim is None:
@@ -77,8 +75,8 @@ class Loop:
             raise asyncio.CancelledError
 
     def _todo(self) -> list[Effect]:
-        if self.drive.leaving:
-            return []
+        if self.drive.begun or self.drive.leaving:  # what is begun is done, even by who leaves
+            return [Effect("run", call) for call in self.drive.begun if Effect("run", call) not in self._jobs]
         effects = pending(self.run)
         if self.drive.stopping:
             effects = [effect for effect in effects if effect.do != "model"]
@@ -195,6 +193,7 @@ class Loop:
             job.cancel()
         await asyncio.gather(*self._jobs.values(), return_exceptions=True)
         self._jobs = {}
+        self.drive.begun.clear()
         await lose_started(self.drive, "it was cancelled while it ran")
 
 

@@ -15,12 +15,12 @@ from ..agents.agent import Agent
 from ..agents.output import output_schema_for
 from ..agents.settings import CallModelData, ModelInputData
 from ..core import commands as cm
-from ..core import events as ev
 from ..core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ..core.items import Item
 from ..core.run import Frame
 from ..core.usage import addable
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
+from .at_once import end_of
 from .drive import Drive
 from .handlers import answered
 from .limits import name_of, stuck
@@ -74,21 +74,28 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
 async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelResponse, counts: list[int]) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
-    ends = frame.id == ev.ROOT and not reading.proposals and scope.session is None
-    await (drive.lay if ends else drive.commit)(
-        cm.RecordReply(
-            frame.id,
-            reading.output,
-            await unknown_worded(scope, reading.proposals),
-            counts,
-            response.response_id,
-            response.request_id,
-            reading.tools,
-            judged,
-            response.model,
-            frame.turn,
-        )
+    record = cm.RecordReply(
+        frame.id,
+        reading.output,
+        await unknown_worded(scope, reading.proposals),
+        counts,
+        response.response_id,
+        response.request_id,
+        reading.tools,
+        judged,
+        response.model,
+        frame.turn,
     )
+    end = [] if reading.proposals else end_of(drive, frame, scope, reading.output)
+    try:
+        await drive.commit(record, *end)
+    except Conflict:
+        if not end:
+            raise
+        await drive.commit(record)
+        return
+    if end:
+        drive.live.finals[frame.id] = end[0].output
 
 
 def _told(scope: Scope, error: Exception, name: str) -> tuple[str, list[int]] | None:

@@ -20,8 +20,6 @@ from .traces import checked
 async def concluded(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], value: Any) -> list[Report]:
     """What the output guardrails said of an answer; where they let it pass, the end is told."""
     guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
-    if guardrails or scope.hooks is not None or agent.hooks is not None:
-        await drive.flush()
     looks = [checked(drive.traces, one, "output", one.run(scope.context, agent, value)) for one in guardrails]
     results = await asyncio.gather(*looks)
     reports: list[Report] = []

@@ -35,6 +35,8 @@ class Drive(Pen):
         self.leaving = False
         self.meter = Meter(live)
         self.uncertain: set[str] = set()
+        # Calls whose start is recorded, and whose tool was not touched yet.
+        self.begun: set[str] = set()
         self.result: Callable[..., Any] = _no_result
         self.prepared: dict[str, Prepared] = {}
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None

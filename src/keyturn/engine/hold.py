@@ -55,8 +55,8 @@ async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool
     assert drive.claim is not None
     with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
         due = wakes_at(drive.run)
-        if _in_the_middle(drive):
-            due = await _now(drive, journal) + (0 if drive.leaving else later)
+        if drive.cut_short or _in_the_middle(drive):
+            due = await _now(drive, journal) + (0 if drive.leaving or drive.cut_short else later)
         # After a fault nobody knows whether the last step was kept.
         if failed and await journal.head(drive.claim.run) > len(drive.live.log):
             due = await _now(drive, journal)

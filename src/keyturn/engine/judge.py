@@ -78,16 +78,31 @@ async def _answer_caller(drive: Drive, frame_id: str, scope: Scope, final: tuple
 
 def _of_reply(frame: Frame, agent: Agent[Any]) -> Answer | None:
     reply = [item for item in frame.items[frame.sent - frame.replied : frame.sent] if isinstance(item, dict)]
-    texts = [item for item in reply if item.get("type", "message") == "message"]
-    text = message_text(texts[-1]) if texts else ""
+    plain = text_of(reply, agent)
+    if plain is not None:
+        return Answer(plain)
+    text, refusal = _words(reply)
     schema = output_schema_for(agent.output_type)
-    if schema is None or schema.is_plain_text():
-        return Answer(text or (refusal_text(texts[-1]) if texts else ""))
-    if text:
+    if text and schema is not None:
         return Answer(schema.validate_json(text))
-    if texts and refusal_text(texts[-1]):
-        raise ModelRefusalError(refusal_text(texts[-1]))
+    if refusal:
+        raise ModelRefusalError(refusal)
     return None
+
+
+def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
+    """The answer that a reply is, of an agent that answers with text; None of one that owes something else."""
+    schema = output_schema_for(agent.output_type)
+    if schema is not None and not schema.is_plain_text():
+        return None
+    text, refusal = _words(reply)
+    return text or refusal
+
+
+def _words(reply: list[Item]) -> tuple[str, str]:
+    """The text of a reply's last message, and why it refuses."""
+    texts = [item for item in reply if item.get("type", "message") == "message"]
+    return (message_text(texts[-1]), refusal_text(texts[-1])) if texts else ("", "")
 
 
 async def _of_tools(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any]) -> Answer | None:

@@ -21,6 +21,7 @@ from ..core.run import Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim
 from .advance import advance
+from .at_once import deliver
 from .context_data import context_now, keep_context
 from .drive import Drive
 from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
@@ -136,7 +137,7 @@ class Play:
             await self._start()
         else:
             await self._take_up()
-        self._at_work = not self.drive.owes
+        self._at_work = True
         self.scope.context.turn_input = input_items(self.run.input)
         await self._advanced()
         for feed in list(self.drive.feeds.values()):
@@ -254,12 +255,9 @@ class Play:
             )
         if said.input:
             commands.append(cm.AddInput(ev.ROOT, said.input))
-        await drive.lay(*commands, cm.Tick(), kept=self._delivered)
-
-    def _delivered(self) -> None:
+        await deliver(drive, [*said.decisions.values()], *commands, cm.Tick())
         self.state.delivered(len(self.live.log))
         self.live.context.decisions.clear()
-        self._at_work = True
 
     async def _check_reachable(self) -> None:
         """Every agent and tool that an open call needs is there, or nothing is done at all."""

@@ -44,13 +44,15 @@ _TOOL_CHANGED = "the tool changed after it was shown: compare its description an
 
 async def run_tool(drive: Drive, call_id: str) -> None:
     """Run a call that may run."""
-    call = drive.run.calls[call_id]
+    call, begun = drive.run.calls[call_id], call_id in drive.begun
+    drive.begun.discard(call_id)
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if begun:
+        await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
+        return
     if tool_digest(tool, call.raw) != call.proposal.tool:
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
-    if tool.tool_input_guardrails or tool.looks or scope.hooks is not None or drive.agent(call.agent).hooks is not None:
-        await drive.flush()
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
     if tool.tool_input_guardrails:

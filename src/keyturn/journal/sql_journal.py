@@ -97,7 +97,11 @@ class SQLJournal:
         def release(db: Connection) -> Any:
             return Rung([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
 
-        await self._writer.ask(release, firm=False, run=(self.tenant, claim.run))
+        def released(db: Connection) -> tuple[bool, Any]:
+            gone = self._mine.held_by(db, claim.run) != (claim.worker, claim.epoch)
+            return gone, Rung([(self.tenant, DUE)])
+
+        await self._writer.ask(release, released, firm=False, run=(self.tenant, claim.run))
 
     async def due(self, limit: int = 100) -> list[str]:
         return await self._reader.ask(lambda db: self._mine.due(db, limit))

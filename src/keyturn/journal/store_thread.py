@@ -180,10 +180,15 @@ class StoreThread:
         tries = 0
         while (outcome := self._try(batch, again=tries > 0)) is not None:
             tries += 1
-            if not (outcome.again or outcome.unknown) or not self._patient(tries):
+            if (outcome.again or outcome.unknown) and self._patient(tries):
+                continue
+            if len(batch) > 1 and not outcome.unknown:  # one that is refused takes nobody else with it
                 for job in batch:
-                    job.error = job.error or outcome.error
+                    self._do([job])
                 return
+            for job in batch:
+                job.error = job.error or outcome.error
+            return
 
     def _try(self, batch: list[Job], *, again: bool) -> Outcome | None:
         """Do what is to be done; how it failed, if it did. What was done is taken out of the batch."""
