@@ -18,7 +18,7 @@ from keyturn.journal.sql import Tenant
 from keyturn.journal.sql_journal import SQLJournal
 from trials.alteration import Edit, Moves, Mutant, mutant
 
-_DIGEST_FITS = "decision.digest != call_digest(run, call) or _voided(call, decision)"
+_DIGEST_FITS = "decision.digest != call_digest(run, call)"
 _HELD = "(holder.run, holder.worker, holder.epoch) != (claim.run, claim.worker, claim.epoch)"
 _OLD_TOOL = "tool_digest(tool, call.raw) != call.proposal.tool"
 _AT_START = (

@@ -47,7 +47,7 @@ class Told(MemoryJournal):
 class Desk:
     """An agent that pays once it may, and what it paid."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, calls: int = 1, **options: Any) -> None:
         self.paid: list[int] = []
 
         @function_tool(needs_approval=True)
@@ -55,7 +55,8 @@ class Desk:
             self.paid.append(amount)
             return f"paid {amount}"
 
-        script = [[function_call("pay", {"amount": 5}, call_id="c1")], assistant_message("paid")]
+        asked = [function_call("pay", {"amount": 5 + n}, call_id=f"c{n}") for n in range(calls)]
+        script = [asked, assistant_message("paid")]
         self.agent = Agent(name="desk", model=ScriptedModel(script), tools=[pay], **options)
         self.journal = Told()
         self.inbox = Inbox(self.journal)
@@ -137,6 +138,24 @@ async def test_a_message_in_that_moment_is_taken_in_and_the_decision_stands(run:
     result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.send(state.run_id, "be quick"))
     assert (result.final_output, desk.paid) == ("paid", [5])
     assert desk.journal.appends[:2] == [[["InputAdded"]], [["CallDecided", "CallStarted"]]]
+
+
+async def test_a_word_on_the_same_state_in_that_moment_is_kept_for_the_next_resume(run: Run) -> None:
+    desk = Desk(calls=2)
+    state = await desk.asked(run)
+    first, second = state.get_interruptions()
+
+    async def meanwhile() -> None:
+        state.approve(second, by="ada")
+        state.add_input("thanks")
+
+    desk.journal.at, desk.journal.meanwhile = b'"e":"CallDecided"', meanwhile
+    state.approve(first, by="ada")
+    result = await run(desk.agent, state)
+    assert ([item.call for item in result.interruptions], desk.paid) == ([second.call], [5])
+    assert [item["content"] for item in state.pending_input] == ["thanks"]
+    assert (await run(desk.agent, state)).final_output == "paid"
+    assert desk.paid == [5, 6]
 
 
 async def test_a_cancel_in_that_moment_ends_the_run_and_nothing_runs(run: Run) -> None:

@@ -39,9 +39,10 @@ class Audited:
     basis: dict[str, str] = field(default_factory=dict[str, str])
     question: list[Any] = field(default_factory=list[Any])
     asked: int = 0
+    again: int = 0
 
     def digest(self, run: str) -> str:
-        seen = [canonical(more) for more in (self.basis, self.question) if more]
+        seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
         return digest(run, self.id, self.agent, self.proposal.tool, canonical(parse(self.args or "{}")), *seen)
 
     def propose(self, proposal: ev.Proposal) -> None:
@@ -192,7 +193,7 @@ class Auditor:
         call = self.calls[event.call]
         assert call.place == "open", "only what waits or is ready is voided"
         call.propose(event.proposal)
-        call.must_decide = True
+        call.must_decide, call.again = True, call.again + 1
         self.settled(self.desks[call.frame], call.frame)
 
     def call_started(self, event: ev.CallStarted) -> None:
@@ -219,7 +220,7 @@ class Auditor:
         assert call.place == "running", "only what was started is lost"
         assert event.call not in self.desks, "what an agent answers is not lost"
         assert not event.again or call.proposal.recover == "retry", "what has effects is not started again by itself"
-        call.place = "open" if event.again else "doubt"
+        call.place, call.again = "open" if event.again else "doubt", call.again + (not event.again)
         call.licence = call.args if event.again else None
 
     def call_finished(self, event: ev.CallFinished) -> None:

@@ -61,7 +61,6 @@ class Reference:
         self.frames: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
         self.decided: dict[str, Any] = {}
-        self.spent: list[Any] = []
         self.grants: dict[str, Any] = {}
         self.usage = [0] * 7
 
@@ -162,7 +161,7 @@ class Reference:
                 "frame": c.frame,
                 "agent": frame["agent"],
                 "raw": c.output[proposal.item],
-                "again": False,
+                "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
             self.propose(self.calls[name], proposal)
@@ -310,13 +309,14 @@ class Reference:
             again = c.again and call["proposal"].recover == "retry"
             self.waits += 1
             call |= {"state": "allowed" if again else "in_doubt", "order": self.waits}
+            call["times"] += not again
 
     def need_input(self, c: cm.NeedInput) -> None:
         call = self.call(c.call, "started")
         need(c.call not in self.frames)
         self.waits += 1
         if self.status in ("finished", "cancelled"):
-            call |= {"state": "in_doubt", "order": self.waits}
+            call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1}
             return
         need(is_value([c.requests, c.state]))
         call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1}
@@ -342,9 +342,9 @@ class Reference:
         self.enter(call)
 
     def void(self, call: Any, proposal: Any) -> None:
-        self.spent.append(self.decided.pop(call["id"], None))
+        self.decided.pop(call["id"], None)
         self.propose(call, proposal)
-        call |= {"state": "proposed", "voided": True, "again": True}
+        call |= {"state": "proposed", "voided": True, "times": call["times"] + 1}
 
     # Deciding --------------------------------------------------------------------------------------------------------
 
@@ -354,7 +354,7 @@ class Reference:
 
     def shown(self, call: Any) -> str:
         args = canonical(json.loads(call["args"] or "{}"))
-        seen = [canonical(more) for more in (call["basis"], call["asks"]) if more]
+        seen = [canonical(more) for more in (call["basis"], call["times"], call["asks"]) if more]
         return digest(self.id, call["id"], call["agent"], call["proposal"].tool, args, *seen)
 
     def needed(self, call: Any, verdict: str) -> int:
@@ -392,8 +392,6 @@ class Reference:
         asked = call["state"] == "asked"
         need(made.verdict in MAY[call["state"]].split())
         need(made.digest == self.shown(call))
-        need(not (call["again"] and made.at < call["since"]))
-        need(not any(spent and self.very(spent, made) for spent in self.spent))
         need(
             (made.verdict == "edit") == (made.args is not None)
             and (made.args is None or (made.args and is_json(made.args)))
@@ -420,7 +418,6 @@ class Reference:
         self.decide(call, made, recheck and (call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")))
 
     def decide(self, call: Any, made: Any, recheck: bool) -> None:
-        self.spent.append(self.decided.get(call["id"]))
         self.decided[call["id"]] = made
         state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args

@@ -247,7 +247,8 @@ def test_a_retry_counts_once() -> None:
     pen(cm.LoseCall(CALL, "again"))
     assert pen(cm.Deliver([retry])) == []
     assert pen.state() == "in_doubt"
-    pen(cm.Deliver([replace(retry, at=9)]))
+    pen.refuses(Conflict, cm.Deliver([replace(retry, at=9)]))  # it is a word on the doubt before this one
+    pen(cm.Deliver([pen.decision("retry", by="ada")]))
     assert pen.state() == "approved"
 
 

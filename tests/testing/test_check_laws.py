@@ -136,9 +136,9 @@ def voided_and_allowed() -> Log_:
 def from_before() -> Log_:
     """A decision that was given before its call had to ask again."""
     pen = asked()
-    anew = replace(pen.call().proposal, tool="t2")
-    pen(cm.VoidCall(CALL, anew, "changed"), at=pen.now + 50)
-    return after(pen, decided(pen, at=pen.now - 20))
+    before = decided(pen)
+    pen(cm.VoidCall(CALL, pen.call().proposal, "changed"), at=pen.now + 50)
+    return after(pen, before)
 
 
 def guarded(*reports: ev.Report) -> Log_:
@@ -240,7 +240,7 @@ BROKEN: dict[str, tuple[str, Callable[[], Log_]]] = {
     "dropped while it ran": ("I2", dropped),
     "decided twice": ("I3", lambda: after(pen := asked(), decided(pen), decided(pen, by="bob"))),
     "decided while it runs": ("I3", lambda: after(pen := started(), decided(pen))),
-    "one decision used twice": ("I3", said_again),
+    "one decision used twice": ("I4", said_again),
     "a grant given twice": ("I3", lambda: by_grant(lambda _pen: [ev.GrantGiven(grant("g"))])),
     "screened twice": ("I3", lambda: after(asked(), ev.CallScreened(CALL, "allow"))),
     "decided for other bytes": ("I4", lambda: after(pen := asked(), decided(pen, digest="0" * 64))),

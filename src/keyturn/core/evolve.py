@@ -133,8 +133,6 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
         call.approval = decision
     if decision.verdict == "reject":
         run.rejected.append(noted(run, call))
-    if call.decision is not None:
-        call.spent = [*call.spent, call.decision]
     call.decision = decision
     call.recheck = event.recheck
     run.decided[call.id] = decision
@@ -146,8 +144,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     if event.tools:
         run.tools.update(event.tools)
     call.shown, call.recheck = call.proposal.tool, False
-    if call.decision is not None:
-        call.spent = [*call.spent, call.decision]
+    call.asks += 1
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
     call.preview = call.approval = call.need = call.supplied = None
@@ -179,6 +176,7 @@ def _call_finished(run: Run, event: ev.CallFinished) -> None:
 def _call_lost(run: Run, event: ev.CallLost) -> None:
     call = run.calls[event.call]
     call.reason = event.why
+    call.asks += not event.again
     move(run, call, "again" if event.again else "lose")
 
 

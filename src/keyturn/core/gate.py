@@ -136,12 +136,6 @@ def _standing(run: Run, decision: ev.Decision) -> bool:
     return call is None or call.state not in WAITING or _one(before, decision)
 
 
-def _voided(call: Call, decision: ev.Decision) -> bool:
-    """Whether a decision was given before its call had to ask again: it is void, even if the same bytes are shown."""
-    earlier = bool(call.shown) and decision.at < call.asked_at
-    return earlier or any(_one(spent, decision) and _alike(spent, decision) for spent in call.spent)
-
-
 def _one(one: ev.Decision, other: ev.Decision) -> bool:
     return (one.at, one.by) == (other.at, other.by)
 
@@ -169,7 +163,7 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
     if decision.verdict not in _OPENING[call.state]:
         raise NotPending(f"a call that is {call.state} cannot be decided with {decision.verdict!r}")
-    if decision.digest != call_digest(run, call) or _voided(call, decision):
+    if decision.digest != call_digest(run, call):
         raise Conflict("the call is no longer the one that was shown; look at get_interruptions() again")
     if (decision.verdict == "edit") != (decision.args is not None):
         raise UserError("an edit names the arguments that shall run, and no other decision does")

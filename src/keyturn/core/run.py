@@ -55,7 +55,7 @@ class Call(msgspec.Struct):
     item: Item | None = None
     value: Any = None
     shown: str = ""
-    spent: list[ev.Decision] = []
+    asks: int = 0
     preview: Preview | None = None
     approval: ev.Decision | None = None
     need: ev.CallNeeds | None = None
@@ -195,6 +195,8 @@ def call_digest(run: Run, call: Call) -> str:
     bound = [run.id, call.id, call.agent, call.proposal.tool, canonical(call.params)]
     if call.preview is not None and call.preview.basis:
         bound.append(canonical(call.preview.basis))
+    if call.asks:  # a word on what was asked before is no word on this, though the bytes are the same
+        bound.append(str(call.asks))
     if call.need is not None:
         bound.append(canonical([call.need.requests, call.need.state, call.rounds]))
     return digest(*bound)

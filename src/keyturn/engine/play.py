@@ -54,7 +54,7 @@ class Play:
         self.limits = None if given is None else given.record()
         self.drive = Drive(live, scope)
         self.drive.result = self.result
-        self.said = state.undelivered
+        self.said = state.undelivered.taken()
         live.context.known = partial(decision_on, live, ev.ROOT)
         self.claim: Claim | None = None
         self._sink: Sink | None = None
@@ -214,7 +214,7 @@ class Play:
             *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
             *context_now(self.live),
         )
-        self.state.delivered(len(self.live.log))
+        self.state.delivered(len(self.live.log), self.said)
 
     def _about(self, given: dict[str, Any]) -> dict[str, Any]:
         config = self.scope.config
@@ -256,7 +256,7 @@ class Play:
         if said.input:
             commands.append(cm.AddInput(ev.ROOT, said.input))
         await deliver(drive, [*said.decisions.values()], *commands, cm.Tick())
-        self.state.delivered(len(self.live.log))
+        self.state.delivered(len(self.live.log), self.said)
         self.live.context.decisions.clear()
 
     async def _check_reachable(self) -> None:

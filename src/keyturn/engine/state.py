@@ -104,9 +104,9 @@ class RunState(Generic[TContext]):
         """What was said here and not delivered yet."""
         return self._said
 
-    def delivered(self, position: int) -> None:
-        """What was said is in the log now."""
-        self._said, self._position = Undelivered(), position
+    def delivered(self, position: int, said: Undelivered) -> None:
+        """What was said by then is in the log now."""
+        self._said, self._position = self._said.since(said), position
 
     def moved(self, position: int) -> None:
         """The run came this far under this state."""

@@ -33,6 +33,20 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
         """All of it as text, to be saved."""
         return msgspec.json.encode(self).decode()
 
+    def taken(self) -> Undelivered:
+        """The same, as it is now."""
+        said = msgspec.structs.replace(self, decisions=self.decisions.copy(), grants=self.grants.copy())
+        said.replaced, said.input = self.replaced.copy(), self.input.copy()
+        return said
+
+    def since(self, taken: Undelivered) -> Undelivered:
+        """What was said after that was taken."""
+        decisions = {call: said for call, said in self.decisions.items() if taken.decisions.get(call) is not said}
+        grants = {call: said for call, said in self.grants.items() if taken.grants.get(call) is not said}
+        known = {id(said) for said in [*taken.decisions.values(), *taken.replaced, *taken.input]}
+        replaced = [said for said in self.replaced if id(said) not in known]
+        return Undelivered(decisions, grants, replaced, [item for item in self.input if id(item) not in known])
+
     def say(self, decision: ev.Decision) -> None:
         """Take a decision in, in place of an earlier one on the same call."""
         before = self.decisions.pop(decision.call, None)

@@ -101,6 +101,7 @@ class Call:
     basis: dict[str, str] = field(default_factory=dict[str, str])
     question: list[Any] = field(default_factory=list[Any])
     rounds: int = 0
+    again: int = 0
 
     def propose(self, proposal: ev.Proposal) -> None:
         """Stand as the model, or the tool that changed, has it now; nothing of what was decided counts any more."""
@@ -117,7 +118,7 @@ class Call:
         """What a decision of this call must be bound to."""
         try:
             seen = [canonical_text(value_of(self.args))]
-            seen += [canonical_text(more) for more in (self.basis, self.question) if more]
+            seen += [canonical_text(more) for more in (self.basis, self.again, self.question) if more]
             return sha256(canonical_text([run, self.id, self.agent, self.proposal.tool, *seen]).encode()).hexdigest()
         except (ValueError, TypeError, RecursionError):
             raise Broken("I4", f"what call {self.id} would run cannot be written down in one way") from None

@@ -40,7 +40,6 @@ class Gate:
         self.uses: dict[str, int] = {}
         self.revoked: set[str] = set()
         self.owed: tuple[str, str] | None = None
-        self._said: set[object] = set()
 
     def at(self, name: str) -> Call:
         """A call that is open, or `Broken`."""
@@ -98,9 +97,6 @@ class Gate:
         need(call.place in _MAY, "I3", f"call {call.id} is decided while it is {call.place}")
         need(made.verdict in _MAY[call.place], "I7", f"call {call.id} is {call.place} and decided in another way")
         need(made.digest == call.digest(self.run), "I4", f"the decision of call {call.id} is for other bytes")
-        stamp = (made.call, made.verdict, made.digest, made.at, made.by)
-        need(stamp not in self._said, "I3", f"one decision decides call {call.id} twice")
-        self._said.add(stamp)
         if call.place == "asked":
             self._on_terms(call, made)
         self._edited(call, made)
@@ -110,7 +106,6 @@ class Gate:
 
     def _on_terms(self, call: Call, made: ev.Decision) -> None:
         terms = call.terms or Approval()
-        need(not (call.must_ask and made.at < call.asked_at), "I4", f"call {call.id} is decided as it was before")
         if made.verdict == "expire":
             early = call.expires_at is None or self.now <= call.expires_at
             need(not early, "I6", f"call {call.id} was let expire before its time")
@@ -147,7 +142,7 @@ class Gate:
         same = event.proposal.label == call.proposal.label
         need(same, "I4", f"call {call.id} is proposed anew under another name than its model gave it")
         call.propose(event.proposal)
-        call.must_ask, call.terms, call.reason = True, None, ""
+        call.must_ask, call.terms, call.reason, call.again = True, None, "", call.again + 1
         if call.place == "settled":
             self.settled(call)
 
@@ -177,7 +172,7 @@ class Gate:
         again = event.again
         alone = f"call {call.id} may start again by itself, and its tool never said that it may"
         need(not again or call.proposal.recover == "retry", "I2", alone)
-        call.place, call.reason = "ready" if again else "doubt", event.why
+        call.place, call.reason, call.again = "ready" if again else "doubt", event.why, call.again + (not again)
 
     def _running(self, name: str, what: str) -> Call:
         call = self.at(name)
