@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "check": "read a journal and say whether it kept the promises",
     "copy": "copy a journal: keyturn copy sqlite:///keyturn.db postgresql://...",
     "demo": "watch an agent wait for you, die, and go on in a new process",
+    "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",
     "worker": "move an app's runs: keyturn worker module:app",
 }
 

@@ -1,0 +1,45 @@
+"""`keyturn erase`: forget what runs said that ended long ago. Their digests stay, so that `check` still verifies."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+from ..core.errors import KeyturnError
+from ..core.policy import milliseconds
+from ..journal import open_journal
+from ..journal.retention import ended_before, erase_ended
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
+    parser.add_argument("--older-than", required=True, metavar="TIME", help="how long ago they ended: 90d, 12h")
+    parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
+    parser.add_argument("--yes", action="store_true", help="do it; without this it is only said how many there are")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say how many runs there are, and erase them if that was said."""
+    try:
+        count = asyncio.run(_erased(arguments))
+    except KeyturnError as error:
+        print(f"keyturn erase: {error}", file=sys.stderr)
+        return 1
+    runs = "1 run" if count == 1 else f"{count} runs"
+    print(f"erased {runs}; the digests stay" if arguments.yes else f"{runs} ended before that; --yes erases them")
+    return 0
+
+
+async def _erased(arguments: argparse.Namespace) -> int:
+    age = milliseconds(arguments.older_than)
+    whole: Any = open_journal(arguments.url)
+    try:
+        store = whole.of(arguments.tenant)
+        at = await store.now() - age
+        return await erase_ended(store, at) if arguments.yes else len([row async for row in ended_before(store, at)])
+    finally:
+        if hasattr(whole, "close"):
+            await whole.close()

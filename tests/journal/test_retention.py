@@ -1,0 +1,81 @@
+"""Retention: what is over and old is erased and still verifies; what waits is kept, however old it is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, Runner, function_tool
+from keyturn.cli.main import main
+from keyturn.journal import open_journal
+from keyturn.journal.chain import verify
+from keyturn.journal.retention import ended_before, erase_ended
+from keyturn.testing import ScriptedModel, function_call
+from keyturn.testing.checker import check
+
+
+@function_tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+async def ended(store: Any, text: str = "done") -> str:
+    return (await Runner.run(Agent("a", model=ScriptedModel([text])), "secret words", journal=store)).run_id
+
+
+async def waiting(store: Any) -> str:
+    model = ScriptedModel([[function_call("pay", {"amount": 5})]])
+    return (await Runner.run(Agent("a", model=model, tools=[pay]), "go", journal=store)).run_id
+
+
+async def test_what_ended_is_erased_and_verifies_and_what_waits_is_kept(store: Any) -> None:
+    old, open_ = [await ended(store) for _ in range(3)], await waiting(store)
+    later = await store.now() + 1
+    assert sorted([row.run async for row in ended_before(store, later)]) == sorted(old)
+    assert await erase_ended(store, 0) == 0
+    assert await erase_ended(store, later) == 3
+    assert [await store.read(run) for run in old] == [[], [], []]
+    assert len(await store.read(open_)) == 2
+    for run in old:
+        hashes = await store.hashes(run)
+        assert hashes
+        assert verify([None] * len(hashes), hashes) is None
+    report = await check(store)
+    assert (report.ok, report.erased) == (True, 3)
+    assert await erase_ended(store, later) == 0
+
+
+async def test_a_run_that_somebody_holds_is_left_for_the_next_time(store: Any) -> None:
+    run = await ended(store)
+    claim = await store.claim(run, "somebody", 60_000)
+    assert await erase_ended(store, await store.now() + 1) == 0
+    await store.release(claim)
+    assert await erase_ended(store, await store.now() + 1) == 1
+
+
+async def test_more_than_a_page_is_erased(store: Any) -> None:
+    runs = [await ended(store) for _ in range(120)]
+    assert await erase_ended(store, await store.now() + 1) == len(runs)
+
+
+async def test_the_command_says_how_many_and_wants_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    journal: Any = open_journal(url)
+    run = await ended(journal)
+    await journal.close()
+
+    async def said(*words: str) -> tuple[int, str]:
+        code = await asyncio.to_thread(main, ["erase", url, *words])
+        return code, capsys.readouterr().out
+
+    assert await said("--older-than", "90d") == (0, "0 runs ended before that; --yes erases them\n")
+    assert await said("--older-than", "1ms") == (0, "1 run ended before that; --yes erases them\n")
+    assert await said("--older-than", "1ms", "--yes") == (0, "erased 1 run; the digests stay\n")
+    again: Any = open_journal(url)
+    assert await again.read(run) == []
+    await again.close()
+    assert (await said("--older-than", "soon"))[0] == 1
