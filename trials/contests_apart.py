@@ -29,7 +29,7 @@ from .world import World
 MOST = 8
 STORM = 16
 # A story of one gated call and one free one appends so often once it is approved.
-APPENDS = 7
+APPENDS = 6
 STORY = STORIES["pays"]
 
 
