@@ -35,7 +35,7 @@ async def waiting(store: Any) -> str:
 async def test_what_ended_is_erased_and_verifies_and_what_waits_is_kept(store: Any) -> None:
     old, open_ = [await ended(store) for _ in range(3)], await waiting(store)
     later = await store.now() + 1
-    assert sorted([row.run async for row in ended_before(store, later)]) == sorted(old)
+    assert sorted(await ended_before(store, later)) == sorted(old)
     assert await erase_ended(store, 0) == 0
     assert await erase_ended(store, later) == 3
     assert [await store.read(run) for run in old] == [[], [], []]

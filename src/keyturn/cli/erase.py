@@ -39,7 +39,7 @@ async def _erased(arguments: argparse.Namespace) -> int:
     try:
         store = whole.of(arguments.tenant)
         at = await store.now() - age
-        return await erase_ended(store, at) if arguments.yes else len([row async for row in ended_before(store, at)])
+        return await erase_ended(store, at) if arguments.yes else len(await ended_before(store, at))
     finally:
         if hasattr(whole, "close"):
             await whole.close()

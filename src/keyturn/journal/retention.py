@@ -5,24 +5,22 @@ What is not over is never old: a request may wait for weeks, and a run that fail
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-
 from ..core.errors import Conflict
 from .base import Store
-from .rows import Query, RunRow
+from .rows import Query
 
 OVER = ("finished", "cancelled")
 
 
-async def ended_before(store: Store, at: int) -> AsyncGenerator[RunRow, None]:
+async def ended_before(store: Store, at: int) -> list[str]:
     """The runs that were over at that time, in milliseconds since 1970."""
+    old = list[str]()
     for status in OVER:
-        after: tuple[int, str] | None = None
-        while page := await store.runs(Query(state=status, after=after)):
-            for row in page:
-                if row.updated_at < at:
-                    yield row
-            after = (page[-1].started_at, page[-1].run)
+        query = Query(state=status)
+        while page := await store.runs(query):
+            old += [row.run for row in page if row.updated_at < at]
+            query = Query(state=status, after=(page[-1].started_at, page[-1].run))
+    return old
 
 
 async def erase_ended(store: Store, at: int) -> int:
@@ -33,8 +31,8 @@ async def erase_ended(store: Store, at: int) -> int:
     >>> asyncio.run(erase_ended(MemoryJournal(), 0))
     0
     """
-    old, count = [row.run async for row in ended_before(store, at)], 0
-    for run in old:
+    count = 0
+    for run in await ended_before(store, at):
         try:
             await store.erase(run)
         except Conflict:
