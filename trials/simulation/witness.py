@@ -49,6 +49,7 @@ class Permit:
     args: str
     licence: str
     decision: ev.Decision | None
+    tool: str
 
 
 @dataclass
@@ -149,7 +150,7 @@ class Witness:
         if stated == "deny":
             self._wrong(f"{spec.name} of {call.id} ran though the policy denies it")
         if permit.licence.startswith("grant:"):
-            self._by_grant(run, call, permit.licence.removeprefix("grant:"), params)
+            self._by_grant(run, call, permit, params)
         elif made is None:
             if stated == "ask" or (stated is None and spec.asks(params)):
                 self._wrong(f"{spec.name} of {call.id} asks, and ran though nobody decided it")
@@ -162,10 +163,10 @@ class Witness:
         rules = () if self._plan.policy is None else self._plan.policy.rules
         return next((rule.action for rule in rules if rule.tool == spec.name and holds(rule.where, params)), None)
 
-    def _by_grant(self, run: str, call: Seen, name: str, params: dict[str, Any]) -> None:
-        grant = self.runs[run].grants[name]
+    def _by_grant(self, run: str, call: Seen, permit: Permit, params: dict[str, Any]) -> None:
+        grant = self.runs[run].grants[permit.licence.removeprefix("grant:")]
         given = (run, grant.agent, grant.tool, grant.verdict)
-        if given not in self.standing or (grant.agent, grant.tool) != (call.agent, call.tool):
+        if given not in self.standing or (grant.agent, grant.tool) != (call.agent, permit.tool):
             self._wrong(f"{call.id} ran under a grant that nobody gave for it")
         if grant.verdict != "approve" or not holds(grant.where, params):
             self._wrong(f"{call.id} ran under a grant that does not cover it")
@@ -272,7 +273,7 @@ class Witness:
     def call_started(self, seen: RunSeen, event: ev.CallStarted) -> None:
         """A call is started: one use of its tool is permitted."""
         call = seen.calls[event.call]
-        call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision))
+        call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool))
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
 
