@@ -182,7 +182,7 @@ class StoreThread:
             tries += 1
             if (outcome.again or outcome.unknown) and self._patient(tries):
                 continue
-            if len(batch) > 1 and not outcome.unknown:  # one that is refused takes nobody else with it
+            if len(batch) > 1 and self._connection is not None:  # one that is refused takes nobody else with it
                 for job in batch:
                     self._do([job])
                 return
