@@ -9,12 +9,12 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+from keyturn.audit.checker import check
 from keyturn.core.codec import Log
 from keyturn.core.events import CallDecided
 from keyturn.core.run import request_id
 from keyturn.journal.rows import Query, RunRow
 from keyturn.sessions.sqlite import SQLiteSession
-from keyturn.testing.checker import check
 
 from .lifecycle import STORIES
 from .lives import ROUNDS, Life, Place, shapes

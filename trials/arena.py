@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from keyturn import Agent, Approval, Conflict, Runner, RunState, ToolContext, function_tool
+from keyturn.audit.checker import Told, check
 from keyturn.core.codec import Log
 from keyturn.core.errors import Expired
 from keyturn.engine import play as play_module
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.testing import ScriptedModel
-from keyturn.testing.checker import Told, check
 
 from .lifecycle import call, script
 from .lives import Place

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, MemoryJournal, Runner, ToolContext, function_tool
+from keyturn.audit.checker import check
+from keyturn.audit.log import LogAutomaton
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
@@ -20,8 +22,6 @@ from keyturn.core.errors import KeyturnError
 from keyturn.core.run import call_digest
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from keyturn.testing.check_log import LogAutomaton
-from keyturn.testing.checker import check
 
 
 class Bench:

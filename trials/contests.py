@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from keyturn import App, Conflict, Runner
+from keyturn.audit.checker import Told
 from keyturn.core.errors import Expired
 from keyturn.core.events import CallDecided, CallStarted, RunCancelled
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.sessions.sqlite import SQLiteSession
-from keyturn.testing.checker import Told
 
 from .arena import CONTENDERS, Arena, at_once
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from keyturn.audit.checker import check
 from keyturn.core.errors import Conflict
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.base import Claim
 from keyturn.journal.rows import Changes, Query
-from keyturn.testing.checker import check
 
 from .contests import Met
 from .forks import Child

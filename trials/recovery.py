@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keyturn import Agent, App, ToolContext, function_tool
+from keyturn.audit.checker import check
 from keyturn.engine.hold import TTL_MS
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
-from keyturn.testing.checker import check
 
 from .table import grid
 

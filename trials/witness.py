@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from keyturn.audit.checker import Told
 from keyturn.core.codec import decode, line_digest
 from keyturn.core.events import CallDecided
 from keyturn.journal.base import Claim
 from keyturn.journal.rows import Changes
-from keyturn.testing.checker import Told
 
 FILE = "acknowledged"
 

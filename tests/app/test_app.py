@@ -25,9 +25,9 @@ from keyturn import (
     UserError,
     function_tool,
 )
+from keyturn.audit.checker import check
 from keyturn.journal.chain import verify
 from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
-from keyturn.testing.checker import check
 
 
 class Desk:

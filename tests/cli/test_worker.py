@@ -16,9 +16,9 @@ import apsw
 import pytest
 
 from keyturn import App, UnsafeStore
+from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.cli.worker import found
-from keyturn.testing.checker import check
 
 PROGRAM = '''
 import asyncio

@@ -23,9 +23,9 @@ from keyturn import (
     ask_user,
     function_tool,
 )
+from keyturn.audit.checker import check
 from keyturn.journal.rows import Query
 from keyturn.models.scripted import ScriptedModel, function_call
-from keyturn.testing.checker import check
 
 paid: list[tuple[str, int]] = []
 

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 
 from keyturn import Agent, Conflict, Grant, Inbox, Runner, RunState, StorageError, function_tool
+from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.journal import open_journal
 from keyturn.journal.moving import copy_store
 from keyturn.journal.rows import Changes, Notice, Query, RunRow
 from keyturn.journal.store_thread import Connection
 from keyturn.models.scripted import ScriptedModel, function_call
-from keyturn.testing.checker import check
 
 paid: list[str] = []
 lasting = pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)

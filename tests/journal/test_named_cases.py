@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from keyturn import Agent, App, Approval, Conflict, Expired, MemoryJournal, Runner, RunState, function_tool
+from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError
 from keyturn.engine import live
 from keyturn.inbox.desk import Inbox
@@ -21,7 +22,6 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.journal.store_thread import StoreThread
 from keyturn.models.scripted import tool_outputs
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.testing.checker import check
 
 HOUR = 3_600_000
 

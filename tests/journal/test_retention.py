@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Runner, function_tool
+from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.journal import open_journal
 from keyturn.journal.chain import verify
 from keyturn.journal.retention import ended_before, erase_ended
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.testing.checker import check
 
 
 @function_tool(needs_approval=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from keyturn import Runner, RunState
+from keyturn.audit.checker import check
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.testing.checker import check
 from tests.journal.short_of_memory import PLACES, agent
 
 # Memory is asked of the system each time, and not found in what was used and freed before.

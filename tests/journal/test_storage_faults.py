@@ -21,12 +21,12 @@ import psycopg
 import pytest
 
 from keyturn import Agent, Runner, RunState, ToolContext, function_tool
+from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
 from keyturn.engine.ledger import Ledger
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from keyturn.testing.checker import check
 from keyturn.testing.journal_case import Clock
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from tests.journal.disk import Disk, failing_disk

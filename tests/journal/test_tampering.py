@@ -15,12 +15,12 @@ import pytest
 import pytest_asyncio
 
 from keyturn import Agent, Grant, MemoryJournal, Runner, RunState, function_tool
+from keyturn.audit.checker import Head, Report, check, heads
 from keyturn.core.errors import StorageError
 from keyturn.journal.base import LostRace, Store
 from keyturn.journal.chain import linked, verify
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from keyturn.testing.checker import Head, Report, check, heads
 from keyturn.testing.crash import play
 from tests.scenarios import CATALOGUE
 

@@ -10,12 +10,12 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
+from keyturn.audit.checker import Told, check
 from keyturn.core.codec import Log
 from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.run import Run
 from keyturn.journal.rows import Query
-from keyturn.testing.checker import Told, check
 
 from .loop import Process, Stuck
 from .made import Made

@@ -1,6 +1,6 @@
 """`keyturn check`: whether a journal kept the promises. Nothing is written, but for the heads that `--keep` asks for.
 
-What is found is printed as a table; what it means is `keyturn.testing.checker`.
+What is found is printed as a table; what it means is `keyturn.audit.checker`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 import msgspec
 
+from ..audit.checker import Head, Report, check, heads
 from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
 from ..journal import open_journal
-from ..testing.checker import Head, Report, check, heads
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

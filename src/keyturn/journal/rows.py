@@ -1,6 +1,6 @@
 """What a store keeps of its runs at a glance: rows derived from the log, written in the same transaction as its lines.
 
-Rows are data. The log is the truth: every row can be made again from it, and `keyturn.testing.checker` does so to see
+Rows are data. The log is the truth: every row can be made again from it, and `keyturn.audit.checker` does so to see
 that none of them lies. Who computes rows is the engine's affair, where they are kept the journal's.
 """
 

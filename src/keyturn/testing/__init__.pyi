@@ -1,5 +1,8 @@
 """The public names, for type checkers; the list is `_HOMES` in `__init__.py`."""
 
+from ..audit.checker import check as check
+from ..audit.checker import heads as heads
+from ..audit.report import Told as Told
 from ..models.reply_events import StreamEvent as StreamEvent
 from ..models.script import InvalidModelStep as InvalidModelStep
 from ..models.script import ModelScriptError as ModelScriptError
@@ -13,9 +16,6 @@ from ..models.scripted_items import last_user_text as last_user_text
 from ..models.scripted_items import reasoning as reasoning
 from ..models.scripted_items import refusal as refusal
 from ..models.scripted_items import tool_outputs as tool_outputs
-from .check_report import Told as Told
-from .checker import check as check
-from .checker import heads as heads
 from .crash import Answer as Answer
 from .decisions import approve_all as approve_all
 from .decisions import decide as decide

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..core import events as ev
-from .check_calls import request_name
-from .check_log import LogAutomaton
-from .check_report import Head, Report, Told
+from .calls import request_name
+from .log import LogAutomaton
+from .report import Head, Report, Told
 
 
 class Outside:

@@ -1,7 +1,7 @@
 """Whether a journal kept the promises: every run read line by line, believed in nothing, and compared with its rows.
 
 Any store will do, and so will a bare state. One run is in memory at a time. Nothing is written, and nothing is asked of
-the code that decides: the laws of the gate stand here a second time, in `check_gate.py` and `check_log.py`.
+the code that decides: the laws of the gate stand here a second time, in `gate.py` and `log.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..engine.state import RunState
 from ..journal.base import Store
 from ..journal.chain import verify
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
-from .check_calls import Broken
-from .check_log import LogAutomaton
-from .check_outside import Outside
-from .check_report import Head, Report, Told, Violation
-from .check_rows import DerivedRows, compare_run
+from .calls import Broken
+from .log import LogAutomaton
+from .outside import Outside
+from .report import Head, Report, Told, Violation
+from .rows import DerivedRows, compare_run
 
 __all__ = ["Head", "Report", "Told", "Violation", "check", "heads"]
 

@@ -1,6 +1,6 @@
 """The laws of a whole log: a run begins once and ends once, its agents come and go, and the model waits for results.
 
-With `check_gate.py` this is the automaton that a log must pass line by line. It keeps what is open, not what happened.
+With `gate.py` this is the automaton that a log must pass line by line. It keeps what is open, not what happened.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import events as ev
-from .check_calls import Broken, Call, need
-from .check_gate import Gate
+from .calls import Broken, Call, need
+from .gate import Gate
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved, ev.GrantRevoked, ev.GuardrailReported)
@@ -40,7 +40,7 @@ class LogAutomaton(Gate):
     >>> automaton.read(ev.Step(5, [ev.CallStarted("r/1.0")]))
     Traceback (most recent call last):
     ...
-    keyturn.testing.check_calls.Broken: I8: the log does not begin with the start of its run
+    keyturn.audit.calls.Broken: I8: the log does not begin with the start of its run
     """
 
     def __init__(self, name: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from keyturn import Agent, Grant, MemoryJournal, Runner, RunState, ToolContext, function_tool
 from keyturn.agents.context import RunContextWrapper
+from keyturn.audit.checker import Told, check, heads
 from keyturn.cli.main import main
 from keyturn.core.codec import Log
 from keyturn.engine.graph import Graph
@@ -22,7 +23,6 @@ from keyturn.engine.live import Live
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from keyturn.testing.checker import Told, check, heads
 from keyturn.testing.crash import Effects, Scenario, play
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from tests.scenarios import CATALOGUE

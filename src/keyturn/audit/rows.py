@@ -18,8 +18,8 @@ from ..core.effects import waiting
 from ..core.preview import REDACTED
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
-from .check_calls import WAITING, Call, canonical_text, request_name, value_of
-from .check_log import LogAutomaton
+from .calls import WAITING, Call, canonical_text, request_name, value_of
+from .log import LogAutomaton
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost)

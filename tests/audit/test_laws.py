@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from keyturn.audit.calls import Broken, canonical_text
+from keyturn.audit.log import LogAutomaton
+from keyturn.audit.rows import DerivedRows
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.digest import canonical
 from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest
-from keyturn.testing.check_calls import Broken, canonical_text
-from keyturn.testing.check_log import LogAutomaton
-from keyturn.testing.check_rows import DerivedRows
 from tests.core.samples import Pen, asked, grant, nested, reply, result, tool
 from tests.core.world import World, complete, crash
 

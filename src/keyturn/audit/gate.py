@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.policy import Approval
 from ..core.predicate import holds
-from .check_calls import WAITING, Broken, Call, canonical_text, need, value_of
+from .calls import WAITING, Broken, Call, canonical_text, need, value_of
 
 _MAY = {
     "asked": {"approve": "ready", "edit": "ready", "reject": "dead", "answer": "dead", "expire": "dead"},
