@@ -18,19 +18,20 @@ from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
 from .core import commands as cm
 from .core.codec import Log
-from .core.errors import AgentMissing, NotPending, RunStopped, UserError
+from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
+from .core.people import Decider, plain_text
 from .engine.feed import StreamEvent
 from .engine.follow import Follower
 from .engine.fork import forked
 from .engine.graph import Graph
-from .engine.live import Live, wrapped
+from .engine.live import Live, clock_ms, wrapped
 from .engine.loading import found, waiting_tools
 from .engine.play import Play
 from .engine.result import RunResult
-from .engine.rows import replayed
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.state import RunState
 from .engine.worker import Worker
+from .engine.writer import Writer
 from .inbox.desk import Inbox
 from .journal import opened
 from .journal.base import Claim, Store
@@ -134,13 +135,21 @@ class App:
         context: Any = None,
         session_id: str | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
+        requester: str | None = None,
     ) -> RunHandle:
-        """Record that a run starts. It returns at once; a worker goes on with it, here or elsewhere."""
+        """Record that a run starts. It returns at once; a worker goes on with it, here or elsewhere.
+
+        `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
+        """
         self._employ()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
-        if session_id is not None and play.state.undelivered.start is not None:
-            play.state.undelivered.start["about"] = {"session": session_id}
+        first = play.state.undelivered.start
+        assert first is not None
+        if requester is not None:
+            first["requester"] = plain_text(requester, "requester")
+        if session_id is not None:
+            first["about"] = {"session": session_id}
         play.live.serializer = self._dump
         return RunHandle(self, await play.begin())
 
@@ -156,7 +165,7 @@ class App:
         """A run at a glance, or `NotPending`."""
         found = await self.journal.runs(Query(run=run_id))
         if not found:
-            raise NotPending(f"the journal has no run {run_id!r}")
+            raise RunMissing(run_id)
         return found[0]
 
     async def wait(self, run_id: str, timeout: float | None = None) -> RunRow:
@@ -209,17 +218,15 @@ class App:
         await self.inbox.tell(run_id, cm.Resume(max_turns))
         self._employ()
 
-    async def cancel(self, run_id: str, *, by: str = "app", why: str = "") -> None:
+    async def cancel(self, run_id: str, *, by: str | Decider = "app", why: str = "") -> None:
         """End a run, wherever it is being moved. Of a tool that was at work nobody knows what it did."""
         await self.inbox.cancel(run_id, by=by, why=why)
 
     async def fork(self, run_id: str, at: int | None = None) -> RunHandle:
         """A new run that begins as the first `at` lines of another did; grants and approvals stay with the old one."""
-        agent = self._agent((await self.get(run_id)).agent)
+        self._agent((await self.get(run_id)).agent)
         log = forked(Log.read(await self.journal.read(run_id)), at, await self.journal.now())
-        live = Live(log, Graph(agent), wrapped(None))
-        rows = replayed(log.steps, live.graph, await waiting_tools(live))
-        await self.journal.append(log.run.id, 0, log.lines(), None, rows)
+        await Writer(log, self.journal, clock_ms).write_whole()
         self._employ()
         return RunHandle(self, log.run.id)
 

@@ -102,7 +102,7 @@ class Gate:
         self._edited(call, made)
         self._owe(made.by or "", call)
         call.place = _MAY[call.place][made.verdict]
-        call.decision, call.recheck, call.must_ask = made, event.recheck, False
+        call.decision, call.recheck, call.must_ask = made, call.place == "ready", False
 
     def _on_terms(self, call: Call, made: ev.Decision) -> None:
         terms = call.terms or Approval()

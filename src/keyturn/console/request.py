@@ -30,13 +30,13 @@ class Request:
     @property
     def editable(self) -> bool:
         """Whether there are named arguments, and a tool that takes others."""
-        tool = self.item.tool
-        return tool is not None and tool.editable and isinstance(self.item.params, dict)
+        item = self.item
+        return item.tool is not None and "edit" in item.request.verdicts and isinstance(item.params, dict)
 
     @property
     def answerable(self) -> bool:
         """Whether a person may say what came of it."""
-        return self.item.tool is None or self.item.tool.answerable
+        return "answer" in self.item.request.verdicts
 
     @property
     def choices(self) -> list[Any]:
@@ -59,7 +59,7 @@ class Request:
 
     def preview(self) -> Preview:
         """What would run if it were approved now."""
-        return cast("Preview", self.item.preview) if self.edit is None else self._preview_of(self.edit)
+        return self.item.preview if self.edit is None else self._preview_of(self.edit)
 
     def _preview_of(self, edit: dict[str, Any]) -> Preview:
         """What the tool shows of changed arguments; where it cannot be had now, the arguments themselves."""

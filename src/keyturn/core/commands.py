@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 
-from .events import Decision, GrantTerms, Proposal, Report
+from .events import Decision, GrantTerms, Guarded, Proposal, Report
 from .items import Item
+from .people import Decider
 from .policy import Verdict
 from .preview import Preview
+from .usage import Counts
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
@@ -30,9 +32,11 @@ class Start(Command, frozen=True):
     agent: str
     items: list[Item | int]
     max_turns: int | None
-    guarded: str = ""
+    guarded: Guarded = ""
     prefix: str | None = None
     response_id: str | None = None
+    requester: str | None = None
+    barrier: bool = True
 
 
 class OpenFrame(Command, frozen=True):
@@ -42,15 +46,16 @@ class OpenFrame(Command, frozen=True):
     agent: str
     items: list[Item | int]
     max_turns: int | None
-    guarded: str = ""
+    guarded: Guarded = ""
     prefix: str | None = None
     response_id: str | None = None
 
 
 class Resume(Command, frozen=True):
-    """Take the run up again; -1 turns means no limit, None the limit it has. `limits` are those on its usage."""
+    """Take the run up again. `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage."""
 
     max_turns: int | None = None
+    unlimited: bool = False
     limits: dict[str, Any] | None = None
 
 
@@ -73,7 +78,7 @@ class RecordReply(Command, frozen=True):
     frame: str
     output: list[Item]
     proposals: list[Proposal]
-    usage: list[int]
+    usage: Counts
     response_id: str | None = None
     request_id: str | None = None
     tools: dict[str, Any] = {}
@@ -86,7 +91,7 @@ class RefuseReply(Command, frozen=True):
     """Count what a reply used of which nothing else can be recorded."""
 
     frame: str
-    usage: list[int]
+    usage: Counts
     model: str = ""
 
 
@@ -105,14 +110,13 @@ class Deliver(Command, frozen=True):
     decisions: list[Decision]
     grants: list[GrantTerms] = []
     replaced: list[Decision] = []
-    recheck: bool = False
 
 
 class Revoke(Command, frozen=True):
     """Take a standing decision back."""
 
     grant: str
-    by: str | None = None
+    decider: Decider | None = None
 
 
 class StartCall(Command, frozen=True):
@@ -220,9 +224,15 @@ class Fail(Command, frozen=True):
 class Cancel(Command, frozen=True):
     """End the run."""
 
-    by: str | None = None
+    decider: Decider | None = None
     why: str = ""
 
 
+class Restored(Command, frozen=True):
+    """Say that the run's store was restored from a copy; each run is told so once."""
+
+    why: str
+
+
 class Tick(Command, frozen=True):
-    """Let time pass: requests that ran out are expired."""
+    """Let time pass: requests that ran out are expired, escalated or asked again."""

@@ -13,20 +13,34 @@ from typing import Any, cast
 from . import commands as cm
 from . import events as ev
 from .digest import canonical
-from .errors import Conflict, NotPending, UserError
+from .effects import comes_next
+from .errors import Conflict, UserError
 from .evolve import evolve
-from .gate import OVER, Events, call_in, deliver, open_run, screen, screened, stale, tick
+from .gate import (
+    Events,
+    bound_as_decided,
+    call_in,
+    deliver,
+    open_run,
+    restored,
+    revoke,
+    screen,
+    screened,
+    stale,
+    tick,
+)
 from .policy import Verdict
 from .reply import check_proposal, record_reply, refuse_reply
-from .run import Frame, Run, call_digest, unknown_below
-from .states import MOVES, READY
+from .run import Frame, Run, unknown_below
+from .states import MOVES, OVER, READY
 
 
 def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
     """Decide a command at a time, fold its events into the run, and return them."""
     if run.status == "new" and type(command) is not cm.Start:
         raise Conflict("this run has not started; nothing can be asked of it yet")
-    before, run.now = run.now, max(run.now, now)
+    before = run.now
+    run.now = max(run.now, now)
     events: list[ev.AnyEvent] = []
     try:
         for event in _DECIDE[type(command)](run, command):
@@ -41,8 +55,8 @@ def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
 def _start(run: Run, c: cm.Start) -> Events:
     if run.status != "new":
         raise Conflict("this run has already started", winner=run.id)
-    yield ev.RunStarted(c.run, c.salt, c.input, c.about)
-    yield ev.FrameOpened(ev.ROOT, c.agent, c.items, c.max_turns, c.guarded, c.prefix, 0, c.response_id)
+    yield ev.RunStarted(c.run, c.salt, c.input, c.about, c.requester)
+    yield ev.FrameOpened(ev.ROOT, c.agent, c.items, c.max_turns, c.guarded, c.prefix, 0, c.response_id, c.barrier)
 
 
 def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
@@ -55,8 +69,8 @@ def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
 def _resume(run: Run, c: cm.Resume) -> Events:
     open_run(run)
     limits = c.limits if c.limits != run.limits else None
-    if c.max_turns is not None or limits is not None or run.status == "failed":
-        yield ev.RunResumed(c.max_turns, limits)
+    if c.max_turns is not None or c.unlimited or limits is not None or run.status == "failed":
+        yield ev.RunResumed(c.max_turns, c.unlimited, limits)
 
 
 def _save_context(run: Run, c: cm.SaveContext) -> Events:
@@ -82,12 +96,6 @@ def _no_frame(run: Run, call_id: str) -> None:
         raise Conflict("a nested agent answers this call; it has its result when that agent's work ends")
 
 
-def _revoke(run: Run, c: cm.Revoke) -> Events:
-    if c.grant not in run.grants:
-        raise NotPending("this run has no such grant; it was revoked already or was never given")
-    yield ev.GrantRevoked(c.grant, c.by)
-
-
 def _start_call(run: Run, c: cm.StartCall) -> Events:
     open_run(run)
     call = call_in(run, c.call, *READY)
@@ -98,11 +106,11 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("the approval was not executed in time and has gone stale; the call must ask again")
     if frame.guarding or frame.tripped is not None:
         raise Conflict("the input guardrails have not let this agent's tools run")
-    if call.proposal.last and frame.open != frame.last:
+    if not comes_next(frame, call):
         raise Conflict("this call runs after its siblings, and not all of them are settled")
     if c.tool != call.proposal.tool:
         raise Conflict("the tool is not the one that was shown")
-    if call.decision is not None and call.decision.args is None and call.decision.digest != call_digest(run, call):
+    if not bound_as_decided(run, call):
         raise Conflict("what was approved is not what would run; nothing ran, look at the call again")
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
@@ -153,8 +161,9 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
     open_run(run)
     call = call_in(run, c.call, "started")
     _no_frame(run, c.call)
-    frame, view = run.frames[call.frame], c.view
-    if frame.open != 1:
+    frame = run.frames[call.frame]
+    view = c.view
+    if frame.barrier and frame.open != 1:
         raise Conflict("a frame is handed over when all other calls of the reply are settled")
     late = len(frame.queued)
     yield ev.CallFinished(c.call, c.item)
@@ -227,7 +236,7 @@ def _fail(run: Run, c: cm.Fail) -> Events:
 
 def _cancel(run: Run, c: cm.Cancel) -> Events:
     open_run(run)
-    yield ev.RunCancelled(c.by, c.why)
+    yield ev.RunCancelled(c.decider, c.why)
 
 
 _DECIDE: dict[type[cm.Command], Callable[[Run, Any], Events]] = cast(
@@ -242,7 +251,7 @@ _DECIDE: dict[type[cm.Command], Callable[[Run, Any], Events]] = cast(
         cm.RefuseReply: refuse_reply,
         cm.Screen: screen,
         cm.Deliver: deliver,
-        cm.Revoke: _revoke,
+        cm.Revoke: revoke,
         cm.StartCall: _start_call,
         cm.VoidCall: _void_call,
         cm.NeedInput: _need_input,
@@ -256,6 +265,7 @@ _DECIDE: dict[type[cm.Command], Callable[[Run, Any], Events]] = cast(
         cm.WroteSession: _wrote_session,
         cm.Fail: _fail,
         cm.Cancel: _cancel,
+        cm.Restored: restored,
         cm.Tick: tick,
     },
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .run import Frame, Run
+from .run import Call, Frame, Run
 
 
 class Effect(NamedTuple):
@@ -33,9 +33,14 @@ def pending(run: Run) -> list[Effect]:
         frame = run.frames[call.frame]
         if call.recheck:
             effects.append(Effect("screen", call.id))
-        elif not frame.guarding and frame.tripped is None and (not call.proposal.last or frame.open == frame.last):
+        elif not frame.guarding and frame.tripped is None and comes_next(frame, call):
             effects.append(Effect("run", call.id))
     return effects
+
+
+def comes_next(frame: Frame, call: Call) -> bool:
+    """Whether a call runs now: one that runs after its siblings waits for them, where there is a barrier."""
+    return not call.proposal.last or not frame.barrier or frame.open == frame.last
 
 
 def _of_frame(frame: Frame) -> list[str]:
@@ -43,6 +48,8 @@ def _of_frame(frame: Frame) -> list[str]:
         return ["tripped"]
     does: list[str] = ["guard"] if frame.guarding else []
     if frame.guarding == "before":
+        return does
+    if not frame.barrier:  # its model speaks by itself; what there is to do is what it calls
         return does
     if frame.phase == "model":
         full = frame.max_turns is not None and frame.turn >= frame.max_turns
@@ -54,11 +61,13 @@ def _of_frame(frame: Frame) -> list[str]:
 
 
 def wakes_at(run: Run) -> int | None:
-    """When the clock next changes something by itself: the time after which the first request has run out."""
+    """When the clock next changes something by itself: a request runs out, or somebody is to be told that it will."""
     if run.status in ("new", "finished", "cancelled"):
         return None
-    times = [call.expires_at for call in run.groups["wait"].values()]
-    return min((at + 1 for at in times if at is not None), default=None)
+    waits = run.groups["wait"].values()
+    ends = [call.expires_at for call in waits if call.state == "asked"]
+    warnings = [call.warns_at for call in waits if call.state == "asked"]
+    return min([*(at + 1 for at in ends if at is not None), *(at for at in warnings if at is not None)], default=None)
 
 
 def waiting(run: Run) -> bool:

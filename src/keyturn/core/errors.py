@@ -170,6 +170,26 @@ class NotPending(UserError):
     """
 
 
+class NotAllowed(UserError):
+    """Somebody decided who may not: the terms of the call name others, or want to know for sure who decides.
+
+    >>> issubclass(NotAllowed, UserError)
+    True
+    """
+
+
+class RunMissing(UserError):
+    """A journal does not have the run that was asked for.
+
+    >>> RunMissing("5e1f").run_id
+    '5e1f'
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"the journal has no run {run_id!r}; runs() says which there are")
+
+
 class StateRejected(UserError):
     """A saved state was refused before anything in it was believed.
 

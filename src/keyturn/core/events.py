@@ -4,44 +4,52 @@ An event says what happened, to which frame or call, with the data needed to fol
 that can be derived. A step is the events of one commit: it is one line of the log, so a log can
 never be cut inside a step. A retired version of an event gets one function in `upcasts.py`.
 
-Frames and calls are named by where they are: the root frame is "r", call 0 of its first turn is
-"r/1.0", and the frame that a call opens bears that call's name.
+Frames and calls are named by where they are: see `call_ids.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from .call_ids import ROOT as ROOT
 from .items import Item
-from .policy import Approval
+from .people import Decider
+from .policy import Action, Approval
 from .preview import Preview
 from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
+from .usage import NOTHING, Counts
 
-ROOT = "r"
+Guarded = Literal["", "before", "beside"]
+Again = Literal["ask_again", "escalate", "restored"]
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e", gc=False):
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
     """The base of all events."""
 
 
 class RunStarted(Event, frozen=True):
-    """A run began. `salt` keys its request ids; `about` is what the caller said of it (workflow, trace)."""
+    """A run began, for `requester` if that is known. `salt` keys its request ids, `about` is what its caller said."""
 
     run: str
     salt: str
     input: str | list[Any]
     about: dict[str, Any] = {}
+    requester: str | None = None
 
 
 class RunResumed(Event, frozen=True):
-    """Somebody took the run up again, perhaps with other limits; `limits` are all of those on its usage."""
+    """Somebody took the run up again, perhaps with other limits; `limits` are all of those on its usage.
+
+    `max_turns` is the new limit if there is one, and `unlimited` says that there is none any more.
+    """
 
     max_turns: int | None = None
+    unlimited: bool = False
     limits: dict[str, Any] | None = None
 
 
@@ -56,17 +64,19 @@ class FrameOpened(Event, frozen=True):
 
     `items` are the items it starts with, an integer standing for an item of the session's history.
     `prefix` is the content address of that history. `guarded` says that input guardrails report "before" the
-    first model call or "beside" it; no tool runs until they have.
+    first model call or "beside" it; no tool runs until they have. With `barrier=False` the model goes on talking while
+    calls are open, and reads each result when it is there: nobody asks it, it speaks by itself.
     """
 
     frame: str
     agent: str
     items: list[Item | int]
     max_turns: int | None = None
-    guarded: str = ""
+    guarded: Guarded = ""
     prefix: str | None = None
     written: int = 0
     response_id: str | None = None
+    barrier: bool = True
 
 
 class InputAdded(Event, frozen=True):
@@ -85,7 +95,7 @@ class ReplyRecorded(Event, frozen=True):
     frame: str
     output: list[Item]
     proposals: list[Proposal] = []
-    usage: list[int] = []
+    usage: Counts = NOTHING
     response_id: str | None = None
     request_id: str | None = None
     tools: dict[str, Any] = {}
@@ -97,7 +107,7 @@ class ReplyRefused(Event, frozen=True):
     """The model answered what no model may: nothing of it was used, and what it used is counted."""
 
     frame: str
-    usage: list[int]
+    usage: Counts
     model: str = ""
 
 
@@ -108,7 +118,7 @@ class CallScreened(Event, frozen=True):
     """
 
     call: str
-    action: str
+    action: Action
     reason: str = ""
     by: str = ""
     terms: Approval | None = None
@@ -124,10 +134,27 @@ class VoteCast(Event, frozen=True):
 
 
 class CallDecided(Event, frozen=True):
-    """A call was decided. `recheck` says that the run's policy must be asked once more before it runs."""
+    """A call was decided. Where it lets the call run, the run's policy must be asked once more before it does."""
 
     decision: Decision
-    recheck: bool = False
+
+
+class CallAskedAgain(Event, frozen=True):
+    """A request starts anew, and what was said on it counts no more: its time ran out, or its store was restored.
+
+    `terms` are others where it was escalated.
+    """
+
+    call: str
+    why: Again
+    at: int
+    terms: Approval | None = None
+
+
+class ExpiryNear(Event, frozen=True):
+    """A request will run out soon, and somebody may be told so."""
+
+    call: str
 
 
 class CallVoided(Event, frozen=True):
@@ -189,7 +216,7 @@ class GrantRevoked(Event, frozen=True):
     """A standing decision was taken back."""
 
     grant: str
-    by: str | None = None
+    decider: Decider | None = None
 
 
 class HandedOff(Event, frozen=True):
@@ -238,8 +265,14 @@ class RunFailed(Event, frozen=True):
 class RunCancelled(Event, frozen=True):
     """Somebody ended the run; what was not decided will not run."""
 
-    by: str | None = None
+    decider: Decider | None = None
     why: str = ""
+
+
+class RunRestored(Event, frozen=True):
+    """The run's store was restored from a copy: what was let run may have run, and nothing goes on without a word."""
+
+    why: str
 
 
 AnyEvent = (
@@ -253,6 +286,8 @@ AnyEvent = (
     | CallScreened
     | VoteCast
     | CallDecided
+    | CallAskedAgain
+    | ExpiryNear
     | CallVoided
     | CallStarted
     | CallNeeds
@@ -268,10 +303,11 @@ AnyEvent = (
     | SessionWritten
     | RunFailed
     | RunCancelled
+    | RunRestored
 )
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Step(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """One commit: when, and what happened. One line of the log.
 
     Where the run is traced, `spans` holds where: by call the request for it, and by frame "r" the run itself.

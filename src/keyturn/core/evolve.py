@@ -11,8 +11,10 @@ from typing import Any
 from . import events as ev
 from .items import Item
 from .moves import drop_below, let_run, move, noted, open_calls, read_in
+from .records import RUNS
 from .run import Frame, Run
 from .states import MOVES, READY
+from .usage import NOTHING
 
 
 def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
@@ -31,16 +33,21 @@ def evolve(run: Run, event: ev.AnyEvent) -> None:
 
 
 def _run_started(run: Run, event: ev.RunStarted) -> None:
-    run.id, run.salt, run.input, run.about = event.run, event.salt, event.input, event.about
-    run.status = "running"
+    run.id = event.run
+    run.salt = event.salt
+    run.input = event.input
+    run.about = event.about
+    run.requester = event.requester
+    run.move("start")
 
 
 def _run_resumed(run: Run, event: ev.RunResumed) -> None:
-    run.status, run.error = "running", ""
+    run.move("resume")
+    run.error = ""
     if event.limits is not None:
         run.limits = event.limits
-    if event.max_turns is not None:
-        run.max_turns = run.frames[ev.ROOT].max_turns = None if event.max_turns < 0 else event.max_turns
+    if event.max_turns is not None or event.unlimited:
+        run.max_turns = run.frames[ev.ROOT].max_turns = None if event.unlimited else event.max_turns
 
 
 def _context_saved(run: Run, event: ev.ContextSaved) -> None:
@@ -59,6 +66,7 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
         response_id=event.response_id,
         history=len(event.items),
         tape=[item for item in event.items if type(item) is dict] if event.prefix is not None else [],
+        barrier=event.barrier,
     )
     if event.frame == ev.ROOT:
         run.root_agent = run.last_agent = event.agent
@@ -73,7 +81,7 @@ def _input_added(run: Run, event: ev.InputAdded) -> None:
         return
     read_in(frame, event.items)
     if frame.phase == "judge" and not frame.results:  # whoever answers an answer that was not taken asks for another
-        frame.phase = "model"
+        frame.move("continue")
 
 
 def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
@@ -81,7 +89,8 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame.turn += 1
     frame.fresh = False
     read_in(frame, event.output)
-    frame.sent, frame.replied = len(frame.items), len(event.output)
+    frame.sent = len(frame.items)
+    frame.replied = len(event.output)
     frame.used_tools = frame.used_tools or bool(event.proposals)
     frame.judged = event.judged and bool(event.proposals)
     if event.response_id is not None:
@@ -92,17 +101,16 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     if frame.id == ev.ROOT:
         run.turns = frame.turn
         run.response_id = event.response_id or run.response_id
-    frame.phase = "calls" if event.proposals else "judge"
-    frame.open = len(event.proposals)
-    frame.last = 0
+    if frame.barrier:
+        frame.move("propose" if event.proposals else "reply")
+    frame.open += len(event.proposals)
     open_calls(run, frame, event)
 
 
 def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
     """What a reply used is used, whatever became of the reply."""
-    for index, count in enumerate(event.usage):
-        run.usage[index] += count
-    if event.usage:
+    if event.usage != NOTHING:
+        run.usage += event.usage
         run.replies.append((event.model, event.usage))
 
 
@@ -113,8 +121,12 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
         if event.action != "deny":
             let_run(run, call)
             return
-    call.reason, call.by, call.terms = event.reason, event.by, event.terms
-    call.asked_at, call.voided, call.preview = event.at, "", event.preview
+    call.reason = event.reason
+    call.by = event.by
+    call.terms = event.terms
+    call.asked_at = event.at
+    call.voided = ""
+    call.preview = event.preview
     move(run, call, event.action)
 
 
@@ -127,6 +139,8 @@ def _vote_cast(run: Run, event: ev.VoteCast) -> None:
 def _call_decided(run: Run, event: ev.CallDecided) -> None:
     decision = event.decision
     call = run.calls[decision.call]
+    # Whatever lets the tool be touched is looked at by the newest policy first. There is no way round it.
+    call.recheck = decision.verdict in RUNS or call.state == "needs"
     if call.state == "needs":
         call.supplied = decision
     elif decision.verdict in ("approve", "edit"):
@@ -134,19 +148,38 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     if decision.verdict == "reject":
         run.rejected.append(noted(run, call))
     call.decision = decision
-    call.recheck = event.recheck
     run.decided[call.id] = decision
     move(run, call, decision.verdict)
+
+
+def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
+    call = run.calls[event.call]
+    call.asks += 1
+    call.asked_at = event.at
+    call.warned = False
+    call.votes = {}
+    if event.terms is not None:
+        call.terms = event.terms
+    move(run, call, "ask_again")
+
+
+def _expiry_near(run: Run, event: ev.ExpiryNear) -> None:
+    run.calls[event.call].warned = True
 
 
 def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call = run.calls[event.call]
     if event.tools:
         run.tools.update(event.tools)
-    call.shown, call.recheck = call.proposal.tool, False
+    call.shown = call.proposal.tool
+    call.recheck = False
+    call.warned = False
     call.asks += 1
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
-    call.proposal, call.voided, call.decision, call.votes = event.proposal, event.why, None, {}
+    call.proposal = event.proposal
+    call.voided = event.why
+    call.decision = None
+    call.votes = {}
     call.preview = call.approval = call.need = call.supplied = None
     run.decided.pop(call.id, None)
     move(run, call, "void")
@@ -162,22 +195,32 @@ def _call_started(run: Run, event: ev.CallStarted) -> None:
 
 def _call_needs(run: Run, event: ev.CallNeeds) -> None:
     call = run.calls[event.call]
-    call.need, call.supplied, call.asked_at, call.reason = event, None, event.at, ""
+    call.need = event
+    call.supplied = None
+    call.asked_at = event.at
+    call.reason = ""
+    call.votes = {}
     call.rounds += 1
     move(run, call, "need")
 
 
 def _call_finished(run: Run, event: ev.CallFinished) -> None:
     call = run.calls[event.call]
-    call.item, call.value = event.item, event.value
+    call.item = event.item
+    call.value = event.value
     move(run, call, "fail" if event.failed and (call.state, "fail") in MOVES else "finish")
 
 
 def _call_lost(run: Run, event: ev.CallLost) -> None:
     call = run.calls[event.call]
     call.reason = event.why
-    call.asks += not event.again
-    move(run, call, "again" if event.again else "lose")
+    if event.again:
+        move(run, call, "again")
+        return
+    call.asks += 1
+    call.votes = {}
+    call.recheck = False
+    move(run, call, "lose")
 
 
 def _grant_given(run: Run, event: ev.GrantGiven) -> None:
@@ -195,11 +238,16 @@ def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
 
 def _handed_off(run: Run, event: ev.HandedOff) -> None:
     frame = run.frames[event.frame]
-    frame.agent, frame.phase, frame.fresh, frame.judged = event.agent, "model", True, False
-    frame.used_tools, frame.results = False, []
+    frame.agent = event.agent
+    frame.fresh = True
+    frame.judged = False
+    frame.used_tools = False
+    frame.results = []
+    frame.move("hand_off")
     if event.view is not None:
         frame.items = viewed(frame.items, event.view)
-        frame.sent, frame.history = 0, len(frame.items)
+        frame.sent = 0
+        frame.history = len(frame.items)
     if frame.id == ev.ROOT:
         run.last_agent = event.agent
 
@@ -217,8 +265,9 @@ def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item |
 
 def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
     frame = run.frames[event.frame]
-    frame.judged, frame.results = False, []
-    frame.phase = "judge" if event.final else "model"
+    frame.judged = False
+    frame.results = []
+    frame.move("accept" if event.final else "continue")
 
 
 def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
@@ -231,8 +280,10 @@ def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
 def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
     drop_below(run, event.frame)
     if event.frame == ev.ROOT:
-        run.status, run.output, run.error = "finished", event.output, ""
-        run.frames[ev.ROOT].phase = "closed"
+        run.move("finish")
+        run.output = event.output
+        run.error = ""
+        run.frames[ev.ROOT].move("close")
     else:
         del run.frames[event.frame]
 
@@ -242,11 +293,18 @@ def _session_written(run: Run, event: ev.SessionWritten) -> None:
 
 
 def _run_failed(run: Run, event: ev.RunFailed) -> None:
-    run.status, run.error = "failed", event.error
+    run.move("fail")
+    run.error = event.error
+
+
+def _run_restored(run: Run, event: ev.RunRestored) -> None:
+    run.move("restore")
+    run.error = event.why
 
 
 def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
-    run.status, run.error = "cancelled", event.why
+    run.move("cancel")
+    run.error = event.why
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
@@ -263,6 +321,8 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallScreened: _call_screened,
     ev.VoteCast: _vote_cast,
     ev.CallDecided: _call_decided,
+    ev.CallAskedAgain: _call_asked_again,
+    ev.ExpiryNear: _expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,
     ev.CallNeeds: _call_needs,
@@ -278,4 +338,5 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.SessionWritten: _session_written,
     ev.RunFailed: _run_failed,
     ev.RunCancelled: _run_cancelled,
+    ev.RunRestored: _run_restored,
 }

@@ -1,36 +1,46 @@
 """The gate: what a verdict, a grant, a decision and the clock do to a call.
 
-One place decides whether a call may run, for every kind of tool at every depth. A decision is bound to the digest of
-what was shown, is used once, and beats a grant; a grant covers one tool of one agent as it was when it was given.
+One place decides whether a call may run, for every kind of tool at every depth and from every door. A decision is bound
+to the digest of what was shown, is used once, and beats a grant. Who may decide is judged here, from what the call's
+terms say and what the decision says of its decider; what is not known is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
+from msgspec.structs import replace
 
 from . import commands as cm
 from . import events as ev
 from .digest import canonical, same
-from .errors import BadJson, Conflict, Expired, NotPending, UserError
+from .errors import BadJson, Conflict, Expired, NotAllowed, NotPending, UserError
+from .people import barred, plain_text
 from .policy import Approval, Verdict
 from .predicate import check_where, holds
 from .preview import Preview
-from .run import Call, Run, call_digest
-from .states import READY, WAITING
+from .records import Word
+from .run import Call, Run, call_digest, edit_digest
+from .states import OVER, READY, WAITING
 from .strict import parse
 
 Events = Iterator[ev.AnyEvent]
-OVER = ("finished", "cancelled")
-_OPENING = {
+
+# The words that open a call in each state it waits in.
+OPENING: dict[str, tuple[Word, ...]] = {
     "asked": ("approve", "edit", "reject", "answer"),
     "in_doubt": ("ran", "did_not_run", "retry"),
     "needs": ("answer", "reject"),
 }
+# What decides without being a person; each of them where it stands in this file and the engine, and nowhere else.
+_NO_PERSON = ("grant", "clock", "probe")
+
+
+# Verdicts -----------------------------------------------------------------------------------------------------------
 
 
 def screen(run: Run, c: cm.Screen) -> Events:
+    """Record a verdict on a call: the first one, or that of the newest policy on a decision."""
     call = run.calls.get(c.call)
     if call is None or run.status in OVER or not (call.state == "proposed" or (call.recheck and call.state in READY)):
         return
@@ -42,24 +52,31 @@ def screen(run: Run, c: cm.Screen) -> Events:
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:
-    action, reason, by = verdict.action, verdict.reason, verdict.by
+    """What a verdict does, and a standing decision with it."""
+    action = verdict.action
     if call.recheck:
-        yield ev.CallScreened(call.id, action, reason, by)
+        yield ev.CallScreened(call.id, action, verdict.reason, verdict.by)
         return
     if call.voided and action == "allow":
         action = "ask"
-    reason = call.voided or reason
+    reason = call.voided or verdict.reason
     grant = None if action == "deny" or call.voided else _grant_for(run, call, verdict.terms)
-    if grant is not None and action == "allow":  # "never again" is about the tool; "always" is not used up for nothing
-        action, grant = ("ask", grant) if grant.verdict == "reject" else (action, None)
+    if grant is not None and action == "allow":
+        if grant.verdict == "reject":  # "never again" is about the tool
+            action = "ask"
+        else:  # "always" is not used up for nothing
+            grant = None
     if grant is not None and grant.verdict == "approve":
         yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}")
         yield ev.GrantUsed(grant.id, call.id)
         return
     shown = preview if action == "ask" else None
-    yield ev.CallScreened(call.id, action, reason, by, verdict.terms, run.now, shown)
+    yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, run.now, shown)
     if grant is not None:
         yield from _by_grant(run, call, grant)
+
+
+# Standing decisions -------------------------------------------------------------------------------------------------
 
 
 def _grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | None:
@@ -68,8 +85,10 @@ def _grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | 
 
 
 def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:
-    """Whether a standing decision covers a call. One person gave it, so it never makes a quorum."""
-    if (grant.agent, grant.tool) != (call.agent, call.proposal.tool) or _needed(terms, grant.verdict) > 1:
+    """Whether a standing decision covers a call: one whose giver could decide this very call alone."""
+    if (grant.agent, grant.tool) != (call.agent, call.proposal.tool) or needed(terms, grant.verdict) > 1:
+        return False
+    if barred(terms, grant.decider, run.requester):
         return False
     spent = grant.uses is not None and run.grant_uses[grant.id] >= grant.uses
     over = grant.expires_at is not None and run.now >= grant.expires_at
@@ -79,22 +98,61 @@ def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) 
         return False
 
 
-def _needed(terms: Approval | None, verdict: str) -> int:
+def needed(terms: Approval | None, verdict: str) -> int:
     """How many people this verdict takes."""
-    if terms is None:
+    if terms is None or verdict in ("ran", "did_not_run"):  # what became of a call is a fact and no permission
         return 1
     return terms.deny_quorum if verdict == "reject" else terms.quorum
 
 
-def _by_grant(run: Run, call: Call, grant: ev.GrantTerms, recheck: bool = False) -> Events:
-    made = ev.Decision(
-        call.id, grant.verdict, call_digest(run, call), run.now, by=f"grant:{grant.id}", message=grant.message
+def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+    shown = call_digest(run, call)
+    yield ev.CallDecided(
+        ev.Decision(call.id, grant.verdict, shown, run.now, via="grant", grant=grant.id, message=grant.message)
     )
-    yield ev.CallDecided(made, recheck=recheck and grant.verdict == "approve")
     yield ev.GrantUsed(grant.id, call.id)
 
 
+def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
+    """Decide by a new grant what waits already; an older one was found not to cover it, or may not any more."""
+    for call in list(run.groups["wait"].values()):
+        if call.state == "asked" and not _ran_out(run, call) and _covers(run, grant, call, call.terms):
+            yield from _by_grant(run, call, grant)
+
+
+def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -> None:
+    """Refuse a standing decision that comes with no decision of the same person on a call like it."""
+    if grant.id in run.grant_uses:  # it was given before, and may have been revoked since: an id is given once
+        return
+    if grant.verdict not in ("approve", "reject"):
+        raise UserError("a standing decision approves or rejects")
+    check_where(grant.where)
+    if not any(_goes_with(run, grant, decision) for decision in decisions):
+        raise UserError("a standing decision is given with a decision on a call of the same tool, by the same person")
+
+
+def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
+    call = run.calls.get(decision.call)
+    if call is None or (call.agent, call.proposal.tool) != (grant.agent, grant.tool):
+        return False
+    if call.state == "asked" and needed(call.terms, decision.verdict) > 1:
+        raise NotAllowed("this call takes several people, and a standing decision would be of one; decide it alone")
+    alike = (decision.verdict == "reject") == (grant.verdict == "reject")
+    return alike and decision.via not in _NO_PERSON and decision.decider == grant.decider
+
+
+def revoke(run: Run, c: cm.Revoke) -> Events:
+    """Take a standing decision back."""
+    if c.grant not in run.grants:
+        raise NotPending("this run has no such grant; it was revoked already or was never given")
+    yield ev.GrantRevoked(c.grant, c.decider)
+
+
+# Decisions ----------------------------------------------------------------------------------------------------------
+
+
 def deliver(run: Run, c: cm.Deliver) -> Events:
+    """Record decisions, from whatever door, all or none."""
     open_run(run)
     fresh: dict[str, ev.Decision] = {}
     for decision in c.decisions:
@@ -103,41 +161,25 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
             if not _alike(fresh.setdefault(decision.call, decision), decision):
                 raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
     for grant in c.grants:
-        _check_grant(grant)
+        _check_grant(run, grant, c.decisions)
     for decision in c.replaced:
         if decision.call in fresh:
-            yield ev.VoteCast(decision, replaced=True)
+            yield ev.VoteCast(replace(decision, at=run.now), replaced=True)
     for decision in fresh.values():
-        yield from _decided(run, run.calls[decision.call], decision, c.recheck)
+        yield from _decided(run, run.calls[decision.call], decision)
     for grant in c.grants:
-        if grant.id not in run.grant_uses:  # nor one that was revoked: an id is given once
+        if grant.id not in run.grant_uses:
             yield ev.GrantGiven(grant)
-            yield from _cover_waiting(run, grant, c.recheck)
-
-
-def _check_grant(grant: ev.GrantTerms) -> None:
-    if grant.verdict not in ("approve", "reject"):
-        raise UserError("a standing decision approves or rejects")
-    check_where(grant.where)
-
-
-def _cover_waiting(run: Run, grant: ev.GrantTerms, recheck: bool) -> Events:
-    """Decide by a new grant what waits already; an older one was found not to cover it, or may not any more."""
-    for call in list(run.groups["wait"].values()):
-        if call.state == "asked" and not _ran_out(run, call) and _covers(run, grant, call, call.terms):
-            yield from _by_grant(run, call, grant, recheck)
+            yield from _cover_waiting(run, grant)
 
 
 def _standing(run: Run, decision: ev.Decision) -> bool:
     """Whether this very decision was given before; repeating it is harmless, and never a new one."""
-    call, before = run.calls.get(decision.call), run.decided.get(decision.call)
+    call = run.calls.get(decision.call)
+    before = run.decided.get(decision.call)
     if before is None or not _alike(before, decision):
         return False
-    return call is None or call.state not in WAITING or _one(before, decision)
-
-
-def _one(one: ev.Decision, other: ev.Decision) -> bool:
-    return (one.at, one.by) == (other.at, other.by)
+    return call is None or call.state not in WAITING or (before.decider, before.via) == (decision.decider, decision.via)
 
 
 def _alike(one: ev.Decision, other: ev.Decision) -> bool:
@@ -148,7 +190,8 @@ def _alike(one: ev.Decision, other: ev.Decision) -> bool:
 
 
 def _check_decision(run: Run, decision: ev.Decision) -> None:
-    call, before = run.calls.get(decision.call), run.decided.get(decision.call)
+    call = run.calls.get(decision.call)
+    before = run.decided.get(decision.call)
     if before is not None and before.verdict == "expire":
         raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
     if call is None or call.state not in WAITING:
@@ -161,18 +204,43 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
                 at=before.at,
             )
         raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
-    if decision.verdict not in _OPENING[call.state]:
+    if decision.verdict not in OPENING[call.state]:
         raise NotPending(f"a call that is {call.state} cannot be decided with {decision.verdict!r}")
     if decision.digest != call_digest(run, call):
         raise Conflict("the call is no longer the one that was shown; look at get_interruptions() again")
+    if call.state == "asked" and _ran_out(run, call):
+        raise Expired("this request ran out of time before the decision was delivered; the call was not executed")
+    _check_decider(run, call, decision)
+    _check_words(call, decision)
+
+
+def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
+    """Whether this person may decide this call, in whatever state it waits. A probe speaks for its own tool."""
+    if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
+        return
+    if decision.via in _NO_PERSON:
+        raise NotAllowed(f"nobody can decide in the name of the {decision.via}; say who decides")
+    why = barred(call.terms, decision.decider, run.requester, decision.proof)
+    if why:
+        raise NotAllowed(f"this call cannot be decided by {decision.by or 'nobody in particular'}: {why}")
+
+
+def _check_words(call: Call, decision: ev.Decision) -> None:
+    """Whether what a decision says fits its verdict and what the tool was known to take."""
+    for words, what in ((decision.note, "a note"), (decision.message, "a message")):
+        if words is not None:
+            plain_text(words, what)
     if (decision.verdict == "edit") != (decision.args is not None):
         raise UserError("an edit names the arguments that shall run, and no other decision does")
     if decision.args is not None:
         parse(decision.args)
+        canonical(decision.basis)
+    if decision.verdict == "edit" and call.proposal.fixed:
+        raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
+    if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
+        raise UserError("this call runs elsewhere, nobody can answer in its place; approve or reject it")
     if call.state == "asked" and _lacks_reason(call.terms, decision):
         raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
-    if call.expires_at is not None and decision.at > call.expires_at and call.state == "asked":
-        raise Expired("this request ran out of time before the decision; the call was not executed")
 
 
 def _lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
@@ -181,16 +249,23 @@ def _lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
     return terms.reason == "required" or (terms.reason == "on_reject" and decision.verdict == "reject")
 
 
-def _decided(run: Run, call: Call, decision: ev.Decision, recheck: bool) -> Events:
+def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
+    """Record a decision as of now, whatever time its door had; it settles the call once enough people say the same."""
+    decision = replace(decision, at=run.now, runs=None)
+    if decision.args is not None:
+        decision = replace(decision, runs=edit_digest(run, call, decision.args, decision.basis))
     by = decision.by or ""
-    if call.state == "asked" and len(_voices(call, decision) | {by}) < _needed(call.terms, decision.verdict):
-        if call.votes.get(by) != decision:
+    alone = decision.via in _NO_PERSON or call.state == "needs"
+    if not alone and len(_voices(call, decision) | {by}) < needed(call.terms, decision.verdict):
+        before = call.votes.get(by)
+        if before is None or not _alike(before, decision):
             yield ev.VoteCast(decision)
         return
     if call.state != "asked" and call.decision is not None and call.decision.args is not None:
-        decision = msgspec.structs.replace(decision, args=call.decision.args)
-    runs = call.state == "needs" or decision.verdict in ("approve", "edit", "retry")
-    yield ev.CallDecided(decision, recheck=recheck and runs)
+        edit = call.decision
+        bound = edit_digest(run, call, call.text, edit.basis)
+        decision = replace(decision, args=edit.args, basis=edit.basis, runs=bound)
+    yield ev.CallDecided(decision)
 
 
 def _voices(call: Call, decision: ev.Decision) -> set[str]:
@@ -205,21 +280,54 @@ def _voices(call: Call, decision: ev.Decision) -> set[str]:
     return {by for by, vote in call.votes.items() if agrees(vote)}
 
 
+def bound_as_decided(run: Run, call: Call) -> bool:
+    """Whether what would run is what was decided: the bytes that were shown, or those of the edit."""
+    decision = call.decision
+    if decision is None:
+        return True
+    if decision.args is not None:
+        return decision.runs == edit_digest(run, call, call.text, decision.basis)
+    return decision.digest == call_digest(run, call)
+
+
+# Time ---------------------------------------------------------------------------------------------------------------
+
+
 def tick(run: Run, _c: cm.Tick) -> Events:
+    """Let time pass: warn, expire, escalate, ask again, and void approvals that were not executed in time."""
     if run.status in OVER:
         return
     for call in list(run.groups["wait"].values()):
-        if call.state == "asked" and _ran_out(run, call):
-            yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, by="clock"))
+        if call.state == "asked":
+            yield from _waited(run, call)
     for call in list(run.groups["run"].values()):
         if stale(run, call):
-            again, looked = call.proposal, call.preview is not None
-            if call.edited:  # what a person made of the call stays as they made it
-                again = msgspec.structs.replace(again, args=call.text, edited=True)
-            yield ev.CallVoided(call.id, again, "the approval was not executed in time and has gone stale")
-            if looked:  # what it would change is looked at again before anybody is asked
-                continue
-            yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"))
+            yield from _void_stale(run, call)
+
+
+def _waited(run: Run, call: Call) -> Events:
+    """What the clock does to a request."""
+    terms = call.terms
+    if terms is None or not _ran_out(run, call):
+        if call.warns_at is not None and run.now >= call.warns_at:
+            yield ev.ExpiryNear(call.id)
+        return
+    if terms.on_expiry == "escalate":
+        yield ev.CallAskedAgain(call.id, "escalate", run.now, terms.escalated())
+    elif terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks:
+        yield ev.CallAskedAgain(call.id, "ask_again", run.now)
+    else:
+        yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))
+
+
+def _void_stale(run: Run, call: Call) -> Events:
+    again = call.proposal
+    looked = call.preview is not None
+    if call.edited:  # what a person made of the call stays as they made it
+        again = replace(again, args=call.text, edited=True)
+    yield ev.CallVoided(call.id, again, "the approval was not executed in time and has gone stale")
+    if not looked:  # else what it would change is looked at again before anybody is asked
+        yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"))
 
 
 def _ran_out(run: Run, call: Call) -> bool:
@@ -233,13 +341,31 @@ def stale(run: Run, call: Call) -> bool:
     return limit is not None and call.decision is not None and run.now > call.decision.at + limit
 
 
+def restored(run: Run, c: cm.Restored) -> Events:
+    """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
+    if run.status in OVER or run.status == "new" or (run.status == "failed" and run.error == c.why):
+        return
+    for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
+        if call.id not in run.frames:
+            yield ev.CallLost(call.id, c.why)
+    for call in list(run.groups["wait"].values()):
+        if call.state == "asked":
+            yield ev.CallAskedAgain(call.id, "restored", run.now)
+    yield ev.RunRestored(c.why)
+
+
+# What every command asks first --------------------------------------------------------------------------------------
+
+
 def open_run(run: Run) -> None:
+    """Refuse what is asked of a run that is over."""
     if run.status in OVER:
         why = f": {run.error}" if run.error else ""
         raise Conflict(f"this run is {run.status}{why}; nothing of it waits any more", winner=run.status)
 
 
 def call_in(run: Run, call_id: str, *states: str) -> Call:
+    """The call of that id in one of these states, or `Conflict`."""
     call = run.calls.get(call_id)
     if call is None or call.state not in states:
         found = "settled" if call is None else call.state

@@ -8,15 +8,19 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from . import events as ev
+from .call_ids import call_id, is_below
 from .items import Item
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
 
 def move(run: Run, call: Call, verb: str) -> None:
-    before, after = call.state, MOVES[call.state, verb]
+    """Move a call as the table says, into its new group, and past the barrier where it is settled."""
+    before = call.state
+    after = MOVES[before, verb]
     call.state = after
-    group, target = GROUPS.get(before), GROUPS.get(after)
+    group = GROUPS.get(before)
+    target = GROUPS.get(after)
     if group != target:
         if group is not None:
             run.groups[group].pop(call.id, None)
@@ -55,26 +59,40 @@ def _settled(run: Run, call: Call) -> None:
     frame = run.frames[call.frame]
     frame.open -= 1
     frame.last -= call.proposal.last
+    if not frame.barrier:  # its model reads each result as it comes
+        del run.calls[call.id]
+        frame.calls.remove(call.id)
+        if call.item is not None:
+            read_in(frame, [call.item])
+        return
     if call.item is not None and frame.prefix is not None:
         frame.tape.append(call.item)
     if frame.open == 0:
-        done = [run.calls.pop(call_id) for call_id in frame.calls]
-        frame.items += [call.item for call in done if call.item is not None]
-        read_in(frame, frame.queued)
-        frame.calls, frame.queued = [], []
-        frame.results = done if frame.judged else []
-        frame.phase = "judge" if frame.judged else "model"
+        _pass_barrier(run, frame)
+
+
+def _pass_barrier(run: Run, frame: Frame) -> None:
+    """All calls of a reply have their results: the model reads them in its own order, or the agent judges them."""
+    done = [run.calls.pop(name) for name in frame.calls]
+    frame.items += [call.item for call in done if call.item is not None]
+    read_in(frame, frame.queued)
+    frame.calls = []
+    frame.queued = []
+    frame.results = done if frame.judged else []
+    frame.move("settle_for_judgement" if frame.judged else "settle")
 
 
 def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
+    """Open the calls that a reply proposes."""
     opened: list[Call] = []
     for index, proposal in enumerate(event.proposals):
-        call = Call(f"{frame.id}/{frame.turn}.{index}", frame.id, frame.agent, event.output[proposal.item], proposal)
+        name = call_id(frame.id, frame.turn, index)
+        call = Call(name, frame.id, frame.agent, event.output[proposal.item], proposal)
         opened.append(call)
         if proposal.last:
             frame.last += 1
-        run.calls[call.id] = call
-        frame.calls.append(call.id)
+        run.calls[name] = call
+        frame.calls.append(name)
     for call in opened:
         if call.proposal.refused is not None:
             call.item = call.proposal.refused
@@ -87,15 +105,14 @@ def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
 
 def drop_below(run: Run, frame: str) -> None:
     """Forget what was still open inside a frame that ends: its calls and the frames they opened."""
-    below = frame + "/"
-    for call_id in [call_id for call_id in run.calls if call_id.startswith(below)]:
-        call = run.calls.pop(call_id)
+    for name in [name for name in run.calls if is_below(name, frame)]:
+        call = run.calls.pop(name)
         if not call.begun:
             _take_back(run, call)
         group = GROUPS.get(call.state)
         if group is not None:
-            run.groups[group].pop(call_id, None)
-    for inner in [name for name in run.frames if name.startswith(below)]:
+            run.groups[group].pop(name, None)
+    for inner in [name for name in run.frames if is_below(name, frame)]:
         del run.frames[inner]
 
 

@@ -22,6 +22,7 @@ _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ms|s|m|h|d|w)")
 _LONGEST = 10**15
+_ROLE = "role:"
 
 
 def milliseconds(duration: str | float) -> int:
@@ -52,11 +53,13 @@ Reason = Literal["optional", "on_reject", "required"]
 OnExpiry = Literal["reject", "escalate", "ask_again"]
 
 
-class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """The terms on which a call may be approved: who, how many, until when.
 
-    `expires` and `execute_by` take durations ("4h", seconds). Roles, users, a quorum and step-up need an
-    inbox that knows who people are; on a bare state they are refused.
+    `expires`, `warn_before` and `execute_by` take durations ("4h", seconds). When a request runs out it is rejected, or
+    asked again up to `max_asks` times in all, or escalated once to `escalate_to`: user ids, and "role:NAME" for one
+    role. `signed` (and `step_up`) takes a decision signed with the person's own key. Whatever needs to know who people
+    are needs an inbox; on a bare state it is refused.
 
     >>> Approval(expires="4h").expires_ms
     14400000
@@ -70,9 +73,12 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     reason: Reason = "optional"
     expires: str | float | None = None
     on_expiry: OnExpiry = "reject"
+    max_asks: int = 3
+    warn_before: str | float | None = None
     escalate_to: tuple[str, ...] = ()
     execute_by: str | float | None = None
     step_up: bool = False
+    signed: bool = False
 
     def __post_init__(self) -> None:
         force_setattr(self, "users", _names("users", self.users))
@@ -83,6 +89,12 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise UserError(f"on_expiry={self.on_expiry!r} never happens without expires=")
         if self.on_expiry == "escalate" and not self.escalate_to:
             raise UserError("on_expiry='escalate' needs escalate_to=: nobody would be asked")
+        if len([name for name in self.escalate_to if name.startswith(_ROLE)]) > 1:
+            raise UserError("escalate_to= names people and at most one role, as 'role:NAME'")
+        if self.escalate_to:
+            self.escalated()  # what those people could never meet is refused now
+        if self.warn_before is not None and self.expires is None:
+            raise UserError("warn_before= is counted back from expires=, which is missing")
 
     @property
     def expires_ms(self) -> int | None:
@@ -95,10 +107,37 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return None if self.execute_by is None else milliseconds(self.execute_by)
 
     @property
+    def warn_before_ms(self) -> int | None:
+        """How long before a request runs out somebody is told so, in milliseconds: a quarter, unless said otherwise."""
+        if self.warn_before is not None:
+            return milliseconds(self.warn_before)
+        return None if self.expires_ms is None else self.expires_ms // 4
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether a decision must be signed with the person's own key."""
+        return self.signed or self.step_up
+
+    @property
+    def limits_deciders(self) -> bool:
+        """Whether not just anybody may decide: then only people who are known for sure count."""
+        who = self.role is not None or bool(self.users)
+        return who or self.quorum > 1 or self.deny_quorum > 1 or self.not_requester or self.needs_proof
+
+    @property
     def needs_people(self) -> bool:
-        """Whether these terms need an inbox with authenticated people."""
-        who = self.role is not None or bool(self.users or self.escalate_to)
-        return who or self.quorum > 1 or self.deny_quorum > 1 or self.not_requester or self.step_up
+        """Whether these terms need an inbox with authenticated people, now or when they escalate."""
+        return self.limits_deciders or bool(self.escalate_to)
+
+    def escalated(self) -> Approval:
+        """Return the terms once nobody answered in time: other people, the same time again, and then it is rejected.
+
+        >>> Approval(expires="1h", on_expiry="escalate", escalate_to=["ann", "role:leads"]).escalated().role
+        'leads'
+        """
+        people = tuple(name for name in self.escalate_to if not name.startswith(_ROLE))
+        role = next((name.removeprefix(_ROLE) for name in self.escalate_to if name.startswith(_ROLE)), None)
+        return msgspec.structs.replace(self, users=people, role=role, on_expiry="reject", escalate_to=())
 
 
 def _names(field: str, names: object) -> tuple[str, ...]:
@@ -115,24 +154,24 @@ def _check_types(approval: Approval) -> None:
     role: object = approval.role
     if role is not None and not (isinstance(role, str) and role):
         raise UserError("role is the name of a role, or None")
-    for field in ("not_requester", "step_up"):
+    for field in ("not_requester", "step_up", "signed"):
         if not isinstance(getattr(approval, field), bool):
             raise UserError(f"{field} is True or False")
     for field, choices in (("reason", get_args(Reason)), ("on_expiry", get_args(OnExpiry))):
         if getattr(approval, field) not in choices:
             raise UserError(f"{field} is one of {', '.join(choices)}, not {getattr(approval, field)!r}")
-    for duration in (approval.expires, approval.execute_by):
+    for duration in (approval.expires, approval.execute_by, approval.warn_before):
         if duration is not None:
             milliseconds(duration)
 
 
 def _check_quorum(approval: Approval) -> None:
     people = None if approval.role is not None or not approval.users else len(set(approval.users))
-    for field in ("quorum", "deny_quorum"):
+    for field in ("quorum", "deny_quorum", "max_asks"):
         needed: object = getattr(approval, field)
         if not isinstance(needed, int) or isinstance(needed, bool) or needed < 1:
-            raise UserError(f"{field} is a whole number of people, at least 1, not {needed!r}")
-        if people is not None and needed > people:
+            raise UserError(f"{field} is a whole number, at least 1, not {needed!r}")
+        if people is not None and needed > people and field != "max_asks":
             raise UserError(f"{field}={needed} can never be reached by the {people} listed in users=")
 
 

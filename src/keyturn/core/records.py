@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from .items import Item
+from .people import Decider, Proof
 from .policy import Approval
+from .preview import Preview
+
+Gate = Literal["", "allow", "ask"]
+Recover = Literal["ask", "retry", "probe"]
+Word = Literal["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"]
+Via = Literal["person", "grant", "clock", "probe", "on_approval"]
+
+# The words after which a tool is touched.
+RUNS: frozenset[str] = frozenset({"approve", "edit", "retry"})
 
 
-class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One call as the model made it and as it will run.
+class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """One call as the model made it and as it will run, with what faces and gate must know of its tool.
 
-    `item` is its place in the reply; `label` the provider's call id; `tool` the digest of what the tool
-    is. `args` is the frozen text of what will run, absent where it is the model's own text. `refused` is
-    the result of a call that never gets as far as the gate. `gate` is what the tool's own setting says
-    where that needs no question. `recover` says what an interrupted start means; `last` that it runs after
-    its siblings; `edited` that `args` is what a person made of the call before its tool changed. `risk` is what the
-    tool states of itself.
+    `kind` is an open word for the kind of tool, `name` the tool's name, `label` the provider's call id, and `item` the
+    call's place in the reply. `tool` is the digest of what the tool is. `args` is the frozen text of what will run,
+    absent where it is the model's own text. `refused` is the result of a call that never gets as far as the gate.
+
+    Facts of the tool, as it was when the call was proposed: `gate` is what its own setting says where that needs no
+    question, `terms` on which terms it asks, `recover` what an interrupted start means, `last` that it runs after its
+    siblings, `risk` what it states of itself, `secrets` which arguments are shown to nobody, `fixed` that nobody may
+    edit the arguments and `elsewhere` that nobody may answer in the tool's place. `edited` says that `args` is what a
+    person made of the call before its tool changed. `preview` is what people are shown where that is not the arguments.
     """
 
     kind: str
@@ -28,15 +41,19 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     args: str | None = None
     refused: Item | None = None
-    gate: str = ""
+    gate: Gate = ""
     terms: Approval | None = None
-    recover: str = "ask"
+    recover: Recover = "ask"
     last: bool = False
     edited: bool = False
     risk: str | None = None
+    secrets: tuple[str, ...] = ()
+    fixed: bool = False
+    elsewhere: bool = False
+    preview: Preview | None = None
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What one guardrail said."""
 
     name: str
@@ -45,33 +62,55 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     info: Any = None
 
 
-class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What somebody decided of one call: bound to a digest, single use.
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was decided of one call: bound to the digest of what was shown, single use.
 
-    `args` is the edited text of what will run, `output` a person's own result, `message` the words for
-    the model, `note` the words for the record.
+    `decider` is the person, `via` what decided where that was no person: a grant (`grant` is its id), the clock, the
+    tool's own probe or its `on_approval`. `at` is the run's time when the decision was delivered, whatever the clock
+    of its decider said. `args` is the edited text of what will run, `runs` the digest of the call with it, and `basis`
+    what the editor looked at. `output` is a person's own result, `message` the words for the model, `note` the words
+    for the record, `proof` what the person's own key made of it.
     """
 
     call: str
-    verdict: str
+    verdict: Word
     digest: str
-    at: int
-    by: str | None = None
+    at: int = 0
+    decider: Decider | None = None
+    via: Via = "person"
+    grant: str | None = None
     note: str | None = None
     message: str | None = None
     args: str | None = None
+    runs: str | None = None
+    basis: dict[str, str] | None = None
     output: Any = None
+    proof: Proof | None = None
+
+    @property
+    def by(self) -> str | None:
+        """Who or what decided, in a word for people to read; nothing is judged by it."""
+        if self.decider is not None:
+            return self.decider.id
+        if self.via == "grant":
+            return f"grant:{self.grant}"
+        return None if self.via == "person" else self.via
 
 
-class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A standing decision: which tool of which agent, for which arguments, how long, how often."""
+class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A standing decision: which tool of which agent, for which arguments, how long, how often, and who gave it."""
 
     id: str
     agent: str
     tool: str
-    verdict: str = "approve"
+    verdict: Literal["approve", "reject"] = "approve"
     where: dict[str, Any] | None = None
     expires_at: int | None = None
     uses: int | None = None
     message: str | None = None
-    by: str | None = None
+    decider: Decider | None = None
+
+    @property
+    def by(self) -> str | None:
+        """Who gave it, in a word for people to read."""
+        return None if self.decider is None else self.decider.id

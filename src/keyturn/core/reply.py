@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from . import commands as cm
 from . import events as ev
 from .errors import Conflict, ModelBehaviorError, UserError
-from .gate import OVER, Events, open_run, screened
+from .gate import Events, open_run, screened
 from .items import Item
 from .policy import Verdict
 from .run import Frame, Run
+from .states import OVER
 from .strict import parse
-from .usage import addable
+from .usage import Counts, addable
 
 
 def record_reply(run: Run, c: cm.RecordReply) -> Events:
@@ -47,7 +48,7 @@ def refuse_reply(run: Run, c: cm.RefuseReply) -> Events:
     yield ev.ReplyRefused(c.frame, c.usage, c.model)
 
 
-def _check_usage(usage: list[int]) -> None:
+def _check_usage(usage: Counts) -> None:
     if not addable(usage):
         raise ModelBehaviorError("the model's reply counts a usage that cannot be added")
 

@@ -7,21 +7,25 @@ dropped once their turn is over, so that what is open is what costs.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from . import events as ev
+from .call_ids import is_below
 from .digest import canonical, digest
 from .items import Item
 from .policy import Approval
 from .preview import Preview
+from .states import FRAME_MOVES, RUN_MOVES, Phase, State, Status
 from .strict import parse
-from .usage import COUNTS
+from .usage import NOTHING, Counts
+
+Kind = Literal["approval", "external", "in_doubt"]
 
 _PATIENT = ("in_doubt", "needs")
-_KINDS = {"in_doubt": "in_doubt", "needs": "external"}
+_KINDS: dict[str, Kind] = {"in_doubt": "in_doubt", "needs": "external"}
 
 
 class Let(msgspec.Struct, frozen=True, gc=False):
@@ -36,14 +40,23 @@ class Let(msgspec.Struct, frozen=True, gc=False):
 
 
 class Call(msgspec.Struct):
-    """One tool call, from proposal to result."""
+    """One tool call, from proposal to result.
+
+    `raw` is the model's own item. `reason`, `by` and `terms` are of the verdict that asked, `asked_at` is when. `asks`
+    counts what made an earlier word on the call void, `rounds` the questions of its tool. `decision` is the newest
+    word, `approval` the one that lets it run, `votes` those that did not settle it. `recheck` says that the newest
+    policy has not been asked about the decision yet, `voided` why the call was proposed anew and `shown` the digest of
+    the tool before that. `preview` is what people were shown. `need` is what its tool asks and `supplied` the answer.
+    `item` and `value` are its result. `let` is its entry in what policies count, `begun` says that it was started at
+    least once, `warned` that somebody was told that time runs out.
+    """
 
     id: str
     frame: str
     agent: str
     raw: Item
     proposal: ev.Proposal
-    state: str = "proposed"
+    state: State = "proposed"
     reason: str = ""
     by: str = ""
     terms: Approval | None = None
@@ -63,6 +76,7 @@ class Call(msgspec.Struct):
     rounds: int = 0
     let: Let | None = None
     begun: bool = False
+    warned: bool = False
 
     @property
     def text(self) -> str:
@@ -89,13 +103,34 @@ class Call(msgspec.Struct):
         return None if wait is None else self.asked_at + wait
 
     @property
-    def kind(self) -> str:
+    def warns_at(self) -> int | None:
+        """When somebody is to be told that time runs out; None where nobody is, or was told already."""
+        ends = None if self.warned else self.expires_at
+        before = self.terms.warn_before_ms if self.terms is not None else None
+        return None if ends is None or before is None else max(ends - before, self.asked_at)
+
+    @property
+    def kind(self) -> Kind:
         """What is waited for: approval, an external result, or word of a call in doubt."""
         return _KINDS.get(self.state, "approval")
 
+    @property
+    def revision(self) -> int:
+        """How often it was asked about, in whatever way: a decision names the asking that it answers."""
+        return 1 + self.asks + self.rounds
+
 
 class Frame(msgspec.Struct):
-    """One agent at work: the root, or a nested agent on behalf of a call."""
+    """One agent at work: the root, or a nested agent on behalf of a call.
+
+    `items` is the conversation, an integer standing for an item of the session's history `prefix`; `history` says how
+    many of them it began with, `sent` how many the provider has seen, `replied` how many the last reply had. `written`
+    and `tape` are what its session holds and is to hold. `guarding` says that input guardrails have not reported,
+    `tripped` which said stop. `fresh` says that no model was asked yet, `judged` that the agent looks at its tools'
+    results, `used_tools` that it called any. `open` counts the calls without a result, `last` those of them that run
+    after the others, `calls` names those of the turn, `results` are those to be judged, `queued` what is read after
+    them. Without `barrier` the model goes on talking while calls are open.
+    """
 
     id: str
     agent: str
@@ -106,7 +141,7 @@ class Frame(msgspec.Struct):
     written: int
     response_id: str | None
     turn: int = 0
-    phase: str = "model"
+    phase: Phase = "model"
     fresh: bool = True
     judged: bool = False
     used_tools: bool = False
@@ -120,18 +155,32 @@ class Frame(msgspec.Struct):
     queued: list[Item] = []
     tape: list[Item] = []
     tripped: ev.Report | None = None
+    barrier: bool = True
+
+    def move(self, verb: str) -> None:
+        """Go on to the next phase."""
+        self.phase = FRAME_MOVES[self.phase, verb]
 
 
 class Run(msgspec.Struct):
-    """Everything that is true of a run now."""
+    """Everything that is true of a run now.
+
+    `salt` keys its request ids, `seq` counts its steps and `now` is their time. `requester` is for whom it acts.
+    `about` is what the caller said of it, `context` the caller's own. `groups` holds the open calls by what the world
+    owes them. `grant_uses` counts the uses of each grant that was ever given, `decided` holds the newest word on each
+    call, `tools` what the model was told of tools that may ask, by digest. `usage` and `replies` are what models used,
+    `started` counts started calls, `let` and `rejected` are what policies count, `limits` are those on the usage.
+    `turns` and `response_id` are the root's.
+    """
 
     id: str = ""
     salt: str = ""
-    status: str = "new"
+    status: Status = "new"
     seq: int = 0
     now: int = 0
     input: str | list[Any] = ""
     about: dict[str, Any] = {}
+    requester: str | None = None
     context: Any = None
     root_agent: str = ""
     frames: dict[str, Frame] = {}
@@ -141,8 +190,8 @@ class Run(msgspec.Struct):
     grant_uses: dict[str, int] = {}
     decided: dict[str, ev.Decision] = {}
     tools: dict[str, Any] = {}
-    usage: list[int] = []
-    replies: list[tuple[str, list[int]]] = []
+    usage: Counts = NOTHING
+    replies: list[tuple[str, Counts]] = []
     started: int = 0
     let: list[Let] = []
     rejected: list[Let] = []
@@ -154,10 +203,14 @@ class Run(msgspec.Struct):
     output: Any = None
     error: str = ""
 
+    def move(self, verb: str) -> None:
+        """Go on to the next status."""
+        self.status = RUN_MOVES[self.status, verb]
+
 
 def new_run() -> Run:
     """A run of which nothing is known yet."""
-    return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")}, usage=[0] * COUNTS)
+    return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")})
 
 
 def twin(run: Run) -> Run:
@@ -183,7 +236,6 @@ def twin(run: Run) -> Run:
         grant_uses=run.grant_uses.copy(),
         decided=run.decided.copy(),
         tools=run.tools.copy(),
-        usage=run.usage.copy(),
         replies=run.replies.copy(),
         let=run.let.copy(),
         rejected=run.rejected.copy(),
@@ -202,13 +254,18 @@ def call_digest(run: Run, call: Call) -> str:
     return digest(*bound)
 
 
+def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:
+    """What an edited call is bound to from its decision to its start: the very arguments, and what was looked at."""
+    return digest(run.id, call.id, call.agent, call.proposal.tool, call.asks, canonical(parse(args)), basis)
+
+
 def unknown_below(run: Run, frame_id: str) -> list[Call]:
     """The calls below a frame that have begun and of which nobody knows yet what became of them.
 
     A nested agent is no such call: it ends with the frame that asked for it.
     """
     begun = [*run.groups["started"].values(), *run.groups["wait"].values()]
-    below = [call for call in begun if call.id.startswith(frame_id + "/") and call.id not in run.frames]
+    below = [call for call in begun if is_below(call.id, frame_id) and call.id not in run.frames]
     return [call for call in below if call.state in ("started", "in_doubt")]
 
 

@@ -11,15 +11,47 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import msgspec
+
 from .errors import UserError
 
 Amount = Decimal | int | float | str
-Reply = tuple[str, Sequence[int]]
 
-COUNTS = 7
 # More than any provider will ever count in one reply, and a number that every reader of JSON can hold.
 _MOST = 2**53
 _MILLION = Decimal(1_000_000)
+
+
+class Counts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """What a reply used, as a log holds it; `requests` says how many questions it took.
+
+    >>> Counts(requests=1, input_tokens=10) + Counts(requests=1)
+    Counts(requests=2, input_tokens=10, output_tokens=0, total_tokens=0, cached_tokens=0, reasoning_tokens=0, \
+cache_write_tokens=0)
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, more: Counts) -> Counts:
+        return Counts(
+            self.requests + more.requests,
+            self.input_tokens + more.input_tokens,
+            self.output_tokens + more.output_tokens,
+            self.total_tokens + more.total_tokens,
+            self.cached_tokens + more.cached_tokens,
+            self.reasoning_tokens + more.reasoning_tokens,
+            self.cache_write_tokens + more.cache_write_tokens,
+        )
+
+
+NOTHING = Counts()
+Reply = tuple[str, Counts]
 
 
 def amount(value: Any, what: str) -> Decimal:
@@ -59,10 +91,10 @@ class Price:
             if given is not None:
                 object.__setattr__(self, each.name, amount(given, f"Price {each.name}"))
 
-    def of(self, counts: Sequence[int]) -> Decimal:
+    def of(self, counts: Counts) -> Decimal:
         """What these counts cost."""
-        _requests, sent, received, _total, cached, _reasoning, written = padded(counts)
-        fresh = max(0, sent - cached - written)
+        cached, written, received = counts.cached_tokens, counts.cache_write_tokens, counts.output_tokens
+        fresh = max(0, counts.input_tokens - cached - written)
         read = self.input if self.cached_input is None else self.cached_input
         wrote = self.input if self.cache_write is None else self.cache_write
         parts = ((fresh, self.input), (cached, read), (written, wrote), (received, self.output))
@@ -84,18 +116,14 @@ def price_of(prices: Prices, model: str) -> Price | None:
     return found
 
 
-def padded(counts: Sequence[int]) -> list[int]:
-    """Seven counts, those that are not given being 0."""
-    return [*counts, *[0] * (COUNTS - len(counts))]
-
-
-def addable(counts: Sequence[Any]) -> bool:
+def addable(counts: Counts) -> bool:
     """Whether these are counts: whole numbers of 0 or more that a log can hold.
 
-    >>> addable([1, 10, 0]), addable([1, -10]), addable([1, 1.5]), addable([1, 10**30])
+    >>> addable(Counts(1, 10)), addable(Counts(1, -10)), addable(Counts(1, 1.5)), addable(Counts(1, 10**30))
     (True, False, False, False)
     """
-    return len(counts) <= COUNTS and all(type(count) is int and 0 <= count <= _MOST for count in counts)
+    numbers: tuple[object, ...] = msgspec.structs.astuple(counts)
+    return all(type(count) is int and 0 <= count <= _MOST for count in numbers)
 
 
 @dataclass
@@ -124,7 +152,7 @@ class RequestUsage:
     total_tokens: int = 0
 
     @classmethod
-    def of(cls, model: str, counts: Sequence[int]) -> RequestUsage:
+    def of(cls, model: str, counts: Counts) -> RequestUsage:
         """The usage of a reply that was recorded with these counts."""
         return cls(model, *_spread(counts))
 
@@ -171,21 +199,21 @@ class Usage:
             mine.cache_write_tokens += more.cache_write_tokens
         self.replies += other.replies or ([("", other.counts())] if other.requests else [])
 
-    def count(self, model: str, counts: list[int]) -> None:
-        """Add one reply whose seven numbers these are."""
-        self.requests += counts[0]
-        self.input_tokens += counts[1]
-        self.output_tokens += counts[2]
-        self.total_tokens += counts[3]
-        self.input_tokens_details.cached_tokens += counts[4]
-        self.output_tokens_details.reasoning_tokens += counts[5]
-        self.input_tokens_details.cache_write_tokens += counts[6]
+    def count(self, model: str, counts: Counts) -> None:
+        """Add one reply that used this."""
+        self.requests += counts.requests
+        self.input_tokens += counts.input_tokens
+        self.output_tokens += counts.output_tokens
+        self.total_tokens += counts.total_tokens
+        self.input_tokens_details.cached_tokens += counts.cached_tokens
+        self.output_tokens_details.reasoning_tokens += counts.reasoning_tokens
+        self.input_tokens_details.cache_write_tokens += counts.cache_write_tokens
         self.replies.append((model, counts))
 
     def cost(self, prices: Prices) -> Decimal | None:
         """What it cost, by the prices that you give; None where a model has none or a request is not known apart.
 
-        >>> usage = Usage.of([("gpt-5.6-luna", [1, 1000, 100, 1100])])
+        >>> usage = Usage.of([("gpt-5.6-luna", Counts(1, 1000, 100, 1100))])
         >>> usage.cost({"gpt-5.6-luna": Price(input=1, output=10)}), usage.cost({})
         (Decimal('0.002'), None)
         """
@@ -195,31 +223,31 @@ class Usage:
         known = [cost for cost in costs if cost is not None]
         return sum(known, Decimal(0)) if len(known) == len(costs) else None
 
-    def counts(self) -> list[int]:
-        """The seven numbers, in the order in which `from_counts` takes them."""
+    def counts(self) -> Counts:
+        """The same numbers as a log holds them."""
         return _counts(self)
 
     @classmethod
-    def from_counts(cls, counts: Sequence[int], model: str = "") -> Usage:
+    def from_counts(cls, counts: Counts, model: str = "") -> Usage:
         """The usage of one reply whose `counts()` these are."""
         return cls.of([(model, counts)], counts)
 
     @classmethod
-    def of(cls, replies: Sequence[Reply], total: Sequence[int] | None = None) -> Usage:
+    def of(cls, replies: Sequence[Reply], total: Counts | None = None) -> Usage:
         """The usage of several replies: of which model each was, and its counts; what they come to, where known."""
         if total is None:
-            total = [sum(column) for column in zip(*(padded(counts) for _, counts in replies), strict=True)]
+            total = sum((counts for _, counts in replies), NOTHING)
         return cls(*_spread(total), list(replies))
 
 
-def _spread(counts: Sequence[int]) -> tuple[int, int, TokenDetails, int, TokenDetails, int]:
-    requests, sent, received, total, cached, reasoning, written = padded(counts)
-    details = TokenDetails(cached_tokens=cached, cache_write_tokens=written), TokenDetails(reasoning_tokens=reasoning)
-    return requests, sent, details[0], received, details[1], total
+def _spread(counts: Counts) -> tuple[int, int, TokenDetails, int, TokenDetails, int]:
+    sent = TokenDetails(cached_tokens=counts.cached_tokens, cache_write_tokens=counts.cache_write_tokens)
+    received = TokenDetails(reasoning_tokens=counts.reasoning_tokens)
+    return counts.requests, counts.input_tokens, sent, counts.output_tokens, received, counts.total_tokens
 
 
-def _counts(usage: Usage | RequestUsage) -> list[int]:
-    return [
+def _counts(usage: Usage | RequestUsage) -> Counts:
+    return Counts(
         usage.requests,
         usage.input_tokens,
         usage.output_tokens,
@@ -227,4 +255,4 @@ def _counts(usage: Usage | RequestUsage) -> list[int]:
         usage.input_tokens_details.cached_tokens,
         usage.output_tokens_details.reasoning_tokens,
         usage.input_tokens_details.cache_write_tokens,
-    ]
+    )

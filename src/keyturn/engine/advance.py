@@ -12,6 +12,7 @@ from functools import partial
 
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.call_ids import frame_of
 from ..core.effects import Effect, pending
 from ..core.errors import Conflict, StorageError
 from ..core.policy import StoppedByPolicy
@@ -154,7 +155,7 @@ class Loop:
     def _frame_of(self, effect: Effect) -> str:
         if effect.on in self.run.frames and effect.do not in _ON_CALLS:
             return effect.on
-        return effect.on.rpartition("/")[0]
+        return frame_of(effect.on)
 
     def _below_failure(self, effect: Effect) -> bool:
         where = self._frame_of(effect) + "/"
@@ -172,7 +173,7 @@ class Loop:
             try:
                 await self._report_failure(frame_id, error)
             except Exception as fatal:
-                await self._failed(frame_id.rpartition("/")[0], fatal)
+                await self._failed(frame_of(frame_id), fatal)
 
     async def _report_failure(self, frame_id: str, error: Exception) -> None:
         call = self.run.calls.get(frame_id)

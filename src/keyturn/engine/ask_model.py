@@ -18,7 +18,7 @@ from ..core import commands as cm
 from ..core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ..core.items import Item
 from ..core.run import Frame
-from ..core.usage import addable
+from ..core.usage import Counts, addable
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
 from .at_once import end_of
 from .drive import Drive
@@ -53,7 +53,7 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
     hooked = scope.hooks is not None or agent.hooks is not None
     if hooked:
         await _hook(scope, agent, "on_llm_start", request.system_instructions, request.input)
-    used: tuple[str, list[int]] | None = None
+    used: tuple[str, Counts] | None = None
     reading = None
     try:
         asking = _reply(drive, frame.id, model, request)
@@ -71,7 +71,7 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
         raise
 
 
-async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelResponse, counts: list[int]) -> None:
+async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelResponse, counts: Counts) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
     record = cm.RecordReply(
@@ -98,7 +98,7 @@ async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelR
         drive.live.finals[frame.id] = end[0].output
 
 
-def _told(scope: Scope, error: Exception, name: str) -> tuple[str, list[int]] | None:
+def _told(scope: Scope, error: Exception, name: str) -> tuple[str, Counts] | None:
     """What a reply used that its provider's member refused, where that could say so."""
     usage: Any = getattr(error, "usage", None)
     if not isinstance(usage, Usage) or not addable(usage.counts()):
@@ -108,7 +108,7 @@ def _told(scope: Scope, error: Exception, name: str) -> tuple[str, list[int]] | 
     return name, counts
 
 
-async def _refuse(drive: Drive, frame: Frame, used: tuple[str, list[int]] | None) -> None:
+async def _refuse(drive: Drive, frame: Frame, used: tuple[str, Counts] | None) -> None:
     """Count what a reply used that no run can go on with, where it is known."""
     if used is not None:
         with suppress(Conflict):  # the run may be over meanwhile

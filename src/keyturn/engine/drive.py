@@ -1,4 +1,4 @@
-"""What the loop and its effects share: the pen, and looking up what a frame runs under."""
+"""What the loop and its effects share: the writer, and looking up what a frame runs under."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from .feed import Tap
 from .known import decision_on
 from .limits import Meter
 from .live import Live
-from .pen import Pen
 from .scope import Scope, Toolset
 from .signals import AgentAtWork, Delta
+from .writer import Writer
 
 
-class Drive(Pen):
+class Drive(Writer):
     """One drive of one run, from where it stands until only people can move it."""
 
     def __init__(self, live: Live, scope: Scope) -> None:
-        super().__init__(live)
+        super().__init__(live.log, live.journal, lambda: live.clock())
+        self.live = live
         self.stopping = False
         self.leaving = False
         self.meter = Meter(live)

@@ -32,7 +32,7 @@ def forked(log: Log, at: int | None, now: int) -> Log:
     about = {**started.about, "forked_from": {"run": log.run.id, "at": at}}
     renamed = msgspec.structs.replace(started, run=run, salt=new_salt(run), about=about)
     copy = Log(_rebound([ev.Step(first.at, [renamed, *rest]), *others]))
-    ended = [event for grant in list(copy.run.grants) for event in step(copy.run, cm.Revoke(grant, "fork"), now)]
+    ended = [event for grant in list(copy.run.grants) for event in step(copy.run, cm.Revoke(grant), now)]
     if ended:
         copy.append(ev.Step(now, ended))
     return copy

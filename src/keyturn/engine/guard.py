@@ -22,7 +22,7 @@ def input_guardrails(drive_agent: Any, scope: Scope) -> list[InputGuardrail[Any]
     return [*drive_agent.input_guardrails, *(scope.config.input_guardrails or [])]
 
 
-def guarded(guardrails: list[InputGuardrail[Any]]) -> str:
+def guarded(guardrails: list[InputGuardrail[Any]]) -> ev.Guarded:
     """Whether they report before the first model call or beside it."""
     if not guardrails:
         return ""

@@ -37,7 +37,7 @@ async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[N
     try:
         if claim.head != len(drive.live.log):  # others have moved it since it was read
             await drive.catch_up()
-        drive.live.open = known_open(drive.run)
+        drive.open = known_open(drive.run)
         yield
         later = 0
         kept_in(journal, drive.live.log)

@@ -11,6 +11,9 @@ from typing import Any, cast
 from ..core.errors import KeyturnError
 from ..core.items import Item, RawItem, message_text
 from ..core.preview import Preview
+from ..core.request import Request
+
+_NOTHING = Request("", "", "", "approval", "", "", "", 0)
 
 
 @dataclass(eq=False, repr=False)
@@ -172,7 +175,7 @@ class MCPListToolsItem(RunItem):
 
 @dataclass(eq=False, repr=False)
 class ToolApprovalItem(RunItem):
-    """A call that waits for somebody: what would run, why it asks, and what a decision is bound to.
+    """A call that waits for somebody: a `Request`, with the agent at hand and the model's own item.
 
     `kind` is "approval", "in_doubt", or "external" where the tool needs an answer to `requests`. `params` is what
     will run; `arguments` is the model's own text of it where the two are the same.
@@ -185,19 +188,9 @@ class ToolApprovalItem(RunItem):
     tool_name: str | None = None
     type: str = "tool_approval_item"
     tool_namespace: str | None = None
+    request: Request = field(default=_NOTHING, repr=False)
     text: str | None = None
-    params: Any = None
-    reason: str = ""
-    digest: str = ""
-    kind: str = "approval"
-    call: str = ""
-    request_id: str = ""
-    run_id: str = ""
-    expires_at: int | None = None
-    difference: Any = None
     tool: Any = field(default=None, repr=False)
-    preview: Preview | None = None
-    requests: Any = None
 
     @property
     def name(self) -> str | None:
@@ -214,13 +207,73 @@ class ToolApprovalItem(RunItem):
         """The text of the arguments that will run; what the tool marks as secret is redacted."""
         if isinstance(self.params, str):  # they are a text, and no JSON
             return self.params
-        hidden = self.text is None or (self.tool is not None and self.tool.secrets)
+        hidden = self.text is None or bool(self.request.secrets)
         return self.raw_item.get("arguments") if hidden else self.text
 
     @property
     def call_id(self) -> str | None:
         """The provider's label of the call; a label only, providers repeat them."""
         return self.raw_item.get("call_id") or self.raw_item.get("id")
+
+    @property
+    def params(self) -> Any:
+        """What will run; what the tool marks as secret is redacted."""
+        return self.request.params
+
+    @property
+    def reason(self) -> str:
+        """Why it asks."""
+        return self.request.reason
+
+    @property
+    def digest(self) -> str:
+        """What a decision is bound to."""
+        return self.request.digest
+
+    @property
+    def revision(self) -> int:
+        """How often it was asked."""
+        return self.request.revision
+
+    @property
+    def kind(self) -> str:
+        """What is waited for."""
+        return self.request.kind
+
+    @property
+    def call(self) -> str:
+        """The id of the call in its run."""
+        return self.request.call
+
+    @property
+    def request_id(self) -> str:
+        """The unguessable id of the request."""
+        return self.request.id
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.request.run
+
+    @property
+    def expires_at(self) -> int | None:
+        """When a decision comes too late, in milliseconds since 1970."""
+        return self.request.expires_at
+
+    @property
+    def difference(self) -> Any:
+        """The tool as it was and as it is, where it changed since it was shown."""
+        return self.request.difference
+
+    @property
+    def preview(self) -> Preview:
+        """What people are shown."""
+        return self.request.preview
+
+    @property
+    def requests(self) -> Any:
+        """What the tool asks, where it needs an answer."""
+        return self.request.requests
 
     def to_input_item(self) -> Item:
         raise KeyturnError("an approval that waits is not part of the model's input; decide it and resume the run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..core import events as ev
+from ..core.call_ids import call_id
 from .live import Live
 
 _APPROVED = ("approve", "edit", "retry")
@@ -31,7 +32,7 @@ def _labelled(live: Live, tool_name: str, label: str) -> list[str]:
             if isinstance(event, ev.ReplyRecorded):
                 turns[event.frame] += 1
                 found += [
-                    f"{event.frame}/{turns[event.frame]}.{index}"
+                    call_id(event.frame, turns[event.frame], index)
                     for index, proposal in enumerate(event.proposals)
                     if (proposal.name, proposal.label) == (tool_name, label)
                 ]

@@ -42,11 +42,18 @@ class Meter:
         """The error of the first limit that is reached, of the run's own or of these."""
         run = self._live.run
         limits = self._limits(run) if limits is None else limits
-        sent, received, total = run.usage[1], run.usage[2], max(run.usage[3], run.usage[1] + run.usage[2])
-        for name, used in zip(COUNTED, (run.usage[0] + self.asking, sent, received, total, run.started), strict=True):
+        spent = run.usage
+        used = {
+            "requests": spent.requests + self.asking,
+            "input_tokens": spent.input_tokens,
+            "output_tokens": spent.output_tokens,
+            "total_tokens": max(spent.total_tokens, spent.input_tokens + spent.output_tokens),
+            "tool_calls": run.started,
+        }
+        for name in COUNTED:
             allowed = getattr(limits, name)
-            if allowed is not None and used >= allowed:
-                return UsageLimitExceeded(name, allowed=allowed, used=used)
+            if allowed is not None and used[name] >= allowed:
+                return UsageLimitExceeded(name, allowed=allowed, used=used[name])
         return None if limits.cost is None else self._overspent(run, limits)
 
     def hold_back(self, effects: list[Effect], *, busy: bool) -> list[Effect]:

@@ -78,8 +78,6 @@ class Live:
     serializer: Callable[[Any], Any] | None = None
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
-    # The requests that the journal has as open, by call.
-    open: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def run(self) -> Run:

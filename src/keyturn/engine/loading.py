@@ -11,7 +11,7 @@ import msgspec
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..agents.handoff import handoffs_of
-from ..core.errors import AgentMissing, StateRejected, UserError
+from ..core.errors import AgentMissing, RunMissing, StateRejected
 from ..journal.base import Journal
 from .blob import MAX_BYTES, unpack
 from .context_data import load_context, made_of
@@ -75,7 +75,7 @@ async def found(
     """
     log = await log_in(journal, run_id)
     if not log.steps:
-        raise UserError(f"the journal has no run {run_id!r}")
+        raise RunMissing(run_id)
     kept = log.run.context if context is None else None
     given = wrapped(context) if kept is None else made_of(kept, deserializer)
     live = Live(log, Graph(agent(log.run.root_agent)), given, journal)

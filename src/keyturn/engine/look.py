@@ -43,8 +43,12 @@ async def changed_since(tool: Tool, call: Call) -> bool:
     """Whether what an approved call was shown with has changed since."""
     if not tool.looks or call.preview is None:
         return False
-    shown, now = call.preview.basis, (await look(tool, call.params)).basis
-    if call.edited:  # who changed the arguments may look at other things; what both look at must be the same
-        blind = bool(shown) and not now
-        return blind or any(now[name] != shown[name] for name in now.keys() & shown.keys())
-    return now != shown
+    shown = call.preview.basis
+    now = (await look(tool, call.params)).basis
+    decision = call.decision
+    if decision is None or decision.args is None:
+        return now != shown
+    # Who changed the arguments saw these things, and nothing else that the call would touch now was shown to anybody.
+    seen = shown if decision.basis is None else decision.basis
+    blind = bool(seen) and not now
+    return blind or any(seen.get(name) != what for name, what in now.items())

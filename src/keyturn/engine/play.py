@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ..core import commands as cm
 from ..core import events as ev
@@ -42,10 +42,16 @@ from .traces import tracing
 _PROCESS = f"process-{os.getpid()}"
 
 
+class TurnLimit(NamedTuple):
+    """A limit of turns that a caller set; None is no limit."""
+
+    most: int | None
+
+
 class Play:
     """One run in one caller's hands."""
 
-    def __init__(self, live: Live, scope: Scope, state: RunState[Any], max_turns: int | None) -> None:
+    def __init__(self, live: Live, scope: Scope, state: RunState[Any], max_turns: TurnLimit | None) -> None:
         self.live = live
         self.scope = scope
         self.state = state
@@ -88,7 +94,7 @@ class Play:
             self.drive.leave()
             return (await self.finish()).run_id
         with tracing(self.live, self.scope.config, self.drive.find_tool) as self.drive.traces:
-            check_terms(self.live.graph, self.scope.config.policy)
+            check_terms(self.live.graph, self.scope.config.policy, inbox=True)
             self.live.clock = await journal_clock(self.live.journal)
             await self._start()
         return self.run.id
@@ -132,7 +138,7 @@ class Play:
             raise
 
     async def _moved(self) -> RunResult:
-        check_terms(self.live.graph, self.scope.config.policy)
+        check_terms(self.live.graph, self.scope.config.policy, inbox=self.scope.inbox)
         if self.run.status == "new":
             await self._start()
         else:
@@ -196,7 +202,9 @@ class Play:
         agent = self.live.graph.root
         items, prefix = await opening(self.live, ev.ROOT, self.scope, input_items(given["input"]))
         self.run.id = self.run.id or new_id()
-        limit = self.max_turns if self.max_turns is not None else given["max_turns"]
+        limit = given["max_turns"]
+        if self.max_turns is not None:
+            limit = self.max_turns.most
         await self.drive.commit(
             cm.Start(
                 self.run.id,
@@ -205,10 +213,11 @@ class Play:
                 self._about(given),
                 agent.name,
                 items,
-                None if limit is not None and limit < 0 else limit,
+                limit,
                 guarded(input_guardrails(agent, self.scope)),
                 prefix,
                 given["previous_response_id"],
+                given.get("requester"),
             ),
             *([cm.Resume(limits=self.limits)] if self.limits else []),
             *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
@@ -240,22 +249,16 @@ class Play:
         for frame in list(run.frames.values()):
             await reopen(drive, frame, await drive.enter(frame.id))
         await recover(drive, said.decisions)
-        if not said.decisions and not said.grants and not said.input and self.max_turns is None:
+        if said.empty and self.max_turns is None:
             if pending(run) or run.status == "failed" or self.limits is not None:
                 await drive.commit(cm.Resume(limits=self.limits), cm.Tick())
             else:
                 await drive.commit(cm.Tick())
             return
         self._check_limits()
-        recheck = self.scope.config.policy is not None
-        commands: list[cm.Command] = [cm.Resume(self.max_turns, self.limits)]
-        if said.decisions or said.grants:
-            commands.append(
-                cm.Deliver(list(said.decisions.values()), list(said.grants.values()), said.replaced, recheck)
-            )
-        if said.input:
-            commands.append(cm.AddInput(ev.ROOT, said.input))
-        await deliver(drive, [*said.decisions.values()], *commands, cm.Tick())
+        most = self.max_turns
+        resume = cm.Resume(limits=self.limits) if most is None else cm.Resume(most.most, most.most is None, self.limits)
+        await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
         self.state.delivered(len(self.live.log), self.said)
         self.live.context.decisions.clear()
 
@@ -290,7 +293,7 @@ class Play:
         over = self.drive.meter.spent(self.scope.config.usage_limits)
         if over is not None and "usage_limit" not in handlers:
             raise over
-        limit = frame.max_turns if self.max_turns is None else (None if self.max_turns < 0 else self.max_turns)
+        limit = frame.max_turns if self.max_turns is None else self.max_turns.most
         if limit is not None and frame.turn >= limit and "max_turns" not in handlers:
             raise MaxTurnsExceeded(
                 f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "

@@ -11,12 +11,13 @@ from typing import Any
 
 from ..agents.agent import Agent
 from ..core import events as ev
-from ..core.digest import canonical
+from ..core.call_ids import call_id
 from ..core.items import Item
-from ..core.preview import Preview, redact
-from ..core.run import Call, Run, call_digest, request_id
+from ..core.request import request_of, shown_item
+from ..core.run import Call, Run
+from ..core.usage import NOTHING
 from ..models.base import ModelResponse, Usage
-from ..tools.base import Tool, plain_preview
+from ..tools.base import Tool
 from .graph import Graph
 from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
 
@@ -62,15 +63,15 @@ class Projection:
         if event.frame != self.frame:
             return
         self.turn += 1
-        usage = Usage.from_counts(event.usage, event.model) if event.usage else Usage()
+        usage = Usage.from_counts(event.usage, event.model) if event.usage != NOTHING else Usage()
         self.replies.append(ModelResponse(list(event.output), usage, event.response_id, event.request_id, event.model))
         kinds = {proposal.item: proposal.kind for proposal in event.proposals}
         made += [
             reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
         ]
-        self._open = {f"{self.frame}/{self.turn}.{index}" for index in range(len(event.proposals))}
+        self._open = {call_id(self.frame, self.turn, index) for index in range(len(event.proposals))}
         for index, proposal in enumerate(event.proposals):
-            self._refused(f"{self.frame}/{self.turn}.{index}", proposal, made)
+            self._refused(call_id(self.frame, self.turn, index), proposal, made)
 
     def voided(self, event: ev.CallVoided, made: list[RunItem]) -> None:
         """A call proposed anew may be refused now."""
@@ -120,46 +121,16 @@ def used(steps: Iterable[ev.Step]) -> Usage:
     counted = (
         event for step in steps for event in step.events if isinstance(event, ev.ReplyRecorded | ev.ReplyRefused)
     )
-    return Usage.of([(event.model, event.usage) for event in counted if event.usage])
+    return Usage.of([(event.model, event.usage) for event in counted if event.usage != NOTHING])
 
 
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:
-    """A waiting call as the object that people decide on."""
-    params = call.params
-    secrets = tool.secrets if tool is not None else ()
-    shown = redact(params, secrets) if secrets else params
+    """A waiting call as the object that people decide on, with its tool where it is at hand."""
     return ToolApprovalItem(
         agent,
-        {**call.raw, "arguments": canonical(shown)} if secrets else call.raw,
+        shown_item(call),
         tool_name=call.proposal.name,
+        request=request_of(run, call),
         text=call.text,
-        params=shown,
-        reason=call.reason,
-        digest=call_digest(run, call),
-        kind=call.kind,
-        call=call.id,
-        request_id=request_id(run, call.id),
-        run_id=run.id,
-        expires_at=call.expires_at,
-        difference=_difference(run, call),
         tool=tool,
-        preview=_preview(call, tool, params),
-        requests=call.need.requests if call.need is not None else None,
     )
-
-
-def _preview(call: Call, tool: Tool | None, params: Any) -> Preview:
-    """What people are shown: what was recorded for them, else what the tool makes of the arguments."""
-    if call.kind == "external" and call.need is not None:
-        return call.need.preview or plain_preview(call.need.requests)
-    if call.preview is not None:
-        return call.preview
-    made = tool.preview(params) if tool is not None and not tool.looks else None
-    return made if isinstance(made, Preview) else plain_preview(params, tool.secrets if tool is not None else ())
-
-
-def _difference(run: Run, call: Call) -> Any:
-    """What changed about the tool since it was last shown: the old and the new description of it."""
-    if not call.shown or call.shown == call.proposal.tool:
-        return None
-    return {"before": run.tools.get(call.shown), "after": run.tools.get(call.proposal.tool)}

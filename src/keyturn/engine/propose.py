@@ -12,16 +12,20 @@ from typing import Any
 
 import msgspec
 
+from ..core.call_ids import call_id
 from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.events import Proposal
 from ..core.items import Item, wrong_in
 from ..core.policy import Approval
+from ..core.preview import Preview
+from ..core.records import Gate, Recover
 from ..core.run import Call, Frame
 from ..core.strict import parse
 from ..models.base import ModelResponse
-from ..tools.base import InvalidArguments, Prepared, Tool, tool_digest, tool_spec
+from ..tools.base import InvalidArguments, Prepared, Tool, plain_preview, tool_digest, tool_spec
 from .drive import Drive
 from .graph import Graph
+from .look import recorded
 from .scope import Scope, Toolset
 
 # What may differ between two tellings of one call: its own ids, and what a provider keeps on the item for itself.
@@ -67,7 +71,7 @@ class Reading:
         else:
             proposal, prepared = propose(self._scope, tool, raw, place)
         if prepared is not None:
-            self._drive.prepared[f"{self.frame.id}/{self.frame.turn + 1}.{len(self.proposals)}"] = prepared
+            self._drive.prepared[call_id(self.frame.id, self.frame.turn + 1, len(self.proposals))] = prepared
         if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools:
             self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)
@@ -130,8 +134,31 @@ def propose(
         recover=_recovery(tool),
         last=tool.after_siblings,
         risk=tool.risk,
+        **facts_of(tool),
     )
+    if tool.approval is not None:
+        check_terms_of(f"tool {tool.name!r}", tool.approval, inbox=scope.inbox)
+    if made.gate == "ask":
+        made = msgspec.structs.replace(made, preview=_preview(tool, prepared.params))
     return made, prepared
+
+
+def facts_of(tool: Tool) -> dict[str, Any]:
+    """What faces and gate must know of a tool once it is not at hand; what is as usual is left out."""
+    facts: dict[str, Any] = {}
+    if tool.secrets:
+        facts["secrets"] = tool.secrets
+    if not tool.editable:
+        facts["fixed"] = True
+    if not tool.answerable:
+        facts["elsewhere"] = True
+    return facts
+
+
+def _preview(tool: Tool, params: Any) -> Preview | None:
+    """What people are shown of a call, recorded with it; None where that is the arguments themselves."""
+    made = tool.preview(params)
+    return recorded(made) if isinstance(made, Preview) and made != plain_preview(params, tool.secrets) else None
 
 
 def _check_text(raw: Mapping[str, Any]) -> None:
@@ -140,7 +167,7 @@ def _check_text(raw: Mapping[str, Any]) -> None:
         raise BadJson("they were sent as a value in place of its text")
 
 
-def _gate(scope: Scope, tool: Tool) -> str:
+def _gate(scope: Scope, tool: Tool) -> Gate:
     """The tool's own verdict where nobody needs to be asked for it, "" where the call must be screened."""
     needs = tool.needs_approval
     config = scope.config
@@ -153,7 +180,7 @@ def _gate(scope: Scope, tool: Tool) -> str:
     return "ask" if asks else "allow"
 
 
-def _recovery(tool: Tool) -> str:
+def _recovery(tool: Tool) -> Recover:
     if tool.idempotent or tool.read_only or tool.after_siblings:
         return "retry"
     return "ask" if tool.check is None else "probe"
@@ -179,25 +206,27 @@ def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
     if made.refused is None and edited is not None:
         made = msgspec.structs.replace(made, args=made.args or edited, edited=True)
     if tool.looks:  # whoever is asked next must be shown the world as it is then
-        made = msgspec.structs.replace(made, gate="")
+        made = msgspec.structs.replace(made, gate="", preview=None)
     return made
 
 
-def check_terms(graph: Graph, policy: Any) -> None:
-    """Refuse terms that need authenticated people where there is no inbox that knows any."""
+def check_terms(graph: Graph, policy: Any, *, inbox: bool) -> None:
+    """Refuse at once terms that need people where no inbox knows any. It is a courtesy: the gate is what guards."""
     for agent in graph.agent_at.values():
         for tool in agent.tools:
-            terms: Approval | None = getattr(tool, "approval", None)
-            if terms is not None:
-                check_terms_of(f"tool {tool.name!r}", terms)
-    if getattr(policy, "needs_people", False):
+            check_terms_of(f"tool {tool.name!r}", getattr(tool, "approval", None), inbox=inbox)
+    if getattr(policy, "needs_people", False) and not inbox:
         raise no_people("the policy")
 
 
-def check_terms_of(who: str, terms: Approval | None) -> None:
+def check_terms_of(who: str, terms: Approval | None, *, inbox: bool) -> None:
     """The same for the terms of one tool or one verdict."""
-    if terms is not None and terms.needs_people:
+    if terms is None:
+        return
+    if terms.needs_people and not inbox:
         raise no_people(who)
+    if terms.needs_proof:
+        raise UserError(f"{who} takes signed decisions, and nothing here verifies a person's key yet")
 
 
 def no_people(who: str) -> UserError:

@@ -11,8 +11,9 @@ from collections.abc import Container
 from typing import Any
 
 from ..core import commands as cm
-from ..core.events import Decision
-from ..core.run import Call, call_digest
+from ..core.request import request_of
+from ..core.run import Call
+from . import decisions
 from .advance import lose_started
 from .drive import Drive
 from .facts import jsonable
@@ -45,8 +46,5 @@ async def _probe(drive: Drive, call: Call) -> None:
         return
     ran = answer is not False
     output = None if answer is True or not ran else jsonable(answer)
-    decision = Decision(
-        call.id, "ran" if ran else "retry", call_digest(drive.run, call), drive.live.clock(), by="probe", output=output
-    )
-    recheck = drive.scope(call.frame).config.policy is not None
-    await drive.commit(cm.Deliver([decision], recheck=recheck))
+    said = decisions.resolve(request_of(drive.run, call), "ran" if ran else "retry", output, via="probe")
+    await drive.commit(cm.Deliver([said.decision]))

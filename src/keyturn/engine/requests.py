@@ -1,10 +1,10 @@
-"""The requests of a run: its waiting calls, as the items that people decide on."""
+"""The requests of a run as the items that people decide on: each waiting call with its agent and its tool."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..core.run import Call
+from ..core.call_ids import place_of
 from .drive import Drive
 from .items import ToolApprovalItem
 from .live import Live
@@ -14,16 +14,10 @@ from .project import approval_item
 def requests_of(live: Live, tools: dict[str, Any]) -> list[ToolApprovalItem]:
     """Every waiting call, in the order in which the model made them."""
     run = live.run
-    calls = sorted(run.groups["wait"].values(), key=_place)
+    calls = sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
     return [approval_item(run, call, live.graph.agent(call.agent), tools.get(call.id)) for call in calls]
 
 
-def _place(call: Call) -> list[tuple[int, int]]:
-    """Where a call stands, so that the tenth comes after the ninth."""
-    parts = call.id.split("/")[1:]
-    return [(int(turn), int(index)) for turn, _, index in (part.partition(".") for part in parts)]
-
-
 async def tools_of(drive: Drive) -> dict[str, Any]:
-    """The tools of the waiting calls, for their previews; a tool that is gone has none."""
+    """The tools of the waiting calls, to check edits with; a tool that is gone has none."""
     return {call.id: await drive.find_tool(call) for call in drive.run.groups["wait"].values()}

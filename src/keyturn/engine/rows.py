@@ -6,23 +6,18 @@ Whoever appends to a journal sends these along, so that they are written in the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ..core import events as ev
-from ..core.codec import Log
 from ..core.effects import waiting
 from ..core.evolve import fold
-from ..core.gate import OVER
-from ..core.run import Call, Run, request_id
+from ..core.request import request_of
+from ..core.run import Call, Run, new_run, request_id
+from ..core.states import OVER
 from ..journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
-from .graph import Graph
-from .live import Live, wrapped
-from .project import approval_item
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost)
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 
@@ -35,84 +30,58 @@ def run_row(run: Run, started_at: int) -> RunRow:
 
 
 def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
-    """The calls that wait since these events."""
+    """The calls that wait since these events, and those that were voted on."""
     named = dict.fromkeys(event.call for event in events if isinstance(event, _OPENING))
+    named |= dict.fromkeys(event.decision.call for event in events if isinstance(event, ev.VoteCast))
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
 
 
-def changes(live: Live, events: list[ev.AnyEvent], tools: dict[str, Any], started_at: int) -> Changes:
-    """What a step that was just folded changes. `tools` are those of the calls that wait since, for their previews."""
-    run = live.run
-    closed = _closed(live, events)
-    opened = [_request(live, call, tools.get(call.id)) for call in opened_by(run, events)]
+def changes(run: Run, open: dict[str, str], events: list[ev.AnyEvent], started_at: int) -> Changes:
+    """What a step that was just folded changes, from the run alone. `open` holds the open requests by call."""
+    closed = _closed(run, open, events)
+    opened = [RequestRow.of(request_of(run, call)) for call in opened_by(run, events)]
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
     else:
-        live.open.update((row.call, row.id) for row in opened)
+        open.update((row.call, row.id) for row in opened)
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
     return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked)
 
 
-def replayed(steps: list[ev.Step], graph: Graph, tools: dict[str, Any]) -> Changes:
-    """Everything about a run that no store knows yet, made of its log; `tools` are those of the calls that wait."""
-    live = Live(Log(), graph, wrapped(None))
-    requests, grants = dict[str, RequestRow](), dict[str, GrantRow]()
+def replayed(steps: list[ev.Step]) -> Changes:
+    """Everything about a run that no store knows yet, made of its log."""
+    run = new_run()
+    open = dict[str, str]()
+    requests = dict[str, RequestRow]()
+    grants = dict[str, GrantRow]()
     for made in steps:
-        fold(live.run, [made])
-        change = changes(live, made.events, tools, steps[0].at)
+        fold(run, [made])
+        change = changes(run, open, made.events, steps[0].at)
         for end in change.closed:
             requests[end.id] = requests[end.id].ended(end)
         requests.update((row.id, row) for row in change.opened)
         grants.update((row.id, row) for row in change.grants)
         for name in change.revoked:
             grants[name] = msgspec.structs.replace(grants[name], revoked=True)
-    return Changes(run_row(live.run, steps[0].at), list(requests.values()), grants=list(grants.values()))
+    return Changes(run_row(run, steps[0].at), list(requests.values()), grants=list(grants.values()))
 
 
-def _closed(live: Live, events: list[ev.AnyEvent]) -> list[Closing]:
+def _closed(run: Run, open: dict[str, str], events: list[ev.AnyEvent]) -> list[Closing]:
     """Requests that wait no longer, with the word that closed them."""
-    run, closed = live.run, list[Closing]()
+    closed = list[Closing]()
     for event in events:
         call = event.decision.call if isinstance(event, ev.CallDecided) else getattr(event, "call", None)
-        if call not in live.open or isinstance(event, ev.CallNeeds):
+        if call not in open:
             continue
         if isinstance(event, ev.CallDecided):
             decision = event.decision
-            closed.append(Closing(live.open.pop(call), decision.verdict, decision.at, decision.by or ""))
-        elif isinstance(event, ev.CallVoided):
-            closed.append(Closing(live.open.pop(call), "void", run.now))
+            closed.append(Closing(open.pop(call), decision.verdict, decision.at, decision.by or ""))
+        elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
+            closed.append(Closing(open.pop(call), "void", run.now))
     if any(isinstance(event, _SWEEPING) for event in events):
-        gone = [call for call in live.open if call not in run.groups["wait"] or run.status == "cancelled"]
-        closed += [Closing(live.open.pop(call), "void", run.now) for call in gone]
+        gone = [call for call in open if call not in run.groups["wait"] or run.status == "cancelled"]
+        closed += [Closing(open.pop(call), "void", run.now) for call in gone]
     return closed
-
-
-def _request(live: Live, call: Call, tool: Any) -> RequestRow:
-    item = approval_item(live.run, call, live.graph.agent(call.agent), tool)
-    shown = {
-        "label": call.proposal.label,
-        "arguments": item.arguments,
-        "params": item.params,
-        "preview": item.preview,
-        "requests": item.requests,
-        "terms": call.terms,
-        "difference": item.difference,
-    }
-    body = msgspec.json.encode({name: value for name, value in shown.items() if value is not None}).decode()
-    return RequestRow(
-        id=item.request_id,
-        run=live.run.id,
-        call=call.id,
-        kind=item.kind,
-        tool=call.proposal.name,
-        agent=call.agent,
-        digest=item.digest,
-        asked_at=call.asked_at or live.run.now,
-        expires_at=item.expires_at,
-        reason=call.reason,
-        risk=(tool.risk or "") if tool is not None else "",
-        body=body,
-    )
 
 
 def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:

@@ -28,6 +28,7 @@ from ..tools.base import (
     tool_spec,
 )
 from .announce import tool_hooks
+from .before_start import before_start
 from .delegate import open_frame
 from .drive import Drive
 from .facts import kept
@@ -50,12 +51,13 @@ async def run_tool(drive: Drive, call_id: str) -> None:
     if begun:
         await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
         return
-    if tool_digest(tool, call.raw) != call.proposal.tool:
+    first = before_start(drive, scope, call, tool)
+    if "tool" in first:
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
-    if tool.tool_input_guardrails:
+    if "guardrails" in first:
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
@@ -70,11 +72,14 @@ async def run_tool(drive: Drive, call_id: str) -> None:
 async def _start(drive: Drive, scope: Scope, call: Call, tool: Tool, checked: tuple[Any, list[Report]]) -> None:
     """Look once more at what the call was shown with, now that nothing stands between it and its start."""
     context, reports = checked
-    if tool.looks and await changed_since(tool, call):
+    if await changed_since(tool, call):
         await _ask_anew(drive, scope, call, tool, CHANGED)
         return
     await tool_hooks(scope, context, "on_tool_start", tool)
-    await drive.commit(cm.StartCall(call.id, call.proposal.tool, reports))
+    if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while others had their word
+        await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
+        return
+    await drive.commit(cm.StartCall(call.id, tool_digest(tool, call.raw), reports))
     await _invoke(drive, scope, call, tool, context)
 
 

@@ -19,7 +19,7 @@ from ..journal import opened
 from ..journal.base import Journal
 from .graph import Graph
 from .live import Live, wrapped
-from .play import Play
+from .play import Play, TurnLimit
 from .result import RunResult
 from .scope import Scope
 from .state import RunState
@@ -218,7 +218,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
     live.policy = config.policy
     start = state.undelivered.start or {}
     limit = given["max_turns"]
-    chosen = None if isinstance(limit, _Default) else (-1 if limit is None else int(limit))
+    chosen = None if isinstance(limit, _Default) else TurnLimit(None if limit is None else int(limit))
     return Play(live, _scope(live, config, given, start), state, chosen)
 
 
@@ -250,6 +250,7 @@ def _scope(live: Live, config: RunConfig, given: dict[str, Any], start: dict[str
         conversation,
         chained,
         error_handlers=given["error_handlers"],
+        inbox=live.journal is not None,
     )
 
 

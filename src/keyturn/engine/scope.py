@@ -32,6 +32,8 @@ class Scope:
     chained: bool = False
     error_handlers: dict[str, Any] | None = None
     tool: Any = None
+    # Whether people can be asked who are known: the run is kept where an inbox finds it.
+    inbox: bool = False
 
     @property
     def managed(self) -> bool:
@@ -55,6 +57,7 @@ class Scope:
             tool.conversation_id,
             tool.previous_response_id is not None,
             tool=tool,
+            inbox=self.inbox,
         )
 
 

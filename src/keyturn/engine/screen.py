@@ -14,11 +14,14 @@ from typing import Any, cast
 
 from ..core import commands as cm
 from ..core.errors import AgentMissing, UserError
-from ..core.events import Decision
 from ..core.past import RunPast
+from ..core.people import barred
 from ..core.policy import ALLOW, CallView, StoppedByPolicy, Verdict
+from ..core.preview import Preview
 from ..core.run import Call, call_digest
-from ..tools.base import Tool
+from ..tools.base import Tool, plain_preview
+from . import decisions
+from .at_once import pass_on
 from .drive import Drive
 from .look import look
 from .project import approval_item
@@ -34,6 +37,9 @@ async def screen(drive: Drive, call_id: str) -> None:
     """Find the verdict on a call and record it."""
     call = drive.run.calls[call_id]
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if call.recheck and scope.config.policy is None:
+        await pass_on(drive, call, tool)
+        return
     counts = _counts(scope)
     async with drive.screening if counts else nullcontext():
         verdict = await (_screen_again if call.recheck else _screen)(drive, scope, call, tool)
@@ -48,16 +54,22 @@ def _counts(scope: Scope) -> bool:
 
 
 async def _screen_again(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+    verdict = await recheck(drive, scope, call, tool)
+    await drive.commit(cm.Screen(call.id, verdict))
+    return verdict
+
+
+async def recheck(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+    """Ask the newest policy about a decision; where there is none, nothing stands against it."""
     verdict = await _policy(drive, scope, call, tool) or ALLOW
     if verdict.by == _UNTOLD:  # fail closed: an approval counts only once the policy has had its word
         raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
-    await drive.commit(cm.Screen(call.id, verdict))
     return verdict
 
 
 async def _screen(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
     verdict = await _verdict(drive, scope, call, tool)
-    check_terms_of("the policy", verdict.terms)
+    check_terms_of("the policy", verdict.terms, inbox=scope.inbox)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
     if verdict.action == "ask" and early and tool.tool_input_guardrails:
         context = drive.tool_context(call, tool)
@@ -66,9 +78,17 @@ async def _screen(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict
             verdict = Verdict("deny", reason=message, by="guardrail")
             await drive.commit(cm.Screen(call.id, verdict, reports))
             return verdict
-    shown = await look(tool, call.params) if tool.looks and (verdict.action == "ask" or call.voided) else None
-    await drive.commit(cm.Screen(call.id, verdict, preview=shown))
+    await drive.commit(cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool)))
     return verdict
+
+
+async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
+    """What people will be shown, recorded with the verdict; None where that is the arguments themselves."""
+    if verdict.action != "ask" and not call.voided:
+        return None
+    made = await look(tool, call.params)
+    plain = not made.basis and made == plain_preview(call.params, call.proposal.secrets)
+    return None if plain and not tool.looks else made
 
 
 async def _verdict(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
@@ -135,6 +155,8 @@ def _name_of(drive: Drive, path: str) -> str:
 async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
     """Ask the tool's own `on_approval`; only a real True or False decides, all else leaves the call waiting."""
     assert tool.on_approval is not None
+    if barred(call.terms, None, drive.run.requester):  # it takes people, and code is nobody in particular
+        return
     item = approval_item(drive.run, call, drive.agent(call.agent), tool)
     answer: Any = tool.on_approval(scope.context, item)
     answer = await answer if inspect.isawaitable(answer) else answer
@@ -142,8 +164,8 @@ async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> No
     approve = said.get("approve")
     if approve is not True and approve is not False:
         return
-    verdict, reason = ("approve", None) if approve else ("reject", said.get("reason") or None)
-    made = Decision(
-        call.id, verdict, call_digest(drive.run, call), drive.live.clock(), by="on_approval", message=reason
-    )
-    await drive.commit(cm.Deliver([made], recheck=_counts(scope)))
+    if approve:
+        made = decisions.approve(item.request, drive.live.clock(), via="on_approval")
+    else:
+        made = decisions.reject(item.request, drive.live.clock(), message=said.get("reason") or None, via="on_approval")
+    await drive.commit(cm.Deliver([made.decision]))

@@ -15,13 +15,15 @@ from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, Expired, NotPending, UserError
 from ..core.items import Item
+from ..core.people import decider
 from ..journal import opened
 from ..journal.base import Journal
 from ..models.base import Usage
-from ..policies.grants import Grant, GrantWords
+from ..policies.grants import Grant
+from . import decisions
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
-from .facts import checked_items, jsonable
+from .facts import checked_items
 from .graph import Graph
 from .items import ToolApprovalItem
 from .live import Live, new_id, wrapped
@@ -29,9 +31,7 @@ from .loading import LoadOptions, found, restored, waiting_tools
 from .project import used
 from .recent import keep
 from .requests import requests_of
-from .undelivered import Undelivered, edited_text
-
-_OUTCOMES = ("ran", "did_not_run", "retry")
+from .undelivered import Undelivered, edited
 
 
 class RunState(Generic[TContext]):
@@ -129,7 +129,8 @@ class RunState(Generic[TContext]):
     @property
     def grants(self) -> list[ev.GrantTerms]:
         """The standing decisions of the run, those not delivered yet included."""
-        return [*self._live.run.grants.values(), *self._said.grants.values()]
+        standing = [grant for grant in self._live.run.grants.values() if grant.id not in self._said.revoked]
+        return [*standing, *self._said.grants.values()]
 
     def get_interruptions(self) -> list[ToolApprovalItem]:
         """The calls that wait; those decided here stay listed until the run is resumed, so that minds can change."""
@@ -150,14 +151,11 @@ class RunState(Generic[TContext]):
         `edit` gives other arguments, whole (or the text, of a tool that takes one): they are validated now and run as
         they are. `always_approve=True` or a `Grant` approves later calls of the same tool of the same agent too.
         """
-        item = self._pending(approval_item, "approval", "resolve()")
-        if item.kind == "external":
-            raise NotPending("this call waits for an answer and not for an approval; use answer() or reject()")
-        args = None if edit is None else edited_text(item, edit, self._live.run.calls.get(item.call))
-        verdict = "approve" if args is None else "edit"
-        self._say(item, verdict, by=by, note=note, args=args)
-        if always_approve or grant is not None:
-            self._stand(item, grant or Grant(), "approve", None, by)
+        item = self._pending(approval_item)
+        call = self._live.run.calls.get(item.call)
+        given = grant if grant is not None else Grant() if always_approve else None
+        made = edited(item, edit, call)
+        self._said.say(decisions.approve(item.request, self._now(), edit=made, grant=given, note=note, by=by))
 
     def reject(
         self,
@@ -169,17 +167,13 @@ class RunState(Generic[TContext]):
         by: str | None = None,
     ) -> None:
         """Refuse this call; the run goes on and the model is told `rejection_message`."""
-        item = self._pending(approval_item, "approval", "resolve()")
-        self._say(item, "reject", by=by, note=note, message=rejection_message)
-        if always_reject:
-            self._stand(item, Grant(), "reject", rejection_message, by)
+        item = self._pending(approval_item)
+        now, always = self._now(), always_reject
+        self._said.say(decisions.reject(item.request, now, message=rejection_message, always=always, note=note, by=by))
 
     def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
         """Give the model a person's own result; the tool does not run."""
-        item = self._pending(approval_item, "approval", "resolve()")
-        if item.tool is not None and not item.tool.answerable:
-            raise UserError(f"{item.name!r} runs elsewhere, nobody can answer in its place; approve() or reject() it")
-        self._say(item, "answer", by=by, note=note, output=jsonable(output))
+        self._said.say(decisions.answer(self._pending(approval_item).request, output, note=note, by=by))
 
     def resolve(
         self,
@@ -191,10 +185,14 @@ class RunState(Generic[TContext]):
         by: str | None = None,
     ) -> None:
         """Say what became of a call in doubt: it ran (with this output), it did not, or it shall be tried again."""
-        if outcome not in _OUTCOMES:
-            raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
-        item = self._pending(approval_item, "in_doubt", "approve(), reject() or answer()")
-        self._say(item, outcome, by=by, note=note, output=jsonable(output))
+        self._said.say(decisions.resolve(self._pending(approval_item).request, outcome, output, note=note, by=by))
+
+    def revoke(self, grant: str | ev.GrantTerms, *, by: str | None = None) -> None:
+        """Take a standing decision back, one of `grants`; what it let run before stays."""
+        name = grant.id if isinstance(grant, ev.GrantTerms) else grant
+        if name not in {given.id for given in self.grants}:
+            raise NotPending("this run has no such grant; it was revoked already or was never given")
+        self._said.revoke(name, decider(by))
 
     def add_input(self, message: str | list[Any]) -> None:
         """Add a message that the model reads after the results of its calls, at its next turn."""
@@ -211,26 +209,20 @@ class RunState(Generic[TContext]):
         """Take back messages that were not delivered."""
         self._said.input = []
 
-    def _pending(self, item: Any, kind: str, other: str) -> ToolApprovalItem:
+    def _pending(self, item: Any) -> ToolApprovalItem:
+        """The waiting item that somebody decides: the very one that was shown."""
         call, run_id, digest = (getattr(item, name, None) for name in ("call", "run_id", "digest"))
         waiting = self._interruptions.get(call) if isinstance(call, str) else None
         if waiting is None or (waiting.run_id, waiting.digest) != (run_id, digest):
             raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
         if waiting.call not in self._live.run.calls:
             raise Conflict("this state is stale: its run went on and settled that call; go on from the newer state")
-        if (waiting.kind == "in_doubt") != (kind == "in_doubt"):
-            raise NotPending(f"this call is {waiting.kind}; use {other}")
-        if waiting.expires_at is not None and self._live.clock() > waiting.expires_at:
+        if waiting.expires_at is not None and self._now() > waiting.expires_at:
             raise Expired("this request ran out of time; resume the run and its model is told so")
         return waiting
 
-    def _say(self, item: ToolApprovalItem, verdict: str, **words: Any) -> None:
-        self._said.say(ev.Decision(item.call, verdict, item.digest, self._live.clock(), **words))
-
-    def _stand(self, item: ToolApprovalItem, grant: Grant, verdict: str, message: str | None, by: str | None) -> None:
-        call, now = self._live.run.calls[item.call], self._live.clock()
-        words: GrantWords = {"verdict": verdict, "message": message, "by": by}
-        self._said.grants[item.call] = grant.terms(new_id(), call.agent, call.proposal.tool, now, **words)
+    def _now(self) -> int:
+        return self._live.clock()
 
     def to_json(
         self,
@@ -243,6 +235,7 @@ class RunState(Generic[TContext]):
         context = dump_context(self._live.context, context_serializer, strict=strict_context)
         log = self._live.log.text(self._position)
         keep(self.run_id, self._live.log)
+        self._said.journalled = self._said.journalled or self._live.journal is not None
         return pack(Blob(self.run_id, self._live.graph.root.name, context, log, self._said.text()))
 
     def to_string(

@@ -7,27 +7,44 @@ appended with the rows that it changes; who comes second is told who was first. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+
+import msgspec
 
 from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.codec import Log, encode
-from ..core.decide import step
-from ..core.errors import Conflict, NotPending, UserError
-from ..core.run import Call, Run, request_id
+from ..core.codec import Log
+from ..core.errors import Conflict, NotPending, RunMissing, UserError
+from ..core.people import Decider, Proof, decider, plain_text
+from ..core.request import Request, request_of
+from ..core.run import Run, request_id
 from ..core.states import WAITING
-from ..engine.facts import checked_items, jsonable
+from ..engine import decisions
+from ..engine.facts import checked_items
 from ..engine.graph import Graph
-from ..engine.live import Live, new_id, wrapped
+from ..engine.items import ToolApprovalItem
+from ..engine.live import Live, journal_clock, wrapped
 from ..engine.loading import waiting_tools
 from ..engine.recent import log_in
 from ..engine.requests import requests_of
-from ..engine.rows import changes, known_open
-from ..engine.undelivered import edited_text
-from ..journal.base import LostRace, Store
-from ..journal.rows import ALL, Closing, GrantRow, Query, RequestRow
+from ..engine.rows import known_open
+from ..engine.undelivered import edited
+from ..engine.writer import Writer, Written
+from ..journal.base import Store
+from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..policies.grants import Grant
+
+Shown = RequestRow | Request | ToolApprovalItem | str
+
+
+class Naming(TypedDict, total=False):
+    """What goes with any decision: what was shown, where only its id is at hand, and words for the record."""
+
+    digest: str | None
+    revision: int | None
+    note: str | None
+    proof: Proof | None
 
 
 class Inbox:
@@ -51,70 +68,75 @@ class Inbox:
         return await self._store.requests(query or Query(**wanted))
 
     async def get(self, request: str) -> RequestRow:
-        """One request, whatever became of it, or `NotPending`."""
-        found = await self._store.requests(Query(id=request))
-        if not found:
-            raise NotPending("there is no such request; list() says which there are")
-        return found[0]
+        """One request, whatever became of it, or `NotPending`. What it shows is read from the run's own log."""
+        row = await self._row(request)
+        if row.state != "open":
+            return row
+        run = (await self._read(row.run)).run
+        call = run.calls.get(row.call)
+        if call is None or call.state not in WAITING or request_id(run, row.call) != row.id:
+            return await self._row(request)  # it was settled between the two
+        return RequestRow.of(request_of(run, call))
 
     async def approve(
         self,
-        request: str,
+        request: Shown,
         *,
-        by: str,
-        note: str | None = None,
+        by: str | Decider,
         edit: Mapping[str, Any] | str | None = None,
         grant: Grant | None = None,
-        digest: str | None = None,
+        **words: Unpack[Naming],
     ) -> RequestRow:
         """Let exactly this call run, or with other arguments, or from now on what a grant covers."""
-        row = await self._open(request, digest)
-        args = None if edit is None else await self._edited(row, edit)
-        verdict = "approve" if args is None else "edit"
-        return await self._decide(row, verdict, by, grant=grant, note=note, args=args)
+        shown = _shown(request, words)
+        log, waiting = await self._waiting(shown)
+        made = None if edit is None else await self._edited(log, waiting, edit)
+        now = await self._store.now()
+        said = decisions.approve(waiting, now, edit=made, grant=grant, **_words(by, words))
+        return await self._deliver(log, shown, said)
 
     async def reject(
         self,
-        request: str,
+        request: Shown,
         *,
-        by: str,
+        by: str | Decider,
         message: str | None = None,
-        note: str | None = None,
         always: bool = False,
-        digest: str | None = None,
+        **words: Unpack[Naming],
     ) -> RequestRow:
         """Refuse the call; its model is told `message`. `always` refuses later calls of the tool in this run, too."""
-        row = await self._open(request, digest)
-        return await self._decide(row, "reject", by, grant=Grant() if always else None, note=note, message=message)
+        shown = _shown(request, words)
+        log, waiting = await self._waiting(shown)
+        now = await self._store.now()
+        said = decisions.reject(waiting, now, message=message, always=always, **_words(by, words))
+        return await self._deliver(log, shown, said)
 
-    async def answer(
-        self, request: str, output: Any, *, by: str, note: str | None = None, digest: str | None = None
-    ) -> RequestRow:
+    async def answer(self, request: Shown, output: Any, *, by: str | Decider, **words: Unpack[Naming]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
-        row = await self._open(request, digest)
-        return await self._decide(row, "answer", by, note=note, output=jsonable(output))
+        shown = _shown(request, words)
+        log, waiting = await self._waiting(shown)
+        return await self._deliver(log, shown, decisions.answer(waiting, output, **_words(by, words)))
 
     async def resolve(
         self,
-        request: str,
+        request: Shown,
         outcome: Literal["ran", "did_not_run", "retry"],
         output: Any = None,
         *,
-        by: str,
-        note: str | None = None,
-        digest: str | None = None,
+        by: str | Decider,
+        **words: Unpack[Naming],
     ) -> RequestRow:
         """Say what became of a call in doubt."""
-        row = await self._open(request, digest)
-        if outcome not in ("ran", "did_not_run", "retry"):
-            raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
-        return await self._decide(row, outcome, by, note=note, output=jsonable(output))
+        shown = _shown(request, words)
+        log, waiting = await self._waiting(shown)
+        said = decisions.resolve(waiting, outcome, output, **_words(by, words))
+        return await self._deliver(log, shown, said)
 
     async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
         """Standing decisions."""
         return await self._store.grants(query)
 
-    async def revoke(self, run: str, grant: str, *, by: str) -> None:
+    async def revoke(self, run: str, grant: str, *, by: str | Decider) -> None:
         """Take a standing decision back; what it let run before stays."""
         await self.tell(run, cm.Revoke(grant, _named(by)))
 
@@ -122,105 +144,103 @@ class Inbox:
         """Add a message that the run's model reads at its next turn."""
         await self.tell(run, cm.AddInput(ev.ROOT, checked_items(message if isinstance(message, str) else [*message])))
 
-    async def cancel(self, run: str, *, by: str, why: str = "") -> None:
+    async def cancel(self, run: str, *, by: str | Decider, why: str = "") -> None:
         """End a run. What is in flight is stopped; nothing of the run waits any more."""
-        await self.tell(run, cm.Cancel(_named(by), why))
+        await self.tell(run, cm.Cancel(_named(by), plain_text(why, "why")))
 
     async def tell(self, run: str, *commands: cm.Command) -> Run:
         """Decide commands against a run as it stands and append what comes of it; the run afterwards."""
-        while True:
-            log = await self._read(run)
-            if await self._append(log, commands, await self._store.now()) is not None:
-                return log.run
+        log = await self._read(run)
+        await self._commit(log, *commands)
+        return log.run
+
+    async def _row(self, request: str) -> RequestRow:
+        found = await self._store.requests(Query(id=request))
+        if not found:
+            raise NotPending("there is no such request; list() says which there are")
+        return found[0]
 
     async def _read(self, run: str) -> Log:
         log = await log_in(self._store, run)
         if not log.steps:
-            raise NotPending(f"the journal has no run {run!r}")
+            raise RunMissing(run)
         return log
 
-    async def _append(self, log: Log, commands: tuple[cm.Command, ...], now: int) -> Sequence[Closing] | None:
-        """The requests that were closed by it; None where somebody else appended first, and nothing was decided."""
-        live = Live(log, Graph(Agent(log.run.root_agent)), wrapped(None), open=known_open(log.run))
-        events = [event for command in commands for event in step(log.run, command, now)]
-        if not events:
-            return []
-        line = encode(ev.Step(now, events))
-        rows = changes(live, events, {}, log.steps[0].at)
-        try:
-            await self._store.append(log.run.id, len(log), [line], None, rows)
-        except LostRace:
-            return None
-        return rows.closed
+    async def _commit(self, log: Log, *commands: cm.Command) -> Written:
+        writer = Writer(log, self._store, await journal_clock(self._store))
+        writer.open = known_open(log.run)
+        return await writer.commit(*commands)
 
-    async def _open(self, request: str, digest: str | None) -> RequestRow:
-        row = await self.get(request)
-        if digest is not None and digest != row.digest:
-            raise Conflict("the request is no longer the one that was shown; look at it again")
-        return row
-
-    async def _decide(
-        self, row: RequestRow, verdict: str, by: str, *, grant: Grant | None = None, **words: Any
-    ) -> RequestRow:
-        by = _named(by)
-        while True:
-            now = await self._store.now()
-            decision = ev.Decision(row.call, verdict, row.digest, now, by, **words)
-            log = await self._read(row.run)
-            run = log.run
-            call = _waiting(run, row, decision)
-            if call is None:
-                return await self.get(row.id)
-            standing = [] if grant is None else [_stand(call, grant, decision)]
-            deliver = cm.Deliver([decision], standing, recheck=bool(run.about.get("policy")))
-            closed = await self._append(log, (deliver, cm.Resume()), now)  # a run that failed is taken up again
-            if closed is not None:
-                end = next((end for end in closed if end.id == row.id), None)
-                return await self.get(row.id) if end is None else row.ended(end)
-
-    async def _edited(self, row: RequestRow, edit: Mapping[str, Any] | str) -> str:
-        """The text that will run after an edit, checked by the tool."""
+    async def _waiting(self, shown: _Named) -> tuple[Log, Request]:
+        """The run, and what is decided on: what waits under that name, else what was shown, which the gate refuses."""
+        row = await self._row(shown.id)
         log = await self._read(row.run)
+        call = log.run.calls.get(row.call)
+        if request_id(log.run, row.call) != row.id:
+            raise NotPending("this request is of no call of its run; get() says what became of it")
+        if call is None or call.state not in WAITING:
+            return log, msgspec.structs.replace(row.request, digest=shown.digest or row.digest)
+        waiting = request_of(log.run, call)
+        if shown.digest not in (None, waiting.digest) or shown.revision not in (None, waiting.revision):
+            before = log.run.decided.get(row.call)
+            if before is not None and before.digest == shown.digest:  # said before, and asked again since
+                return log, msgspec.structs.replace(waiting, digest=before.digest, verdicts=(before.verdict,))
+            raise Conflict("the request is no longer the one that was shown; look at it again")
+        return log, waiting
+
+    async def _deliver(self, log: Log, shown: _Named, said: decisions.Said) -> RequestRow:
+        """Record a decision; a run that failed is taken up again by it."""
+        deliver = cm.Deliver([said.decision], [] if said.grant is None else [said.grant])
+        resume = [cm.Resume()] if log.run.status == "failed" else []
+        written = await self._commit(log, deliver, *resume)
+        row = await self._row(shown.id)
+        ends = [] if written.changes is None else written.changes.closed
+        end = next((end for end in ends if end.id == shown.id), None)
+        return row if end is None or row.state != "open" else row.ended(end)
+
+    async def _edited(self, log: Log, request: Request, edit: Mapping[str, Any] | str) -> decisions.Edit | None:
+        """What will run after an edit, checked by the tool."""
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
         live = Live(log, Graph(agent), wrapped(None))
         items = requests_of(live, await waiting_tools(live))
-        item = next((item for item in items if item.request_id == row.id), None)
+        item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
-        return edited_text(item, edit, live.run.calls.get(item.call))
+        return edited(item, edit, live.run.calls.get(item.call))
 
 
-def _waiting(run: Run, row: RequestRow, decision: ev.Decision) -> Call | None:
-    """The call that waits for this decision; None where the same person said the same before."""
-    before, call = run.decided.get(row.call), run.calls.get(row.call)
-    if before is not None and (call is None or call.state not in WAITING):
-        if _said(before) == _said(decision):
-            return None
-        raise Conflict(
-            f"this request was decided before: {before.verdict} by {before.by or 'somebody else'}",
-            winner=before.by,
-            decision=before.verdict,
-            at=before.at,
-        )
-    if call is None or call.state not in WAITING or request_id(run, row.call) != row.id:
-        raise NotPending("this request waits no longer; get() says what became of it")
-    return call
+class _Named(NamedTuple):
+    """A request, and what of it somebody was shown."""
+
+    id: str
+    digest: str | None
+    revision: int | None
 
 
-def _said(decision: ev.Decision) -> tuple[Any, ...]:
-    return decision.by, decision.verdict, decision.args, decision.message, decision.output
+def _shown(request: Shown, words: Naming) -> _Named:
+    """What a decision is about: the very asking that was shown, never a request's id alone."""
+    digest, revision = words.get("digest"), words.get("revision")
+    if not isinstance(request, str):
+        name = request.request_id if isinstance(request, ToolApprovalItem) else request.id
+        return _Named(name, digest or request.digest, revision)
+    if digest is None and revision is None:
+        raise UserError("name what was shown: pass the request itself, or its id with revision= or digest=")
+    return _Named(request, digest, revision)
 
 
-def _stand(call: Call, grant: Grant, decision: ev.Decision) -> ev.GrantTerms:
-    verdict = "reject" if decision.verdict == "reject" else "approve"
-    return grant.terms(
-        new_id(), call.agent, call.proposal.tool, decision.at, verdict=verdict, message=decision.message, by=decision.by
-    )
+def _words(by: str | Decider, words: Naming) -> decisions.Words:
+    named: decisions.Words = {"by": _named(by)}
+    if "note" in words:
+        named["note"] = words["note"]
+    if "proof" in words:
+        named["proof"] = words["proof"]
+    return named
 
 
-def _named(by: str) -> str:
-    if not by or not isinstance(by, str):
-        raise UserError("say who decides: by= is a name")
-    return by
+def _named(by: str | Decider) -> Decider:
+    who = decider(by or None)
+    if who is None:
+        raise UserError("say who decides: by= is a name, or a Decider(...) where it is known who that is")
+    return who

@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+from ..core.preview import Json, Preview
+from ..core.request import Request
+
 
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One run: who works on what, how it stands, and how much waits for people.
@@ -43,8 +46,8 @@ class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
 class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request: a call that waits, or waited, for somebody.
 
-    `body` is a JSON text of what people are shown: arguments with secrets redacted, preview, terms, differences.
-    `state` is open, or how the request was closed: the verdict, or "void".
+    `body` is a JSON text of what else people are shown: arguments with secrets redacted, preview, terms, votes, and so
+    on; `request` is all of it. `state` is open, or how the request was closed: the verdict, or "void".
 
     >>> RequestRow("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).state
     'open'
@@ -66,9 +69,46 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     closed_at: int | None = None
     by: str = ""
 
+    @classmethod
+    def of(cls, request: Request) -> RequestRow:
+        """The row of a request that is open."""
+        told: dict[str, Any] = msgspec.to_builtins(request)
+        told.pop("tool_digest", None)
+        if request.preview == Preview((Json(request.params),)):  # it would say all arguments twice
+            told.pop("preview", None)
+        named = {name: told.pop(name) for name in _COLUMNS if name in told}
+        return cls(**named, body=msgspec.json.encode(told).decode())
+
+    @property
+    def request(self) -> Request:
+        """What people are shown."""
+        told: dict[str, Any] = msgspec.json.decode(self.body)
+        told.setdefault("preview", {"blocks": [{"kind": "json", "value": told.get("params")}]})
+        told |= {name: getattr(self, name) for name in _COLUMNS}
+        return msgspec.convert(told, Request)
+
+    @property
+    def revision(self) -> int:
+        """How often it was asked: a decision names it, or the digest."""
+        return self.request.revision
+
+    @property
+    def params(self) -> Any:
+        """What would run, secrets redacted."""
+        return self.request.params
+
+    @property
+    def preview(self) -> Preview:
+        """What people see of it."""
+        return self.request.preview
+
     def ended(self, end: Closing) -> RequestRow:
         """The same request, closed."""
         return msgspec.structs.replace(self, state=end.state, closed_at=end.at, by=end.by)
+
+
+# What of a request a store can search for.
+_COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 
 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):

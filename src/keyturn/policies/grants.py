@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from ..core.events import GrantTerms
+from ..core.people import Decider
 from ..core.policy import milliseconds
 from ..core.predicate import Where, check_where
 
@@ -20,9 +21,9 @@ from ..core.predicate import Where, check_where
 class GrantWords(TypedDict, total=False):
     """What else is said where a grant is given: "approve" or "reject", the words for the model, and who gives it."""
 
-    verdict: str
+    verdict: Literal["approve", "reject"]
     message: str | None
-    by: str | None
+    decider: Decider | None
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Grant:
     def terms(self, id: str, agent: str, tool: str, now: int, **words: Unpack[GrantWords]) -> GrantTerms:
         """The grant as a fact: for one tool of one agent, counted from `now` on.
 
-        >>> Grant(expires="1h").terms("g1", "desk", "5e1f", now=1_000, by="ada").expires_at
+        >>> Grant(expires="1h").terms("g1", "desk", "5e1f", now=1_000).expires_at
         3601000
         """
         if words.get("verdict", "approve") not in ("approve", "reject"):

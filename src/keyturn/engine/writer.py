@@ -1,60 +1,71 @@
-"""The hand that writes: decide commands, append what was decided as one step, publish it.
+"""The writer of one run's log: decide commands, append what was decided as one step, publish it.
 
-Every change of a run that is driven goes through `commit`, and is durable when that returns.
+Every change of a run goes through `commit`, whoever makes it: the loop, an inbox, a fork. It is durable when that
+returns. It is the only append loop there is: a lost race is read up, and the same commands are decided again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.codec import encode
+from ..core.codec import Log, encode
 from ..core.decide import step
-from ..core.errors import Conflict
-from ..core.run import Call, Run
-from ..journal.base import Claim, LostRace
+from ..core.errors import Conflict, StorageError
+from ..core.run import Run
+from ..journal.base import Claim, Journal, LostRace
 from ..journal.rows import Changes
-from ..tools.base import Tool
 from .feed import Feed
-from .live import Live
-from .rows import changes, known_open, opened_by
+from .rows import changes, known_open, replayed
 from .traces import Traces
 
+_FRUITLESS = 3
 
-class Pen:
-    """One hand on one run's log."""
 
-    def __init__(self, live: Live) -> None:
-        self.live = live
+class Written(NamedTuple):
+    """What a commit came to: its events, none where nothing was to be said, and what changed in the store's rows."""
+
+    events: list[ev.AnyEvent]
+    changes: Changes | None = None
+
+
+class Writer:
+    """Writes to one log, here or in a journal. `clock` gives the time of its steps."""
+
+    def __init__(self, log: Log, journal: Journal | None, clock: Callable[[], int]) -> None:
+        self.log = log
+        self.journal = journal
+        self.clock = clock
         self.claim: Claim | None = None
+        # The requests that the journal has as open, by call.
+        self.open: dict[str, str] = {}
         self.refused: Conflict | None = None
         self.feeds: dict[str, Feed] = {}
         self.traces: Traces | None = None
         # Whether somebody stopped waiting for an append, which may be kept nevertheless.
         self.cut_short = False
         self.roused: Callable[[], None] = _nobody
-        self._appending: asyncio.Lock | None = asyncio.Lock() if live.journal is not None else None
+        self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
 
     @property
     def run(self) -> Run:
         """The run as it stands."""
-        return self.live.log.run
+        return self.log.run
 
-    async def find_tool(self, call: Call) -> Tool | None:
-        """The tool that a call means, if its agent still has it."""
-        raise LookupError(call.id)
-
-    async def commit(self, *commands: cm.Command) -> None:
+    async def commit(self, *commands: cm.Command) -> Written:
         """Decide commands and append their events as one step; the events are durable when this returns."""
         if self._appending is None:
-            self._append_here(commands)
-            return
+            return self._append_here(commands)
         async with self._appending:
-            await self._append_there(commands)
+            return await self._append_there(commands)
+
+    async def write_whole(self) -> None:
+        """Append the whole log as a run that the journal does not have yet."""
+        assert self.journal is not None
+        await self.journal.append(self.run.id, 0, self.log.lines(), None, replayed(self.log.steps))
 
     async def kept(self) -> None:
         """Wait until nothing that was decided is still on its way to the journal: what is not kept starts nothing."""
@@ -72,57 +83,57 @@ class Pen:
         """The journal has that many lines of the run: fold those that somebody else wrote, and tell the loop."""
         assert self._appending is not None
         async with self._appending:
-            if len(self.live.log) >= place:
+            if len(self.log) >= place:
                 return
             await self._catch_up()
         self.roused()
 
-    def _append_here(self, commands: tuple[cm.Command, ...]) -> None:
-        now = self.live.clock()
+    def _append_here(self, commands: tuple[cm.Command, ...]) -> Written:
+        now = self.clock()
         events = self._decide(commands, now)
         if events:
             self._appended(self._made(now, events))
+        return Written(events)
 
-    async def _append_there(self, commands: tuple[cm.Command, ...]) -> None:
-        journal, log = self.live.journal, self.live.log
+    async def _append_there(self, commands: tuple[cm.Command, ...]) -> Written:
+        journal, log = self.journal, self.log
         assert journal is not None
+        fruitless = 0
         while True:
-            now = self.live.clock()
+            now = self.clock()
             events = self._decide(commands, now)
             if not events:
-                return
+                return Written(events)
             made = self._made(now, events)
             try:
                 line = encode(made)
-                rows = await self._rows(events, log.steps[0].at if log.steps else now)
+                rows = changes(log.run, self.open, events, log.steps[0].at if log.steps else now)
                 await journal.append(log.run.id, len(log), [line], self.claim, rows)
             except LostRace:
                 log.refold()
-                await self._catch_up()
+                fruitless = 0 if await self._catch_up() else fruitless + 1
+                if fruitless >= _FRUITLESS:  # its head and its lines do not agree: no attempt would ever win
+                    raise StorageError(
+                        f"the journal says that run {log.run.id!r} has another number of lines than the "
+                        f"{len(log)} that it gives; look at it with `keyturn check`"
+                    ) from None
                 continue
             except BaseException as error:
                 self.cut_short = isinstance(error, asyncio.CancelledError)
                 log.refold()
-                self.live.open = known_open(log.run)
+                self.open = known_open(log.run)
                 raise
             self._appended(made, line)
-            return
+            return Written(events, rows)
 
-    async def _catch_up(self) -> None:
-        """Somebody else appended first: read what they wrote and fold it."""
-        journal, log = self.live.journal, self.live.log
-        assert journal is not None
-        for theirs in log.extend(await journal.read(log.run.id, len(log))):
-            self._publish(theirs)
-        self.live.open = known_open(log.run)
-
-    async def _rows(self, events: list[ev.AnyEvent], started_at: int) -> Changes:
-        """What these events change in a store's rows. A tool that cannot be had is not shown."""
-        found: dict[str, Any] = {}
-        for call in opened_by(self.run, events):
-            with contextlib.suppress(Exception):
-                found[call.id] = await self.find_tool(call)
-        return changes(self.live, events, found, started_at)
+    async def _catch_up(self) -> int:
+        """Read and fold what somebody else appended first; how many lines that were."""
+        assert self.journal is not None
+        theirs = self.log.extend(await self.journal.read(self.run.id, len(self.log)))
+        for made in theirs:
+            self._publish(made)
+        self.open = known_open(self.run)
+        return len(theirs)
 
     def _decide(self, commands: tuple[cm.Command, ...], now: int) -> list[ev.AnyEvent]:
         events: list[ev.AnyEvent] = []
@@ -132,7 +143,7 @@ class Pen:
         except BaseException as error:
             self.refused = error if isinstance(error, Conflict) else None
             if events:
-                self.live.log.refold()
+                self.log.refold()
             raise
         return events
 
@@ -140,7 +151,7 @@ class Pen:
         return ev.Step(now, events) if self.traces is None else self.traces.step(now, events)
 
     def _appended(self, made: ev.Step, line: bytes | None = None) -> None:
-        self.live.log.append(made, line)
+        self.log.append(made, line)
         if self.feeds or self.traces is not None:
             self._publish(made)
 

@@ -1,0 +1,114 @@
+"""Who decides, as a fact of the decision, and whether the terms of a call let them.
+
+A decider is recorded as they were when they decided: a role that is taken away later changes nothing that was decided.
+What is not known of somebody is refused: nobody is given the benefit of the doubt.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from .errors import UserError
+from .policy import Approval
+
+Strength = Literal["claimed", "authenticated", "signed"]
+
+
+class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """A person who decides: their stable id, their roles, and how sure it is that it is they.
+
+    `strength` is "claimed" for a name that somebody typed, "authenticated" for a person who logged in, "signed" for
+    one whose own key signed this very decision. `requester` says that the run acts for them.
+
+    >>> Decider("ada", roles=("finance",), strength="authenticated").roles
+    ('finance',)
+    """
+
+    id: str
+    roles: tuple[str, ...] = ()
+    strength: Strength = "claimed"
+    requester: bool = False
+
+    def __post_init__(self) -> None:
+        plain_text(self.id, "the id of who decides")
+        if not self.id:
+            raise UserError("say who decides: an id is not empty")
+        roles: object = self.roles
+        if not isinstance(roles, list | tuple):  # a text is a sequence of texts: it would be a role a letter
+            raise UserError("roles is a list of names")
+        named = tuple(cast("list[Any] | tuple[Any, ...]", roles))
+        for role in named:
+            plain_text(role, "a role")
+        force_setattr(self, "roles", named)
+        if self.strength not in get_args(Strength):
+            raise UserError(f"strength is one of {', '.join(get_args(Strength))}, not {self.strength!r}")
+        if not isinstance(cast("object", self.requester), bool):
+            raise UserError("requester is True or False")
+
+
+class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """What a person's own key made of a decision: the scheme that verifies it, the key's id, and its bytes.
+
+    >>> Proof("ssh", "SHA256:5e1f", b"...").scheme
+    'ssh'
+    """
+
+    scheme: str
+    key: str
+    data: bytes
+
+
+def plain_text(value: Any, what: str) -> str:
+    """Return a text that every store can hold, or raise `UserError`: no half characters, no NUL.
+
+    >>> plain_text("ada", "by")
+    'ada'
+    """
+    if not isinstance(value, str):
+        raise UserError(f"{what} is a text, not {type(value).__name__}")
+    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise UserError(f"{what} holds a NUL or half a character; write it without")
+    return value
+
+
+def decider(by: str | Decider | None) -> Decider | None:
+    """Return who decides: a name alone is claimed, None is nobody in particular.
+
+    >>> decider("ada").strength
+    'claimed'
+    """
+    given: object = by
+    if given is None or isinstance(given, Decider):
+        return given
+    return Decider(plain_text(given, "by"))
+
+
+def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:
+    """Say why these terms do not let somebody decide; "" where they do.
+
+    >>> barred(Approval(role="ops"), Decider("ada", strength="authenticated"), None)
+    "it takes the role 'ops'"
+    >>> barred(Approval(role="ops"), Decider("ada", roles=("ops",), strength="authenticated"), None)
+    ''
+    """
+    if terms is None or not terms.limits_deciders:
+        return ""
+    if who is None or who.strength == "claimed":
+        return "it takes a person who logged in, and a name alone proves nothing"
+    if (terms.role is not None or terms.users) and not _named(terms, who):
+        wanted = [*terms.users, *([f"the role {terms.role!r}"] if terms.role is not None else [])]
+        return f"it takes {' or '.join(wanted)}"
+    if terms.not_requester and requester is None and not who.requester:
+        return "it takes somebody other than the requester, and the run does not say who that is (requester=)"
+    if terms.not_requester and (who.requester or who.id == requester):
+        return "it takes somebody other than the person for whom the run acts"
+    if terms.needs_proof and (who.strength != "signed" or proof is None):
+        return "it takes a decision signed with the person's own key"
+    return ""
+
+
+def _named(terms: Approval, who: Decider) -> bool:
+    return who.id in terms.users or (terms.role is not None and terms.role in who.roles)
