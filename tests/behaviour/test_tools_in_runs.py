@@ -22,6 +22,7 @@ from keyturn import (
     ToolOutputImage,
     ToolOutputText,
     ToolTimeoutError,
+    UserError,
     function_tool,
 )
 from tests.behaviour.ways import (
@@ -491,9 +492,11 @@ async def test_half_a_character_does_not_cost_the_run(world: World, run: Run) ->
     agent = Agent("a", model=model(["half \ud83d", call("ask", "c1")], "end \ud83d"), tools=[tool])
     result = await run(agent, "go \ud83d")
     state = await state_of(result, agent, True)
-    state.reject(state.get_interruptions()[0], rejection_message="no \ud83d")
+    with pytest.raises(UserError, match="half a character"):  # L1: who writes it can still mend it
+        state.reject(state.get_interruptions()[0], rejection_message="no \ud83d")
+    state.reject(state.get_interruptions()[0], rejection_message="no")
     result = await run(agent, state)
     assert result.final_output == "end \ud83d"
     again = await run(agent, await state_of(result, agent, True))
-    assert (again.final_output, outputs(again.to_input_list())) == ("end ?", {"c1": "no ?"})
+    assert (again.final_output, outputs(again.to_input_list())) == ("end ?", {"c1": "no"})
     assert world.done == []

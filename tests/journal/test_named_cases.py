@@ -53,7 +53,7 @@ async def test_b10_many_workers_share_many_runs_and_none_starves_or_is_moved_twi
             assert (await workers[0].wait(run.id)).status == "waiting"
         inbox = Inbox(store)
         for row in await inbox.list(limit=200):
-            await inbox.approve(row.id, by="ada")
+            await inbox.approve(row, by="ada")
         results = [await workers[-1].result(run.id) for run in runs]
         await asyncio.gather(*(each.stop() for each in workers))
     assert [result.final_output for result in results] == ["done"] * 120

@@ -116,7 +116,7 @@ def _name(item: ToolApprovalItem) -> str:
 
 
 def _approve(desk: Desk, request: Request) -> bool:
-    desk.state.approve(request.item, edit=request.edit, by=desk.by)
+    desk.state.approve(request.item, edit=request.edit, seen=request.seen(), by=desk.by)
     desk.screen.decided("Approved." if request.edit is None else "Approved as you changed it.", runs=True)
     return True
 
@@ -125,7 +125,7 @@ def _grant(desk: Desk, request: Request) -> bool:
     item = request.item
     terms = desk.screen.read("for how long? empty: this whole run; 3: three more calls; 2h: two hours")
     grant = Grant(uses=int(terms)) if terms.isdecimal() else Grant(expires=terms or None)
-    desk.state.approve(item, edit=request.edit, grant=grant, by=desk.by)
+    desk.state.approve(item, edit=request.edit, seen=request.seen(), grant=grant, by=desk.by)
     if not terms:
         desk.granted.add(_granted(item))
     desk.screen.decided(f"Approved, and later calls of {_name(item)} too, whatever their arguments.", runs=True)
