@@ -23,6 +23,7 @@ from keyturn.journal.chain import verify
 from keyturn.journal.rows import Query
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+from tests.needs import missing
 
 WORKER = Path(__file__).with_name("durable_worker.py")
 
@@ -41,7 +42,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, server: str | No
     url = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/runs.db"}.get(request.param)
     if url is None:
         if server is None:
-            pytest.skip("there is no PostgreSQL here")
+            pytest.skip(missing("PostgreSQL"))
         name = f"d{uuid4().hex[:12]}"
         with psycopg.connect(server, autocommit=True) as db:
             db.execute(f"CREATE DATABASE {name}".encode())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import threading
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -428,7 +427,6 @@ async def test_a_hundred_megabytes_are_cut_in_plain_sight(world: World, shape: s
     tool = FunctionTool("give", "gives", {"type": "object", "properties": {}}, give)
     ask = world.tool("ask", needs_approval=True)
     agent = Agent("a", model=model([call("give", "c1")], [call("ask", "c2")], "done"), tools=[tool, ask])
-    began = time.perf_counter()
     result = await plain(agent, "go")
     told = outputs(result.to_input_list())["c1"]
     assert len(told) < 2_000_000
@@ -436,7 +434,6 @@ async def test_a_hundred_megabytes_are_cut_in_plain_sight(world: World, shape: s
     assert len(result.to_state().to_string()) < 10_000_000
     result = await plain(agent, await approved(result, agent, saved=True))
     assert (result.final_output, world.done) == ("done", ["give", "ask(0)"])
-    assert time.perf_counter() - began < 10
 
 
 @both

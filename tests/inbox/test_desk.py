@@ -111,7 +111,7 @@ async def test_a_question_is_answered(store: Any) -> None:
     agent, inbox = clerk([function_call("ask_user", {"question": "Which?"}, call_id="q")]), Inbox(store)
     run = await paused(store, agent)
     [row] = await inbox.list(kind="external")
-    with pytest.raises(NotPending, match="in doubt"):
+    with pytest.raises(NotPending, match="waits for an answer"):
         await inbox.approve(row, by="ann")
     await inbox.answer(row, "the blue one", by="ann")
     assert "the blue one" in str((await gone_on(store, run, agent)).to_input_list())

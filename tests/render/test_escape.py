@@ -15,6 +15,7 @@ from keyturn.render import escape as module
 from keyturn.render import names
 from keyturn.render.escape import clip, escape, quote, reorders, unescape
 from keyturn.render.names import mixed_script
+from tests.table import each
 
 EVERY = [chr(point) for point in range(0x110000)]
 # Unicode's Default_Ignorable_Code_Point, written down apart from the code it checks.
@@ -72,14 +73,12 @@ def test_what_is_kept() -> None:
         escape("a", colour)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain text, 100 %", "naïve café", "привет", "日本語", "👍🏽", "नमस्ते", "e\u0301", "สวัสดีที่"]
-)
+@each("text", ["", "plain text, 100 %", "naïve café", "привет", "日本語", "👍🏽", "नमस्ते", "e\u0301", "สวัสดีที่"])
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert escape(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("\x00\x07\b\x1b\x7f\x9b", "\\u{0}\\u{7}\\u{8}\\u{1b}\\u{7f}\\u{9b}"),
@@ -116,7 +115,7 @@ def test_f1_marks_never_fall_on_what_we_wrote(text: str) -> None:
     assert not re.search("(^|\n|\\\\\\\\|})[\u0301\u0338\u20dd]", shown)
 
 
-@pytest.mark.parametrize("text", ["\\", "\\x", "\\[cut", "\\u{", "\\u{110000}", "\\u{g}", "\\N", "a\\\n"])
+@each("text", ["\\", "\\x", "\\[cut", "\\u{", "\\u{110000}", "\\u{g}", "\\N", "a\\\n"])
 def test_what_was_not_escaped_is_not_read(text: str) -> None:
     with pytest.raises(ValueError, match=r"not an escaped text|chr\(\)"):
         unescape(text)
@@ -156,7 +155,7 @@ def test_reordering_letters_are_noticed() -> None:
     assert {char for char in strong if not reorders(char)} - DANGEROUS == set()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "reason"),
     [
         ("\u0440\u0430y", "mixes Cyrillic and Latin letters and looks like 'pay'"),
@@ -182,7 +181,7 @@ def test_f6_homoglyphs(name: str, reason: str) -> None:
     assert mixed_script(name) == reason
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["", "pay", "send_mail-2.0", "C:\\x", "größe", "отправить", "支払い", "ファイルopen", "שלח", "éa", "pay ✓", "결제"],
 )

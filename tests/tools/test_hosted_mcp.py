@@ -30,6 +30,7 @@ from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_messa
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai_serving import plain_and_streamed, served
+from tests.table import each
 from tests.tools.wire import bodies, decided, keep_secrets, run, saved
 
 __all__ = ["keep_secrets"]
@@ -345,7 +346,7 @@ WRONG += [
 ]
 
 
-@pytest.mark.parametrize(("config", "told"), WRONG)
+@each(("config", "told"), WRONG)
 def test_a_configuration_that_means_something_else(config: Any, told: str) -> None:
     with pytest.raises(UserError, match=told):
         HostedMCPTool(config)
