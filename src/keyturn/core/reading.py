@@ -123,17 +123,22 @@ def alike(one: str, other: str) -> bool:
     number = number_in(mine)
     if number is not None and number == number_in(its):
         return True
-    return _may_be_one_file(mine, its)
+    return _may_be_one_file(mine, its) or _may_be_one_file(one, other)
 
 
 def _may_be_one_file(one: str, other: str) -> bool:
     """Two absolute paths are compared; of others nobody knows where they begin, so that the names at the end count."""
     mine, its = _names(one), _names(other)
-    absolute = (one[:1] in ("/", "\\"), other[:1] in ("/", "\\"))
-    if all(absolute):
+    if not one or not other:
+        return False
+    if not mine and not its:  # "." and "/": where a tool begins
+        return True
+    is_absolute = one[0] in "/\\"
+    other_is = other[0] in "/\\"
+    if is_absolute and other_is:
         return mine == its
-    if not mine or not its:  # "." is every directory, an empty text is none
-        return any(absolute) and bool(one and other) and (one[0] == "." or other[0] == ".")
+    if not mine or not its:  # "." may be any directory whose whole path is written
+        return (other_is and not mine) or (is_absolute and not its)
     short = min(len(mine), len(its))
     return mine[-short:] == its[-short:]
 
