@@ -1,4 +1,4 @@
-"""No accepted pattern keeps a worker busy: its work is counted from above, and the count is tried against the matcher."""
+"""No accepted pattern keeps a worker busy: its work is counted from above, and the count is tried."""
 
 from __future__ import annotations
 

@@ -280,7 +280,10 @@ class TestThreeValues:
             assert _action(policy, obscure) == "deny"
         assert not holds({"x": {operator: operand}}, obscure)
 
-    @given(st.text(min_size=1, max_size=6), st.sampled_from([" {}", "{}\n", "./{}", "\u200b{}", "\ufeff{}", "x/../{}", "{}/."]))
+    @given(
+        st.text(min_size=1, max_size=6),
+        st.sampled_from([" {}", "{}\n", "./{}", "\u200b{}", "\ufeff{}", "x/../{}", "{}/."]),
+    )
     def test_a_text_that_a_tool_trims_or_opens_is_not_surely_another(self, text: str, form: str) -> None:
         written = form.format(text)
         assert may_hold({"x": text}, {"x": written})
