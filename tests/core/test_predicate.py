@@ -23,6 +23,7 @@ JSON = st.recursive(
 )
 
 MISSING = object()
+FORMS = [" {}", "{}\n", "./{}", "\u200b{}", "\ufeff{}", "x/../{}", "{}/."]
 PAY = {"amount": {"gt": 0, "le": 100}}
 
 
@@ -280,10 +281,7 @@ class TestThreeValues:
             assert _action(policy, obscure) == "deny"
         assert not holds({"x": {operator: operand}}, obscure)
 
-    @given(
-        st.text(min_size=1, max_size=6),
-        st.sampled_from([" {}", "{}\n", "./{}", "\u200b{}", "\ufeff{}", "x/../{}", "{}/."]),
-    )
+    @given(st.text(min_size=1, max_size=6), st.sampled_from(FORMS))
     def test_a_text_that_a_tool_trims_or_opens_is_not_surely_another(self, text: str, form: str) -> None:
         written = form.format(text)
         assert may_hold({"x": text}, {"x": written})
@@ -293,9 +291,10 @@ class TestThreeValues:
     @pytest.mark.parametrize(
         ("condition", "value", "truth"),
         [
-            ("prod", "Prod", "?"), ("prod", " prod", "?"), ("prod", "ｐｒｏｄ", "?"), ("prod", "pr\u00adod", "?"),
+            ("prod", "Prod", "?"), ("prod", " prod", "?"), ("prod", "\uff50rod", "?"), ("prod", "pr\u00adod", "?"),
             ("prod", "test", "no"), ("prod", 5, "no"), ("prod", ["prod"], "?"), ("prod", None, "no"),
-            ("prod", MISSING, "no"), (5, "5", "?"), (5, "five", "no"), (5, "Ⅴ", "?"), (5, True, "?"), (5, 5.0, "yes"),
+            ("prod", MISSING, "no"),
+            (5, "5", "?"), (5, "five", "no"), (5, "\u2164", "?"), (5, True, "?"), (5, 5.0, "yes"), (5, 6, "no"),
             ("5", 5, "?"), ("500", "5e2", "?"), (16, "0x10", "?"), (True, "yes", "?"), (None, MISSING, "?"),
             (None, None, "yes"), ({"eq": {"a": 1}}, {"a": 1, "b": 2}, "?"), ({"eq": {"a": 1}}, {"a": 2, "b": 2}, "no"),
             ({"ne": "prod"}, "Prod", "?"), ({"ne": "prod"}, "test", "yes"), ({"ne": "prod"}, MISSING, "?"),

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from keyturn.core.errors import UserError
 from keyturn.core.policy import CallView
 from keyturn.policies.rules import Policy, Rule, allow, ask, deny
+from keyturn.tools.command_programs import only_programs
 
 SECRET = {"text": {"matches": "(?s).*BEGIN PRIVATE KEY.*"}}
 
@@ -85,6 +87,14 @@ def test_c1_a_predicate_that_cannot_be_evaluated_stands() -> None:
     rule = Rule("deny", where={"to": "eve"})
     object.__setattr__(rule, "where", {"to": {"sounds_like": "eve"}})
     assert action(Policy(rule, default="allow"), to="ada") == "deny"
+
+
+@pytest.mark.parametrize("make", [ask, deny])
+def test_c1_a_condition_that_is_false_in_doubt_is_for_allow(make: Any) -> None:
+    """C1: `deny(when=only_programs("rm"))` would let through every line that is not understood."""
+    with pytest.raises(UserError, match="in doubt"):
+        make(when=only_programs("rm"))
+    assert allow(when=only_programs("ls")).when is not None
 
 
 def test_the_verdict_says_what_could_not_be_told() -> None:

@@ -132,8 +132,10 @@ def _differs(value: Any, other: Any) -> Truth:
 
 
 def _one_of(value: Any, choices: Any) -> Truth:
+    if not isinstance(choices, list | tuple):
+        raise CannotTell("the rule lists nothing")
     doubt: CannotTell | None = None
-    for choice in choices:
+    for choice in cast("list[Any]", choices):
         try:
             if _equal(value, choice) is Truth.YES:
                 return Truth.YES

@@ -121,10 +121,10 @@ def _without(operator: str, operand: Any) -> Truth:
     """An argument that is missing is no value that a rule lists, matches or locates; of its size nothing is known."""
     if operator == "ne" and operand is None:
         return Truth.NO
-    listed: list[Any] = operand if operator == "one_of" else [operand]
-    if operator not in OPERATORS or operator in ("ne", *ORDER) or (operator != "matches" and None in listed):
-        raise CannotTell("it is missing")
-    return Truth.NO
+    listed = cast("list[Any]", operand) if operator == "one_of" and isinstance(operand, list) else [operand]
+    if operator in ("matches", "under") or (operator in ("eq", "one_of") and None not in listed):
+        return Truth.NO
+    raise CannotTell("it is missing")
 
 
 def _at(params: Mapping[str, Any], name: str) -> Any:

@@ -76,6 +76,11 @@ class Rule:
             raise UserError(f"approval= goes with 'ask': nobody is asked by a rule that says {self.action!r}")
         if self.when is not None and (not callable(self.when) or inspect.iscoroutinefunction(self.when)):
             raise UserError("when is a plain function (call, context) -> bool; a policy of your own can be async")
+        if self.action != "allow" and getattr(self.when, "only_for_allow", False) is True:
+            raise UserError(
+                f"{self.when!r} answers False where it is in doubt, and a rule that says {self.action!r} would pass by "
+                "just that: allow what it covers, and say in a rule below what becomes of the rest"
+            )
         self._check_limit()
         check_where(self.where)
         object.__setattr__(self, "where", own_where(self.where))
