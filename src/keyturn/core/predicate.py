@@ -7,7 +7,7 @@ sure yes (`holds`); what asks, denies or limits needs a sure no to be passed by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import isfinite
 from posixpath import normpath
@@ -87,7 +87,15 @@ def evaluate(where: Where | None, params: Any) -> Truth:
     >>> evaluate({"path": {"under": "/etc"}}, {"path": "/srv/../etc/passwd"})
     <Truth.UNKNOWN: 'cannot tell'>
     """
-    return every(finding.truth for finding in findings(where, params)) if where else Truth.YES
+    if not where:
+        return Truth.YES
+    if not isinstance(params, Mapping):
+        return Truth.UNKNOWN
+    return every(
+        _judged(cast("Mapping[str, Any]", params), name, operator, operand)[0]
+        for name, condition in where.items()
+        for operator, operand in _comparisons(condition)
+    )
 
 
 def findings(where: Where | None, params: Any) -> Iterator[Finding]:
@@ -103,18 +111,18 @@ def findings(where: Where | None, params: Any) -> Iterator[Finding]:
         return
     for name, condition in where.items():
         for operator, operand in _comparisons(condition):
-            yield _finding(cast("Mapping[str, Any]", params), name, operator, operand)
+            truth, why = _judged(cast("Mapping[str, Any]", params), name, operator, operand)
+            yield Finding(name, operator, truth, why)
 
 
-def _finding(params: Mapping[str, Any], name: str, operator: str, operand: Any) -> Finding:
+def _judged(params: Mapping[str, Any], name: str, operator: str, operand: Any) -> tuple[Truth, str]:
     try:
         value = _at(params, name)
-        truth = _without(operator, operand) if value is _MISSING else OPERATORS[operator](value, operand)
-        return Finding(name, operator, truth)
+        return (_without(operator, operand) if value is _MISSING else OPERATORS[operator](value, operand)), ""
     except CannotTell as doubt:
-        return Finding(name, operator, Truth.UNKNOWN, doubt.why)
+        return Truth.UNKNOWN, doubt.why
     except Exception:  # fail closed: what cannot be evaluated is not known to be false
-        return Finding(name, operator, Truth.UNKNOWN, "it cannot be evaluated")
+        return Truth.UNKNOWN, "it cannot be evaluated"
 
 
 def _without(operator: str, operand: Any) -> Truth:
@@ -128,9 +136,11 @@ def _without(operator: str, operand: Any) -> Truth:
 
 
 def _at(params: Mapping[str, Any], name: str) -> Any:
+    if "." not in name:
+        return _member(params, name)
     first, *inner = name.split(".")
     # Two arguments could be meant, and the model chooses what it sends: which of them the tool reads, nobody knows.
-    if inner and name in params:
+    if name in params:
         raise CannotTell("two arguments have that name")
     value = _member(params, first)
     for part in inner:
@@ -145,8 +155,9 @@ def _at(params: Mapping[str, Any], name: str) -> Any:
 def _member(params: Mapping[str, Any], name: str) -> Any:
     """A member of an object. Many readers of JSON ignore case, and take the last of those that are alike."""
     wanted = _key(name)
-    if any(_key(key) == wanted for key in params if key != name):
-        raise CannotTell("another argument has nearly the same name")
+    for key in params:
+        if key != name and _key(key) == wanted:
+            raise CannotTell("another argument has nearly the same name")
     return params.get(name, _MISSING)
 
 
@@ -169,11 +180,10 @@ def number_at(params: Any, name: str) -> Fraction | None:
     return Fraction(repr(value)) if type(value) is float and isfinite(value) else None
 
 
-def _comparisons(condition: Any) -> Iterator[tuple[str, Any]]:
+def _comparisons(condition: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(condition, Mapping):
-        yield from cast("Mapping[str, Any]", condition).items() or (("where", None),)
-    else:
-        yield "eq", condition
+        return cast("Mapping[str, Any]", condition).items() or (("where", None),)
+    return (("eq", condition),)
 
 
 def check_where(where: Where | None) -> None:

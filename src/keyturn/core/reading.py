@@ -91,6 +91,8 @@ def number_in(text: str) -> Decimal | None:
     (Decimal('1000.50'), Decimal('16'), None)
     """
     bare = re.sub(r"[ ,_']", "", folded(text))
+    if re.search("[0-9]", bare) is None:
+        return None
     try:
         made = Decimal(bare)
         return made if made.is_finite() else None
@@ -117,7 +119,10 @@ def alike(one: str, other: str) -> bool:
     >>> alike("./secret.txt", "secret.txt"), alike("Prod ", "prod"), alike("5e2", "500"), alike("ada", "adam")
     (True, True, True, False)
     """
-    mine, its = folded(decoded(one)), folded(decoded(other))
+    if one.isalpha() and other.isalpha() and one.isascii() and other.isascii():  # two words, as most are
+        return one.lower() == other.lower()
+    mine = folded(decoded(one))
+    its = folded(decoded(other))
     if mine == its:
         return True
     number = number_in(mine)
