@@ -189,6 +189,25 @@ def test_f6_honest_names(name: str) -> None:
     assert mixed_script(name) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("\u13e2\u13aa\u13bd", "looks like 'PAY' but is written with other Cherokee letters or signs"),
+        ("\u13e2\u13aa\u13a9", "looks like 'PAy' but is written with other Cherokee letters or signs"),
+        ("\uab72\uab70", "looks like 'TD' but is written with other Cherokee letters or signs"),
+        ("\u13e2\u13aa\u13c8", "is written with Cherokee letters, many of which look like Latin ones"),
+        ("\u1d18\u1d00\u028f", "looks like 'pay' but is written with other Latin letters or signs"),
+        ("\u1d05\u1d07\u029f\u1d07\u1d1b\u1d07_\u1d00\u029f\u029f", "looks like 'delete_all' but is written with other "
+         "Latin letters or signs"),
+        ("d\u1d07lete", "looks like 'delete' but is written with other Latin letters or signs"),
+        ("\u1d18\xe4y", "holds small capitals, which look like other letters"),
+    ],
+)  # fmt: skip
+def test_l7_letters_drawn_like_latin_ones(name: str, reason: str) -> None:
+    """L7: names in Cherokee or in small capitals got no warning."""
+    assert mixed_script(name) == reason
+
+
 def test_f6_the_reason_holds_nothing_odd() -> None:
     reasons = {reason for char in EVERY[128:0x3000] if (reason := mixed_script("pay" + char))}
     assert all(map(str.isascii, reasons))
