@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from . import commands as cm
 from . import events as ev
 from .digest import canonical, same
-from .errors import BadJson, Conflict, Expired, NotAllowed, NotPending, UserError
+from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from .people import barred, plain_text
 from .policy import Approval, Verdict
-from .predicate import check_where, holds
+from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import Word
 from .run import Call, Run, call_digest, edit_digest
@@ -94,10 +94,11 @@ def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) 
         return False
     spent = grant.uses is not None and run.grant_uses[grant.id] >= grant.uses
     over = grant.expires_at is not None and run.now >= grant.expires_at
-    try:
-        return not spent and not over and holds(grant.where, call.params)
-    except BadJson:  # what cannot be compared does not match
+    if spent or over:
         return False
+    # An approval covers what it surely means. "Never again" holds where nobody can tell, too.
+    means = holds if grant.verdict == "approve" else may_hold
+    return means(grant.where, call.params)
 
 
 def needed(terms: Approval | None, verdict: str) -> int:
