@@ -36,18 +36,13 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/models/base.py", "Model.get_response"): SIGNATURE,
     ("src/keyturn/models/base.py", "Model.stream_response"): SIGNATURE,
     ("src/keyturn/agents/agent.py", "Agent.as_tool"): SIGNATURE,
-    ("src/keyturn/agents/handoff.py", "handoff"): SIGNATURE,
     ("src/keyturn/engine/runner.py", "Runner.run"): SIGNATURE,
     ("src/keyturn/engine/runner.py", "Runner.run_sync"): SIGNATURE,
     ("src/keyturn/engine/runner.py", "Runner.run_streamed"): SIGNATURE,
-    ("src/keyturn/engine/state.py", "RunState.__init__"): SIGNATURE,
-    ("src/keyturn/sessions/sqlalchemy.py", "SQLAlchemySession.__init__"): SIGNATURE,
     ("src/keyturn/tools/context.py", "ToolContext.__init__"): SIGNATURE,
     ("src/keyturn/tools/custom.py", "CustomTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "FunctionTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "function_tool"): SIGNATURE,
-    ("src/keyturn/tools/schema.py", "function_schema"): SIGNATURE,
-    ("src/keyturn/tools/shell.py", "ShellTool.__init__"): SIGNATURE,
 }
 
 

@@ -44,6 +44,9 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     `params` is what would run and `arguments` its text; what the tool marked as secret is redacted in both. `verdicts`
     are the words that can be said, `terms` who may say them, `requester` for whom the run acts. `difference` is the
     tool as it was and as it is, where it changed since it was shown.
+
+    >>> Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).revision
+    1
     """
 
     id: str
