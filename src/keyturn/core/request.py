@@ -101,7 +101,7 @@ def request_of(run: Run, call: Call) -> Request:
         preview=_preview(call, shown),
         terms=call.terms,
         verdicts=_verdicts(call),
-        votes=tuple(_vote(call, by) for by in call.votes),
+        votes=tuple([_vote(call, by) for by in call.votes]) if call.votes else (),
         requests=call.need.requests if call.state == "needs" and call.need is not None else None,
         difference=_difference(run, call),
         requester=run.requester,
@@ -124,9 +124,10 @@ def shown_item(call: Call) -> Item:
 
 def _verdicts(call: Call) -> tuple[Word, ...]:
     words = OPENING[call.state]
-    if call.state != "asked":
+    made = call.proposal
+    if call.state != "asked" or not (made.fixed or made.elsewhere):
         return words
-    without = {"edit": call.proposal.fixed, "answer": call.proposal.elsewhere}
+    without = {"edit": made.fixed, "answer": made.elsewhere}
     return tuple(word for word in words if not without.get(word, False))
 
 
