@@ -14,7 +14,9 @@ Item = dict[str, Any]
 
 
 class RawItem(dict[str, Any]):
-    """A dict whose keys can also be read as attributes, all the way down.
+    """A dict whose keys can also be read as attributes, all the way down. It shares nothing with what it was made of.
+
+    Whoever is handed one may edit it: neither the log nor what runs is reached through it.
 
     >>> item = RawItem(type="function_call", action={"commands": ["ls"]})
     >>> item["type"] == item.type and item.action.commands == ["ls"]
@@ -22,6 +24,12 @@ class RawItem(dict[str, Any]):
     """
 
     __slots__ = ()
+
+    def __init__(self, *given: Any, **fields: Any) -> None:
+        super().__init__(*given, **fields)
+        for name, value in self.items():
+            if type(value) in _CONTAINERS:
+                super().__setitem__(name, own_copy(value))  # an event of a stream refuses to be changed
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -33,6 +41,23 @@ class RawItem(dict[str, Any]):
     def model_dump(self, **_options: Any) -> dict[str, Any]:
         """The plain dict, for code that expects a pydantic object."""
         return dict(self)
+
+
+_CONTAINERS: frozenset[type] = frozenset({dict, list, RawItem})
+
+
+def own_copy(value: Any) -> Any:
+    """A JSON value that shares no dict and no list with `value`.
+
+    >>> given = {"action": {"commands": ["ls"]}}
+    >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
+    False
+    """
+    if type(value) is list:
+        return [own_copy(part) if type(part) in _CONTAINERS else part for part in cast("list[Any]", value)]
+    if type(value) in _CONTAINERS:
+        return {name: own_copy(part) if type(part) in _CONTAINERS else part for name, part in value.items()}
+    return value
 
 
 def _readable(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from . import events as ev
-from .items import Item
+from .items import Item, own_copy
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
@@ -69,7 +69,9 @@ def _settled(run: Run, call: Call) -> None:
 def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
     opened: list[Call] = []
     for index, proposal in enumerate(event.proposals):
-        call = Call(f"{frame.id}/{frame.turn}.{index}", frame.id, frame.agent, event.output[proposal.item], proposal)
+        # Its own: the conversation holds the item too, and sessions, filters and models are handed that one.
+        raw = own_copy(event.output[proposal.item])
+        call = Call(f"{frame.id}/{frame.turn}.{index}", frame.id, frame.agent, raw, proposal)
         opened.append(call)
         if proposal.last:
             frame.last += 1

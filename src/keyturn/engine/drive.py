@@ -13,10 +13,11 @@ from ..agents.context import ToolContext
 from ..agents.handoff import handoffs_of
 from ..core import events as ev
 from ..core.errors import ToolMissing
-from ..core.items import RawItem
+from ..core.items import RawItem, own_copy
 from ..core.past import Totals
 from ..core.run import Call, Frame, request_id
-from ..tools.base import Prepared, Resumed, Tool
+from ..tools.base import Resumed, Tool
+from ..tools.context import LetRun
 from .feed import Tap
 from .known import decision_on
 from .limits import Meter
@@ -38,7 +39,6 @@ class Drive(Pen):
         # Calls whose start is recorded, and whose tool was not touched yet.
         self.begun: set[str] = set()
         self.result: Callable[..., Any] = _no_result
-        self.prepared: dict[str, Prepared] = {}
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
@@ -119,16 +119,24 @@ class Drive(Pen):
             scope.context,
             tool_name=tool.name,
             tool_call_id=call.proposal.label,
-            tool_arguments=call.text,
             agent=self.agent(call.agent),
             tool_call=RawItem(call.raw),
             run_config=scope.config,
             idempotency_key=request_id(self.run, call.id),
             approval=call.approval or (call.decision if call.supplied is None else None),
             run_id=self.run.id,
-            basis=call.preview.basis if call.preview is not None else None,
-            resumed=_resumed(call),
+            **let_run_as(call),
         )
+
+
+def let_run_as(call: Call) -> LetRun:
+    """What a call was let run as, for its tool; made anew for the tool itself, since hooks may have edited theirs."""
+    return {
+        "tool_arguments": call.text,
+        "tool_digest": call.proposal.tool,
+        "basis": dict(call.preview.basis) if call.preview is not None else None,
+        "resumed": _resumed(call),
+    }
 
 
 def _resumed(call: Call) -> Resumed | None:
@@ -136,8 +144,8 @@ def _resumed(call: Call) -> Resumed | None:
     if call.need is None or call.supplied is None:
         return None
     refused = call.supplied.verdict != "answer"
-    answers = None if refused else call.supplied.output
-    return Resumed(call.need.state, call.need.requests, answers, call.supplied.message, refused)
+    answers = None if refused else own_copy(call.supplied.output)
+    return Resumed(own_copy(call.need.state), own_copy(call.need.requests), answers, call.supplied.message, refused)
 
 
 def _no_result(*_args: Any) -> Any:

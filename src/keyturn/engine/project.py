@@ -143,7 +143,7 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
         expires_at=call.expires_at,
         difference=_difference(run, call),
         tool=tool,
-        preview=_preview(call, tool, params),
+        preview=_preview(call, tool, call.params),
         requests=call.need.requests if call.need is not None else None,
     )
 

@@ -17,6 +17,7 @@ from ..core.events import Report
 from ..core.items import Item
 from ..core.run import Call
 from ..tools.base import (
+    TOOL_CHANGED,
     TOOL_FAILED,
     Delegate,
     Handover,
@@ -24,12 +25,13 @@ from ..tools.base import (
     OutcomeUnknown,
     Prepared,
     Tool,
+    ToolProblem,
     tool_digest,
     tool_spec,
 )
 from .announce import tool_hooks
 from .delegate import open_frame
-from .drive import Drive
+from .drive import Drive, let_run_as
 from .facts import kept
 from .handoff_view import filtered_view
 from .look import CHANGED, changed_since, recorded
@@ -85,13 +87,13 @@ async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool, why: str
 
 
 async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: Any) -> None:
-    prepared = drive.prepared.pop(call.id, None)
-    if prepared is None or prepared.text != call.text:
-        prepared = Prepared(call.text, call.params)
     fatal: BaseException | None = None
     failed = False
+    context.__dict__.update(let_run_as(call))
     try:
-        value = await tool.invoke(context, prepared)
+        if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
+            raise ToolProblem(TOOL_CHANGED)
+        value = await tool.invoke(context, Prepared(call.text))
     except KeyboardInterrupt:
         raise
     except OutcomeUnknown as unknown:
