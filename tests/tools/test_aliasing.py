@@ -38,8 +38,31 @@ from keyturn.models.base import ModelRequest
 from keyturn.models.scripted import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.tools.base import Prepared, Tool
 
-_INSIDE = ("raw_item", "params", "preview", "blocks", "value", "basis", "tool_call", "tool_input", "commands", "command")
-_INSIDE += ("env", "input", "model_data", "output", "requests", "data", "response", "item", "raw", "action", "interruptions")
+_INSIDE = (
+    "raw_item",
+    "params",
+    "preview",
+    "blocks",
+    "value",
+    "basis",
+    "tool_call",
+    "tool_input",
+    "commands",
+    "command",
+)
+_INSIDE += (
+    "env",
+    "model_data",
+    "input",
+    "output",
+    "requests",
+    "data",
+    "response",
+    "item",
+    "raw",
+    "action",
+    "interruptions",
+)
 _LEFT = ("type",)  # a call of another type is no call of the tool any more
 
 
@@ -411,6 +434,16 @@ class KeptSession:
         self.items = []
 
 
+class Filtered(Place):
+    def put(self, tool: Any, settings: dict[str, Any]) -> None:
+        def edit(data: Any) -> Any:
+            kept = copy.deepcopy(data.model_data)
+            spoil(data)
+            return kept
+
+        settings["run_config"] = RunConfig(call_model_input_filter=edit)
+
+
 class InSession(Asking):
     def put(self, tool: Any, settings: dict[str, Any]) -> None:
         super().put(tool, settings)
@@ -430,6 +463,7 @@ PLACES: dict[str, Place] = {
     "an input guardrail": Guarded(),
     "a stream's listener": Streamed(),
     "a stream's listener, asking": StreamedAsking(),
+    "a filter of the model's input": Filtered(),
     "a session": InSession(),
 }
 

@@ -97,7 +97,8 @@ def _agent() -> tuple[Tool, Item, Any]:
 def _custom() -> tuple[Tool, Item, Any]:
     tool = CustomTool("post", "Posts.", lambda _c, text: DONE.append(text), {"type": "text"})
     item = {"type": "custom_tool_call", "name": "post", "call_id": "c1", "input": "w"}
-    return tool, item, lambda: tool.format.update(more=1)  # type: ignore[union-attr]
+    given: Any = tool.format
+    return tool, item, lambda: given.update(more=1)
 
 
 def _shell() -> tuple[Tool, Item, Any]:

@@ -7,16 +7,14 @@ bring, `item["arguments"]` and `item.arguments`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 Item = dict[str, Any]
 
 
 class RawItem(dict[str, Any]):
-    """A dict whose keys can also be read as attributes, all the way down. It shares nothing with what it was made of.
-
-    Whoever is handed one may edit it: neither the log nor what runs is reached through it.
+    """A dict whose keys can also be read as attributes, all the way down.
 
     >>> item = RawItem(type="function_call", action={"commands": ["ls"]})
     >>> item["type"] == item.type and item.action.commands == ["ls"]
@@ -24,12 +22,6 @@ class RawItem(dict[str, Any]):
     """
 
     __slots__ = ()
-
-    def __init__(self, *given: Any, **fields: Any) -> None:
-        super().__init__(*given, **fields)
-        for name, value in self.items():
-            if type(value) in _CONTAINERS:
-                super().__setitem__(name, own_copy(value))  # an event of a stream refuses to be changed
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -43,21 +35,26 @@ class RawItem(dict[str, Any]):
         return dict(self)
 
 
-_CONTAINERS: frozenset[type] = frozenset({dict, list, RawItem})
+_kind: Callable[[object], object] = type
+_CONTAINERS: frozenset[object] = frozenset({dict, list, RawItem})
 
 
 def own_copy(value: Any) -> Any:
-    """A JSON value that shares no dict and no list with `value`.
+    """A JSON value that shares no dict and no list with `value`: whoever is handed it may edit it.
 
     >>> given = {"action": {"commands": ["ls"]}}
     >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
     False
     """
     if type(value) is list:
-        return [own_copy(part) if type(part) in _CONTAINERS else part for part in cast("list[Any]", value)]
-    if type(value) in _CONTAINERS:
-        return {name: own_copy(part) if type(part) in _CONTAINERS else part for name, part in value.items()}
-    return value
+        return [own_copy(part) for part in cast("list[Any]", value)]
+    if type(value) not in _CONTAINERS:
+        return value
+    made = dict(cast("Item", value))
+    if not _CONTAINERS.isdisjoint(map(_kind, made.values())):  # most items are flat, and one is copied for each call
+        for name, part in made.items():
+            made[name] = own_copy(part)
+    return made
 
 
 def _readable(value: Any) -> Any:

@@ -66,7 +66,7 @@ class Drive(Pen):
             if tool.structured is not None:
                 scope.context.tool_input = call.params
             if tool.on_stream is not None:
-                self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool, RawItem(call.raw))
+                self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
         return scope
 
@@ -120,7 +120,7 @@ class Drive(Pen):
             tool_name=tool.name,
             tool_call_id=call.proposal.label,
             agent=self.agent(call.agent),
-            tool_call=RawItem(call.raw),
+            tool_call=RawItem(own_copy(call.raw)),
             run_config=scope.config,
             idempotency_key=request_id(self.run, call.id),
             approval=call.approval or (call.decision if call.supplied is None else None),

@@ -12,7 +12,7 @@ from typing import Any
 from ..agents.agent import Agent
 from ..core import events as ev
 from ..core.digest import canonical
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.preview import Preview, redact
 from ..core.run import Call, Run, call_digest, request_id
 from ..models.base import ModelResponse, Usage
@@ -63,7 +63,9 @@ class Projection:
             return
         self.turn += 1
         usage = Usage.from_counts(event.usage, event.model) if event.usage else Usage()
-        self.replies.append(ModelResponse(list(event.output), usage, event.response_id, event.request_id, event.model))
+        self.replies.append(
+            ModelResponse(own_copy(event.output), usage, event.response_id, event.request_id, event.model)
+        )
         kinds = {proposal.item: proposal.kind for proposal in event.proposals}
         made += [
             reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
@@ -143,7 +145,7 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
         expires_at=call.expires_at,
         difference=_difference(run, call),
         tool=tool,
-        preview=_preview(call, tool, call.params),
+        preview=_preview(call, tool, own_copy(params)),
         requests=call.need.requests if call.need is not None else None,
     )
 

@@ -66,7 +66,7 @@ class Reading:
             proposal = Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused)
         else:
             proposal = propose(self._scope, tool, raw, place)
-        if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools:
+        if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools and proposal.tool not in self.tools:
             self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)
 

@@ -76,6 +76,8 @@ async def _start(drive: Drive, scope: Scope, call: Call, tool: Tool, checked: tu
         await _ask_anew(drive, scope, call, tool, CHANGED)
         return
     await tool_hooks(scope, context, "on_tool_start", tool)
+    if tool.tool_input_guardrails or scope.hooks is not None or context.agent.hooks is not None:
+        context.__dict__.update(let_run_as(call))  # they may have edited theirs
     await drive.commit(cm.StartCall(call.id, call.proposal.tool, reports))
     await _invoke(drive, scope, call, tool, context)
 
@@ -89,7 +91,6 @@ async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool, why: str
 async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: Any) -> None:
     fatal: BaseException | None = None
     failed = False
-    context.__dict__.update(let_run_as(call))
     try:
         if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
