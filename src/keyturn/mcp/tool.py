@@ -206,7 +206,7 @@ class MCPTool(Tool):
             )
 
     def _gated(self, context: Any) -> bool:
-        """Whether somebody or something let the call run. Of a call that nobody asks about no listing is worth a round."""
+        """Whether anybody let the call run. Where nobody is asked, a listing is not worth a round trip."""
         policy: Any = getattr(context.run_config, "policy", None)
         return bool(context.basis) or self.needs_approval is not False or policy is not None
 

@@ -141,8 +141,8 @@ class ToolContext(RunContextWrapper[TContext]):
 
     `tool_arguments` is the text that runs. `idempotency_key` is the same whenever this call is tried again.
     `approval` is the decision that let it run (`by`, `at`, `note`, `verdict`), None where nobody was asked, and `basis`
-    what its preview was made of then. `tool_digest` is that of the tool when the call was let run, "" where nobody knows.
-    `resumed` holds the answers that a call which needed input goes on with.
+    what its preview was made of then. `tool_digest` is that of the tool when the call was let run. `resumed` holds the
+    answers that a call which needed input goes on with.
 
     >>> context = ToolContext(None, tool_name="pay", tool_call_id="c1", tool_arguments='{"amount": 3}')
     >>> context.tool_name, context.tool_arguments

@@ -56,7 +56,7 @@ class StructuredInput:
 def any_object(name: str, text: str) -> Prepared:
     """Any JSON object, as the model wrote it, or `InvalidArguments`. An empty text counts as an empty object.
 
-    A text whose numbers another reader could take for others is replaced by the canonical one, which says what is shown.
+    A text whose numbers another reader could take for others is replaced by the canonical one.
 
     >>> any_object("echo", '{"words": 3}').params, any_object("echo", '{"x": 1e-400}').text
     ({'words': 3}, '{"x":0.0}')
