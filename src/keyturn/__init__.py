@@ -180,6 +180,7 @@ _HOMES = {
     "ToolOutputText": "tools.outputs",
     "ToolTimeoutError": "core.errors",
     "ToolsToFinalOutputResult": "agents.agent",
+    "UnsafeProgram": "tools.command_programs",
     "UnsafeStore": "core.errors",
     "Usage": "core.usage",
     "UsageLimitExceeded": "core.errors",

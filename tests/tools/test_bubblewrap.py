@@ -365,7 +365,9 @@ async def test_m8_of_the_file_system_only_the_system_is_there(tmp_path: Path) ->
     assert not seen & {"sys", "boot", "lib.usr-is-merged", "work", "data", "srv", "log", "spool"}
     assert {"usr", "bin", "etc", "proc", "dev", "tmp"} <= seen
     assert output.stderr.count("Read-only file system") == 2
-    assert seen & {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"} == {"0", "1", "2", "3"}, "ls has its own, and no other"
+    assert seen & {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"} == {"0", "1", "2", "3"}, (
+        "ls has its own, and no other"
+    )
 
 
 WORKS = {
@@ -381,9 +383,9 @@ WORKS = {
         f"{PYTHON} -c 'import multiprocessing as m; m.set_start_method(\"fork\"); print(m.Pool(2).map(abs, [-1, -2]))'",
         "[1, 2]\n",
     ),
-    "children": (f"{PYTHON} -c 'import subprocess as s; print(s.check_output([\"echo\", \"x\"]))'", "b'x\\n'\n"),
+    "children": (f'{PYTHON} -c \'import subprocess as s; print(s.check_output(["echo", "x"]))\'', "b'x\\n'\n"),
     "loopback": (
-        f"{PYTHON} -c 'import socket as s; a = s.create_server((\"127.0.0.1\", 0)); "
+        f'{PYTHON} -c \'import socket as s; a = s.create_server(("127.0.0.1", 0)); '
         "s.create_connection(a.getsockname()); print(a.accept()[1][0])'",
         "127.0.0.1\n",
     ),
