@@ -313,33 +313,43 @@ def test_names_with_versions_are_known() -> None:
     assert not any(runs_others(name) for name in ("ls", "md5sum", "sha256sum", ""))
 
 
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
 # What an attack could list without a word: names that run what they are told to, by their kind.
-RUN_OTHERS = """
-sdiff diff3 install ginstall x86_64 i386 i686 linux32 uname26 setarch aarch64
-py.test nose2 pylint flake8 bandit pyright coverage sphinx-build mkdocs hatch pdm pipenv invoke fab doit snakemake
-tsx ts-node esbuild gulp grunt mocha nx turbo lint-staged stylelint playwright nodemon pm2 bunx corepack
-rspec rubocop rails thor phpunit phpstan artisan mvnw sbt lein golangci-lint goreleaser clang-tidy clang-format cppcheck protoc
-docker-compose docker-credential-helper podman-compose buildah runc kind minikube kustomize k9s helmfile terragrunt tofu
-packer pulumi vault nomad ansible-galaxy salt-call lxc-attach systemd-nspawn apptainer flatpak
-git-lfs git-shell gitk gitui jj p4 repo quilt
-vim.tiny vim.basic gvim emacsclient code subl mcedit mc ranger lf nnn zellij byobu less.sh
-pax bsdcpio unar dar duplicity dpkg-deb unsquashfs-x tar-split xzdiff bzcmp zcmp bzless xzmore zegrep zstdgrep
-cgexec systemd-inhibit systemd-cat faketime eatmydata caffeinate dumb-init tini supervisorctl s6-setuidgid chpst envdir
-pdsh clush autossh dbclient rlogin krsh mosh-client watchman reflex viddy
-qjs rhino escript ocaml clj janet-x octave-cli gnuplot maxima duckdb sqlplus clickhouse-client spark-submit mlr ugrep rga vd
-mpv soffice xsltproc wdiff colordiff dwdiff tldr cheat update-alternatives mkfs mount fusermount visudo vipw sudoedit
-kitty alacritty rofi dmenu_run x-terminal-emulator xdg-settings wine wsl
-""".split()
-WRITE = """
-tee cp mv rm dd touch ln mkdir rmdir mkfifo mktemp truncate shred chmod chown sponge shuf csplit gzip gunzip xz zstd bzip2
-gofmt rustfmt black ruff isort biome strip objcopy ffmpeg qpdf xxd iconv kill pkill killall shutdown reboot
-passwd useradd setfacl parted fdisk modprobe hostname renice nft ufw mkswap
-""".split()
-LOOK = """
-ls cat echo grep egrep fgrep head tail wc pwd true false du df stat uname whoami id groups cut tr nl tac rev paste join
-comm cmp diff cksum md5sum sha1sum sha256sum b2sum base64 base32 od hexdump strings basename dirname realpath readlink seq
-expr who w ps free lscpu lsblk fmt fold column expand unexpand tsort sleep host dig nproc arch tty cal printenv sum
-""".split()
+RUN_OTHERS = _names(
+    """
+    sdiff diff3 install ginstall x86_64 i386 i686 linux32 uname26 setarch aarch64 py.test nose2 pylint flake8 bandit
+    pyright coverage sphinx-build mkdocs hatch pdm pipenv invoke fab doit snakemake tsx ts-node esbuild gulp grunt
+    mocha nx turbo lint-staged stylelint playwright nodemon pm2 bunx corepack rspec rubocop rails thor phpunit
+    phpstan artisan mvnw sbt lein golangci-lint goreleaser clang-tidy clang-format cppcheck protoc docker-compose
+    docker-credential-helper podman-compose buildah runc kind minikube kustomize k9s helmfile terragrunt tofu packer
+    pulumi vault nomad ansible-galaxy salt-call lxc-attach systemd-nspawn apptainer flatpak git-lfs git-shell gitk
+    gitui jj p4 repo quilt vim.tiny vim.basic gvim emacsclient code subl mcedit mc ranger lf nnn zellij byobu
+    less.sh pax bsdcpio unar dar duplicity dpkg-deb unsquashfs-x tar-split xzdiff bzcmp zcmp bzless xzmore zegrep
+    zstdgrep cgexec systemd-inhibit systemd-cat faketime eatmydata caffeinate dumb-init tini supervisorctl
+    s6-setuidgid chpst envdir pdsh clush autossh dbclient rlogin krsh mosh-client watchman reflex viddy qjs rhino
+    escript ocaml clj janet-x octave-cli gnuplot maxima duckdb sqlplus clickhouse-client spark-submit mlr ugrep rga
+    vd mpv soffice xsltproc wdiff colordiff dwdiff tldr cheat update-alternatives mkfs mount fusermount visudo vipw
+    sudoedit kitty alacritty rofi dmenu_run x-terminal-emulator xdg-settings wine wsl
+    """
+)
+WRITE = _names(
+    """
+    tee cp mv rm dd touch ln mkdir rmdir mkfifo mktemp truncate shred chmod chown sponge shuf csplit gzip gunzip xz
+    zstd bzip2 gofmt rustfmt black ruff isort biome strip objcopy ffmpeg qpdf xxd iconv kill pkill killall shutdown
+    reboot passwd useradd setfacl parted fdisk modprobe hostname renice nft ufw mkswap
+    """
+)
+LOOK = _names(
+    """
+    ls cat echo grep egrep fgrep head tail wc pwd true false du df stat uname whoami id groups cut tr nl tac rev
+    paste join comm cmp diff cksum md5sum sha1sum sha256sum b2sum base64 base32 od hexdump strings basename dirname
+    realpath readlink seq expr who w ps free lscpu lsblk fmt fold column expand unexpand tsort sleep host dig nproc
+    arch tty cal printenv sum
+    """
+)
 
 
 def test_l4_what_runs_other_programs_cannot_be_listed() -> None:

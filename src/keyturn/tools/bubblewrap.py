@@ -1,8 +1,8 @@
 """Commands in a sandbox of bubblewrap (Linux): what they can reach is what is named here, and the kernel sees to it.
 
 Only the system's programs and settings are there, read-only, and one workspace, which is writable. There is no network
-unless it is asked for, no socket of this machine can be reached, other processes cannot be seen, and no privilege can be
-gained. Where the kernel or the machine does not give that, nothing runs: there is no weaker sandbox to fall back to.
+unless it is asked for, no socket of this machine can be reached, other processes cannot be seen, and no privilege can
+be gained. Where the kernel or the machine does not give that, nothing runs: there is no weaker sandbox to fall back to.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SandboxUnavailable(UserError):
 
 
 class BubblewrapExecutor(LocalExecutor):
-    """Runs commands in a sandbox: the system read-only, one writable `workspace`, no network, an environment of its own.
+    """Runs commands in a sandbox: the system read-only, one writable `workspace`, no network, its own environment.
 
     Beside the workspace it holds /usr, /etc, /opt and what belongs to them. `readable` shows other paths (a toolchain
     in a home, say), and `writable` names more that may be written. `network=True` gives it this machine's network.

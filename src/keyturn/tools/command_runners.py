@@ -1,7 +1,8 @@
 """Names of what runs other programs, and of what changes how a shell reads on: facts, and never all of them.
 
 Programs are here that take another as an argument, find one in their configuration or among their plugins, or read a
-text as one: their names say nothing about what runs. Every name that GTFOBins lists for a shell, a command or a library is among them.
+text as one: their names say nothing about what runs. Every name that GTFOBins lists for a shell, a command or a
+library is among them.
 """
 
 from __future__ import annotations
