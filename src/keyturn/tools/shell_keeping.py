@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from .base import OutcomeUnknown, ToolProblem
+from .shell_keeper import end_below
 from .shell_output import Kept
 
 T = TypeVar("T")
 _KEEPER = str(Path(__file__).with_name("shell_keeper.py"))
 _GRACE = 1.0  # from SIGTERM to SIGKILL
+_NUDGE = 0.1
 _KEEPER_ENDS = 10.0  # the keeper's own time for ending everything, and some more
 
 
@@ -133,8 +135,10 @@ class Keeper:
         """Have everything ended: a closed channel is the keeper's word for it, and it also stands if we are killed."""
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
-        await asyncio.wait({told}, timeout=_KEEPER_ENDS)
+        await _last_word(told, process)
         if process is not None:
+            if not told.done():
+                await asyncio.to_thread(end_below, process.pid, _KEEPER_ENDS)
             await _gone(process)
         if not told.done():
             told.cancel()
@@ -145,6 +149,16 @@ class Keeper:
         for transport in self._opened:
             transport.close()
         self._channel.close()
+
+
+async def _last_word(told: asyncio.Future[bytes], process: asyncio.subprocess.Process | None) -> None:
+    """Wait for the keeper to end everything. What runs as its user may have stopped it: it is woken until it has."""
+    until = asyncio.get_running_loop().time() + _KEEPER_ENDS
+    while not told.done() and asyncio.get_running_loop().time() < until:
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+        await asyncio.wait({told}, timeout=_NUDGE)
 
 
 async def _gone(process: asyncio.subprocess.Process) -> None:
