@@ -9,7 +9,7 @@ from typing import Any
 
 from ..agents.agent import Agent
 from ..agents.agent_base import is_enabled
-from ..agents.context import ToolContext
+from ..agents.context import LetRun, ToolContext
 from ..agents.handoff import handoffs_of
 from ..core import events as ev
 from ..core.errors import ToolMissing
@@ -17,7 +17,6 @@ from ..core.items import RawItem, own_copy
 from ..core.past import Totals
 from ..core.run import Call, Frame, request_id
 from ..tools.base import Resumed, Tool
-from ..tools.context import LetRun
 from .feed import Tap
 from .known import decision_on
 from .limits import Meter

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar, Protocol, cast
 
-from ..core.digest import digest
-from ..core.errors import ToolMissing, UserError
+from ..core.digest import canonical, digest
+from ..core.errors import BadJson, ToolMissing, UserError
+from ..core.exact_text import is_exact
 from ..core.items import Item
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
+from ..core.strict import parse
 from ..tools.base import (
     InvalidArguments,
     NeedsApproval,
@@ -30,7 +32,6 @@ from ..tools.base import (
 )
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
-from ..tools.structured import any_object
 from .base import MCPServerError, RemoteTool, Reply
 from .results import value_of
 from .schema import misfit
@@ -122,11 +123,17 @@ class MCPTool(Tool):
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """The model's arguments, a JSON object that fits the server's schema."""
-        prepared = any_object(self.name, cast("str", item.get("arguments") or ""))
-        problem = misfit(self.remote.schema, prepared.params)
+        text = cast("str", item.get("arguments") or "{}")
+        try:
+            params = parse(text)
+        except BadJson as error:
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
+        if not isinstance(params, dict):
+            raise InvalidArguments(f"The arguments of {self.name} are invalid: they must be a JSON object")
+        problem = misfit(self.remote.schema, params)
         if problem is not None:
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {problem}")
-        return prepared
+        return Prepared(text if is_exact(text) else canonical(params))
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Call the server, or go on with a call that people have answered for."""

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, NotRequired, TypedDict, cast
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
+from ..core.exact_text import is_exact
 from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
-from .exact_text import is_exact
 from .hosted import OPENAI
 from .options import check_options
 from .structured import any_object

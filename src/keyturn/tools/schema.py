@@ -16,10 +16,10 @@ import msgspec
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
+from ..core.exact_text import is_exact
 from ..core.strict import JsonValue, parse
 from .base import InvalidArguments
 from .docstrings import Docstring, DocstringStyle, read_docstring
-from .exact_text import is_exact
 from .parameters import Parameters, build_parameters
 from .refusal import cause, complaints
 from .roundtrip import SECRET_MARK, agree_where_given

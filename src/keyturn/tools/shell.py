@@ -55,9 +55,9 @@ class ShellTool(Tool):
     """Shell commands, run by `executor`; every call asks unless `needs_approval` says otherwise.
 
     An executor is any function `(ShellCommandRequest) -> ShellResult | str`, sync or async. Without one, commands run
-    in a sandbox of bubblewrap in the current directory (`BubblewrapExecutor`): there they can write, the rest is
-    read-only and there is no network. `LocalExecutor` runs them without a sandbox. With a hosted `environment`
-    (`{"type": "container_auto"}`) the provider runs them and nobody can be asked.
+    in a sandbox of bubblewrap in the current directory (`BubblewrapExecutor`): there they can write,
+    of the rest only the system's programs are there, and there is no network. `LocalExecutor` runs them without a
+    sandbox. With a hosted `environment` (`{"type": "container_auto"}`) the provider runs them and nobody can be asked.
 
     >>> from keyturn import LocalExecutor
     >>> tool = ShellTool(LocalExecutor("/srv/app"))

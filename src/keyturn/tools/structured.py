@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
+from ..core.exact_text import is_exact
 from ..core.strict import parse
 from .base import InvalidArguments, Prepared
 from .bound import CallSchema
-from .exact_text import is_exact
 
 _FIELD = "input"
 
