@@ -43,6 +43,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/engine/state.py", "RunState.__init__"): SIGNATURE,
     ("src/keyturn/sessions/sqlalchemy.py", "SQLAlchemySession.__init__"): SIGNATURE,
     ("src/keyturn/tools/context.py", "ToolContext.__init__"): SIGNATURE,
+    ("src/keyturn/tools/bubblewrap.py", "BubblewrapExecutor.__init__"): SIGNATURE,
     ("src/keyturn/tools/custom.py", "CustomTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "FunctionTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "function_tool"): SIGNATURE,

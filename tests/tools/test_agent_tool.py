@@ -130,7 +130,7 @@ async def test_a_builder_makes_the_input() -> None:
     tool = EXPERT.as_tool("ask", "Asks.", parameters=Question, input_builder=later, include_input_schema=True)
     assert (await opened(tool, '{"clause": 4}')).input == [{"role": "user", "content": "4"}]
     assert seen[0]["summary"] == "A question about a clause."
-    assert seen[0]["json_schema"] is tool.params_json_schema
+    assert seen[0]["json_schema"] == tool.params_json_schema
     plain = EXPERT.as_tool("ask", "Asks.", input_builder=lambda options: options["params"]["input"].upper())
     assert (await opened(plain, '{"input": "hi"}')).input == "HI"
 

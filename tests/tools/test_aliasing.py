@@ -538,3 +538,20 @@ async def test_h2_what_was_recorded_runs_whoever_edits_what_he_was_shown(kind: K
         elif result.final_output != "end":
             wrong[name] = ("ended", result.final_output)
     assert not wrong, "\n".join(f"{name}: {what}" for name, what in wrong.items())
+
+
+async def test_h2_a_preview_that_edits_its_arguments_and_fails_shows_them_as_they_are() -> None:
+    """H2: what takes the place of a broken preview is the arguments, and not what it made of them."""
+
+    def breaks(params: Any) -> Any:
+        spoil(params)
+        raise ValueError("broken")
+
+    @function_tool(needs_approval=True, preview=breaks)
+    async def post(to: list[str]) -> str:
+        return "posted"
+
+    call = function_call("post", {"to": ["safe"]}, call_id="c1")
+    result = await Runner.run(Agent("desk", model=ScriptedModel([[call], "end"]), tools=[post]), "go")
+    [item] = result.interruptions
+    assert item.preview.blocks[-1].value == item.params == {"to": ["safe"]}

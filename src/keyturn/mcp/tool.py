@@ -215,7 +215,12 @@ class MCPTool(Tool):
     def _gated(self, context: Any) -> bool:
         """Whether anybody let the call run. Where nobody is asked, a listing is not worth a round trip."""
         policy: Any = getattr(context.run_config, "policy", None)
-        return bool(context.basis) or self.needs_approval is not False or policy is not None
+        return (
+            context.approval is not None
+            or bool(context.basis)
+            or self.needs_approval is not False
+            or policy is not None
+        )
 
     async def _meta(self, context: Any, prepared: Prepared) -> dict[str, Any]:
         # Its own name for the call, and not ours: ours lets people decide.

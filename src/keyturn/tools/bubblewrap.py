@@ -76,7 +76,7 @@ class BubblewrapExecutor(LocalExecutor):
         """Where and how commands run: shown to people, and part of what they approve."""
         return {
             **super().about(),
-            "runs": "in a sandbox: of the rest of the file system only the system's programs are there, read-only",
+            "runs": "in a sandbox: only the programs of the system and the workspace are there",
             "network": self.network,
             **({"sockets with a path": True} if self.unix_sockets else {}),
             **({"can also write": list(self.writable)} if self.writable else {}),

@@ -151,7 +151,7 @@ class FunctionTool(Tool):
         if self._preview is None:
             return Preview((Json(shown),))
         try:
-            return _preview_of(self._preview(shown))
+            return _preview_of(self._preview(own_copy(shown)))
         except Exception as error:
             # A broken preview must neither hide the call nor let it pass: the arguments are always there to show.
             note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
