@@ -19,8 +19,8 @@ from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.decide import step
 from keyturn.core.errors import KeyturnError
-from keyturn.core.usage import Counts
 from keyturn.core.run import call_digest
+from keyturn.core.usage import Counts
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 

@@ -34,7 +34,7 @@ from .live import Live, journal_clock, new_id, new_salt
 from .propose import check_terms
 from .recent import log_in
 from .recover import recover
-from .requests import tools_of
+from .requests import requests_of, tools_of
 from .result import RunResult
 from .scope import Scope
 from .state import RunState
@@ -173,7 +173,7 @@ class Play:
         self._tools = await tools_of(self.drive)
         result = self.result()
         if self._sink is not None:
-            for item in result.interruptions:
+            for item in requests_of(self.live, self._tools):  # its own: a listener may edit what it hears
                 self._sink(ApprovalRequestedStreamEvent(item))
         self.state.settled(result.interruptions)
         return result
