@@ -23,9 +23,10 @@ from .engine.feed import StreamEvent
 from .engine.follow import Follower
 from .engine.fork import forked
 from .engine.graph import Graph
-from .engine.live import Live, wrapped
+from .engine.live import Live, chain_of, wrapped
 from .engine.loading import found, waiting_tools
 from .engine.play import Play
+from .engine.recent import log_in
 from .engine.result import RunResult
 from .engine.rows import replayed
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
@@ -191,7 +192,8 @@ class App:
 
     async def stream(self, run_id: str) -> AsyncIterator[StreamEvent]:
         """What happens in a run, from its beginning to its end, whoever moves it. Deltas are not recorded."""
-        live = Live(Log(), Graph(self._agent((await self.get(run_id)).agent)), wrapped(None))
+        log = Log(chain=chain_of(self.journal, run_id))
+        live = Live(log, Graph(self._agent((await self.get(run_id)).agent)), wrapped(None))
         follower = Follower(live)
         async with contextlib.aclosing(self.journal.watch(run_id)) as lines:
             async for line in lines:
@@ -216,10 +218,11 @@ class App:
     async def fork(self, run_id: str, at: int | None = None) -> RunHandle:
         """A new run that begins as the first `at` lines of another did; grants and approvals stay with the old one."""
         agent = self._agent((await self.get(run_id)).agent)
-        log = forked(Log.read(await self.journal.read(run_id)), at, await self.journal.now())
+        log = forked(await log_in(self.journal, run_id), at, await self.journal.now())
         live = Live(log, Graph(agent), wrapped(None))
         rows = replayed(log.steps, live.graph, await waiting_tools(live))
-        await self.journal.append(log.run.id, 0, log.lines(), None, rows)
+        lines = log.sealed_anew(chain_of(self.journal, log.run.id))
+        await self.journal.append(log.run.id, 0, lines, None, rows)
         self._employ()
         return RunHandle(self, log.run.id)
 

@@ -238,7 +238,7 @@ async def test_a_state_of_another_key_is_refused_and_works_again_under_its_own(
     """Promise 18: the error names the variable, not the key."""
     agent = payer(effects)
     text = (await run(agent, "go")).to_state().to_string()
-    monkeypatch.setenv("KEYTURN_SECRET", "another secret of sixteen")
+    monkeypatch.setenv("KEYTURN_SECRET", "another-secret-of-sixteen")
     with pytest.raises(StateRejected, match="KEYTURN_SECRET") as raised:
         await RunState.from_string(agent, text)
     assert "another secret" not in str(raised.value)

@@ -21,11 +21,12 @@ from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
+from .upcasts import VERSION
 
 ROOT = "r"
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e", gc=False):
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
     """The base of all events."""
 
 
@@ -271,8 +272,16 @@ AnyEvent = (
 )
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One commit: when, and what happened. One line of the log.
+class Step(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="v",
+    tag=int(VERSION),
+    gc=False,
+):
+    """One commit: when, and what happened. One line of the log, which says by `v` which version wrote it.
 
     Where the run is traced, `spans` holds where: by call the request for it, and by frame "r" the run itself.
     """

@@ -52,7 +52,7 @@ Reason = Literal["optional", "on_reject", "required"]
 OnExpiry = Literal["reject", "escalate", "ask_again"]
 
 
-class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """The terms on which a call may be approved: who, how many, until when.
 
     `expires` and `execute_by` take durations ("4h", seconds). Roles, users, a quorum and step-up need an

@@ -10,7 +10,7 @@ from .items import Item
 from .policy import Approval
 
 
-class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """One call as the model made it and as it will run.
 
     `item` is its place in the reply; `label` the provider's call id; `tool` the digest of what the tool
@@ -36,7 +36,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     risk: str | None = None
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What one guardrail said."""
 
     name: str
@@ -45,7 +45,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     info: Any = None
 
 
-class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What somebody decided of one call: bound to a digest, single use.
 
     `args` is the edited text of what will run, `output` a person's own result, `message` the words for
@@ -63,7 +63,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     output: Any = None
 
 
-class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True):
+class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A standing decision: which tool of which agent, for which arguments, how long, how often."""
 
     id: str

@@ -12,7 +12,6 @@ from typing import Any
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.codec import encode
 from ..core.decide import step
 from ..core.errors import Conflict
 from ..core.run import Call, Run
@@ -21,6 +20,7 @@ from ..journal.rows import Changes
 from ..tools.base import Tool
 from .feed import Feed
 from .live import Live
+from .recent import caught_up
 from .rows import changes, known_open, opened_by
 from .traces import Traces
 
@@ -36,6 +36,8 @@ class Pen:
         self.traces: Traces | None = None
         # Whether somebody stopped waiting for an append, which may be kept nevertheless.
         self.cut_short = False
+        # Whether what the journal has of the run is not what was written there.
+        self.damaged = False
         self.roused: Callable[[], None] = _nobody
         self._appending: asyncio.Lock | None = asyncio.Lock() if live.journal is not None else None
 
@@ -93,7 +95,7 @@ class Pen:
                 return
             made = self._made(now, events)
             try:
-                line = encode(made)
+                line = self.live.sealed(made)
                 rows = await self._rows(events, log.steps[0].at if log.steps else now)
                 await journal.append(log.run.id, len(log), [line], self.claim, rows)
             except LostRace:
@@ -112,7 +114,7 @@ class Pen:
         """Somebody else appended first: read what they wrote and fold it."""
         journal, log = self.live.journal, self.live.log
         assert journal is not None
-        for theirs in log.extend(await journal.read(log.run.id, len(log))):
+        for theirs in await caught_up(journal, log):
             self._publish(theirs)
         self.live.open = known_open(log.run)
 

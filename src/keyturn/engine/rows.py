@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ..core import events as ev
-from ..core.codec import Log
+from ..core.codec import Log, as_text
 from ..core.effects import waiting
 from ..core.evolve import fold
 from ..core.gate import OVER
@@ -98,7 +98,7 @@ def _request(live: Live, call: Call, tool: Any) -> RequestRow:
         "terms": call.terms,
         "difference": item.difference,
     }
-    body = msgspec.json.encode({name: value for name, value in shown.items() if value is not None}).decode()
+    body = as_text({name: value for name, value in shown.items() if value is not None})
     return RequestRow(
         id=item.request_id,
         run=live.run.id,
@@ -124,7 +124,7 @@ def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:
 
 def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
     tool = str(run.tools.get(terms.tool, {}).get("name", terms.tool))
-    body = msgspec.json.encode(terms).decode()
+    body = as_text(terms)
     return GrantRow(terms.id, run.id, tool, terms.agent, body, run.grant_uses.get(terms.id, 0))
 
 

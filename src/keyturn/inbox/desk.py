@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.codec import Log, encode
+from ..core.codec import Log
 from ..core.decide import step
 from ..core.errors import Conflict, NotPending, UserError
 from ..core.run import Call, Run, request_id
@@ -145,7 +145,7 @@ class Inbox:
         events = [event for command in commands for event in step(log.run, command, now)]
         if not events:
             return []
-        line = encode(ev.Step(now, events))
+        line = log.sealed(ev.Step(now, events))
         rows = changes(live, events, {}, log.steps[0].at)
         try:
             await self._store.append(log.run.id, len(log), [line], None, rows)

@@ -236,7 +236,12 @@ def prepare(url: str) -> None:
                 raise StorageError(
                     f"the database was written by a newer Keyturn (schema {version}); upgrade to open it"
                 )
-            missing = say.migrations(say.POSTGRES)[version:]
+            if 0 < version < say.FIRST:
+                raise StorageError(
+                    f"the database was written by an older format (schema {version}), which this Keyturn does not "
+                    "read; finish its runs with the Keyturn that wrote it"
+                )
+            missing = say.migrations(say.POSTGRES)[max(version - say.FIRST + 1, 0) :]
             for statement in (statement for statements in missing for statement in statements):
                 db.execute(statement.encode())
             if missing:

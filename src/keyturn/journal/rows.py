@@ -14,7 +14,7 @@ import msgspec
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One run: who works on what, how it stands, and how much waits for people.
 
-    `status` is running, waiting, finished, failed, cancelled or erased.
+    `status` is running, waiting, finished, failed, cancelled or erased; "damaged" where the row is not what was written.
 
     >>> RunRow("run", "desk", "waiting", 0, 5, waiting=1).status
     'waiting'
@@ -44,7 +44,8 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request: a call that waits, or waited, for somebody.
 
     `body` is a JSON text of what people are shown: arguments with secrets redacted, preview, terms, differences.
-    `state` is open, or how the request was closed: the verdict, or "void".
+    `state` is open, or how the request was closed: the verdict, or "void"; "damaged" where the row is not what was
+    written.
 
     >>> RequestRow("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).state
     'open'
@@ -72,7 +73,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One standing decision of a run; `body` is its terms as JSON.
+    """One standing decision of a run; `body` is its terms as JSON. `damaged` says that its row was altered.
 
     >>> GrantRow("g1", "run", "pay", "desk", uses=2).revoked
     False
@@ -85,6 +86,7 @@ class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
     body: str = "{}"
     uses: int = 0
     revoked: bool = False
+    damaged: bool = False
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -187,7 +187,12 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
             raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
         if version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"):
             raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
-        for statements in say.migrations(say.SQLITE)[version:]:
+        if 0 < version < say.FIRST:
+            raise StorageError(
+                f"{str(path)!r} was written by an older format (schema {version}), which this Keyturn does not read; "
+                "finish its runs with the Keyturn that wrote it"
+            )
+        for statements in say.migrations(say.SQLITE)[max(version - say.FIRST + 1, 0) :]:
             for statement in statements:
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {say.SCHEMA}")

@@ -6,12 +6,15 @@ A store that keeps rows subclasses both suites. What it stands on is `journal_ca
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from ..core.errors import Conflict
-from ..journal.base import Claim, LostRace, Store
-from ..journal.chain import verify
+from ..core.seal import parted
+from ..engine.live import chain_of
+from ..engine.recent import verify_run
+from ..journal.base import Claim, Journal, LostRace, Store
 from ..journal.rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
 from .journal_case import JournalCase
 
@@ -36,6 +39,20 @@ def request_row(name: str, run: str, at: int, tool: str = "pay") -> RequestRow:
     return RequestRow(
         name, run, "r/1.0", "approval", tool, "desk", "d" * 64, at, at + MINUTE, "over", "high", '{"a":1}'
     )
+
+
+def sealed_lines(journal: Journal, run: str, bodies: Sequence[bytes]) -> list[bytes]:
+    """Seal the lines with which a run begins, as whoever appends does.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> [line.partition(b"\\t")[0] for line in sealed_lines(MemoryJournal(), "r1", [b"one"])]
+    [b'one']
+    """
+    chain, lines = chain_of(journal, run), list[bytes]()
+    for body in bodies:
+        lines.append(chain.seal(body))
+        chain.kept(lines[-1])
+    return lines
 
 
 class RecordsSuite(JournalCase):
@@ -131,16 +148,18 @@ class RecordsSuite(JournalCase):
 
     async def test_what_is_erased_is_gone_and_its_chain_stays(self, journal: Store) -> None:
         change = Changes(run_row("run"), [request_row("q1", "run", 5)], notices=[Notice("t", "run", {"secret": 1})])
-        await journal.append("run", 0, [b"1", b"2"], None, change)
+        lines = sealed_lines(journal, "run", [b"1", b"2"])
+        await journal.append("run", 0, lines, None, change)
         before = await journal.hashes("run")
-        assert verify(await journal.read("run"), before) is None
+        assert before == list(map(parted, lines))
+        assert await verify_run(journal, "run") is None
         held = await journal.claim("run", "worker", MINUTE)
         with pytest.raises(Conflict):
             await journal.erase("run")
         await journal.release(held)
         await journal.erase("run")
         assert (await journal.read("run"), await journal.hashes("run")) == ([], before)
-        assert verify([None, None], before) is None
+        assert await verify_run(journal, "run") is None
         assert [(row.status, row.workflow) for row in await journal.runs()] == [("erased", "")]
         assert (await journal.requests(), await journal.outbox(), await journal.due()) == ([], [], [])
         with pytest.raises(Conflict):
