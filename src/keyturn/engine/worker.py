@@ -12,9 +12,9 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..core.errors import Conflict, KeyturnError, StorageError
+from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError
 from ..journal.base import Claim, Store
-from .hold import LATER_MS, TTL_MS
+from .hold import FROZEN_MS, LATER_MS, TTL_MS
 from .live import new_id
 from .play import Play
 
@@ -38,6 +38,8 @@ class Worker:
         self._slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Play] = {}
+        # The runs of which it was said that they are frozen.
+        self._told: set[str] = set()
         self._leaving = asyncio.Event()
 
     @property
@@ -91,6 +93,9 @@ class Worker:
             claim = await self._store.claim(run, self.name, TTL_MS)
         except Conflict:  # another worker was quicker
             return
+        except LogDamaged as error:  # the store looks at it again later
+            self._frozen(error)
+            return
         task = asyncio.ensure_future(self._move(claim))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -98,9 +103,13 @@ class Worker:
     async def _move(self, claim: Claim) -> None:
         try:
             play = await self._take(claim)
+        except LogDamaged as error:
+            self._frozen(error)
+            await self._leave(claim, FROZEN_MS)
+            return
         except Exception as error:
             log.warning("run %s cannot be taken up here, it is left for a minute: %s", claim.run, error)
-            await self._leave(claim)
+            await self._leave(claim, LATER_MS)
             return
         self._plays[claim.run] = play
         if self._leaving.is_set():
@@ -109,6 +118,8 @@ class Worker:
             await play.finish()
         except Conflict as error:  # it was cancelled, or somebody took it over: theirs is the word
             log.info("run %s: %s", claim.run, error)
+        except LogDamaged as error:
+            self._frozen(error)
         except Exception as error:
             how = log.info if isinstance(error, KeyturnError) else log.warning
             how("run %s stopped: %s: %s", claim.run, type(error).__name__, error)
@@ -118,9 +129,15 @@ class Worker:
             if play.drive.claim is None:  # it was over before it was held
                 await self._store.release(claim)
 
-    async def _leave(self, claim: Claim) -> None:
+    def _frozen(self, error: LogDamaged) -> None:
+        """Say once that a run is left alone, since its log is not what was written; all others go on."""
+        if error.run not in self._told:
+            self._told.add(error.run)
+            log.error("%s", error)
+
+    async def _leave(self, claim: Claim, later: int) -> None:
         try:
-            await self._store.release(claim, await self._store.now() + LATER_MS)
+            await self._store.release(claim, await self._store.now() + later)
         except StorageError:  # its claim runs out by itself
             return
 

@@ -14,8 +14,10 @@ from typing import Any, Self
 
 from ..core.errors import LogDamaged
 from ..keys import ring
+from . import statements as say
 from .base import Claim
 from .bell import AT_MOST, DUE, SAID, Bell, waited
+from .generation import RESTORED, Origin, next_generation, read_meta
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import check_name, fits_a_store
 from .sql import Tenant
@@ -31,15 +33,18 @@ class SQLJournal:
 
     keys = staticmethod(ring)
 
-    def __init__(self, dialect: Dialect, writer: StoreThread, reader: StoreThread, bell: Bell, tenant: str) -> None:
-        self.tenant = tenant
+    def __init__(
+        self, dialect: Dialect, threads: tuple[StoreThread, StoreThread], bell: Bell, tenant: str, origin: Origin
+    ) -> None:
+        self.tenant = check_name("a tenant's name", tenant)
         self._dialect, self._bell = dialect, bell
-        self._writer, self._reader = writer, reader
+        self._origin = origin
+        self._writer, self._reader = threads
         self._mine = Tenant(dialect, tenant, self.keys)
         # A view keeps the store that it is a view of, and by that its threads.
         self._whole: Self | None = None
         # Who forgets to close it loses nothing: its threads end when nobody has it any more.
-        weakref.finalize(self, _stop, writer, reader)
+        weakref.finalize(self, _stop, *threads)
 
     def of(self, tenant: str) -> Self:
         """The same store as another tenant sees it."""
@@ -58,6 +63,8 @@ class SQLJournal:
         changes: Changes | None = None,
     ) -> None:
         check_name("a run's id", run)
+        if claim is not None:
+            self._origin.check()
         added = [bytes(line) for line in lines]
         told = [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
         wrote: list[bytes] = []
@@ -96,6 +103,7 @@ class SQLJournal:
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
         check_name("a run's id", run)
         check_name("a worker's name", worker)
+        await self._check_origin()
         made: list[Claim] = []
 
         def take(db: Connection) -> Claim:
@@ -169,6 +177,28 @@ class SQLJournal:
     async def erase(self, run: str) -> None:
         if fits_a_store(run):
             await self._writer.ask(lambda db: self._mine.erase(db, run))
+
+    async def restored(self) -> str | None:
+        """Say why the store is taken for a copy that was brought back, as long as it is not settled."""
+        if self._origin.why is not None:
+            meta = await self._reader.ask(read_meta)
+            self._origin.why = meta.get(RESTORED)
+        return self._origin.why
+
+    async def settled(self) -> None:
+        """Say that what a restored store let run is in doubt now, in all runs: it may be worked on."""
+        await self._writer.ask(next_generation)
+        self._origin.why = None
+
+    async def _check_origin(self) -> None:
+        if self._origin.why is not None:
+            await self.restored()
+            self._origin.check()
+
+    async def tenants(self) -> list[str]:
+        """Name everybody who has runs here."""
+        found = await self._reader.ask(lambda db: db.execute(say.TENANTS))
+        return [name for (name,) in found if isinstance(name, str)]
 
     async def whole(self, do: Callable[[Connection], Any]) -> Any:
         """Read something of all tenants: for copying and checking a store, which nobody's view may do."""
