@@ -224,5 +224,11 @@ class Cancel(Command, frozen=True):
     why: str = ""
 
 
+class Restored(Command, frozen=True):
+    """Say that the run's store was restored from a copy; each run is told so once."""
+
+    why: str
+
+
 class Tick(Command, frozen=True):
     """Let time pass: requests that ran out are expired."""

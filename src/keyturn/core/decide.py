@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
+
 from . import commands as cm
 from . import events as ev
 from .digest import canonical
@@ -230,6 +232,23 @@ def _cancel(run: Run, c: cm.Cancel) -> Events:
     yield ev.RunCancelled(c.by, c.why)
 
 
+def _restored(run: Run, c: cm.Restored) -> Events:
+    open_run(run)
+    if (run.status, run.error) == ("failed", "StoreRestored"):  # it was told, and nobody let it go on since
+        return
+    yield ev.RunRestored(c.why)
+    unknown = [*run.groups["run"].values(), *run.groups["started"].values()]
+    for call in unknown:
+        if call.id not in run.frames:
+            yield ev.CallLost(call.id, c.why)
+    for call in list(run.groups["wait"].values()):
+        if call.state == "asked":
+            shown = call.preview
+            again = msgspec.structs.replace(call.proposal, args=call.text, edited=True) if call.edited else call.proposal
+            yield ev.CallVoided(call.id, again, c.why)
+            yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"), shown)
+
+
 _DECIDE: dict[type[cm.Command], Callable[[Run, Any], Events]] = cast(
     "dict[type[cm.Command], Callable[[Run, Any], Events]]",
     {
@@ -256,6 +275,7 @@ _DECIDE: dict[type[cm.Command], Callable[[Run, Any], Events]] = cast(
         cm.WroteSession: _wrote_session,
         cm.Fail: _fail,
         cm.Cancel: _cancel,
+        cm.Restored: _restored,
         cm.Tick: tick,
     },
 )

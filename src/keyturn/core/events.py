@@ -243,6 +243,12 @@ class RunCancelled(Event, frozen=True):
     why: str = ""
 
 
+class RunRestored(Event, frozen=True):
+    """The run's store was restored from a copy: what was let run may have run, and nothing goes on without a word."""
+
+    why: str
+
+
 AnyEvent = (
     RunStarted
     | RunResumed
@@ -269,6 +275,7 @@ AnyEvent = (
     | SessionWritten
     | RunFailed
     | RunCancelled
+    | RunRestored
 )
 
 

@@ -252,6 +252,12 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
             run.groups[group] = {}
 
 
+def _run_restored(run: Run, event: ev.RunRestored) -> None:
+    run.status, run.error = "failed", "StoreRestored"
+    for call in run.groups["screen"].values():
+        call.voided = event.why  # whatever lets it run now asks: it may have run
+
+
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.RunStarted: _run_started,
     ev.RunResumed: _run_resumed,
@@ -278,4 +284,5 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.SessionWritten: _session_written,
     ev.RunFailed: _run_failed,
     ev.RunCancelled: _run_cancelled,
+    ev.RunRestored: _run_restored,
 }

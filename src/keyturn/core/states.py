@@ -27,6 +27,7 @@ MOVES: dict[tuple[str, str], str] = {
     **{(state, "deny"): "denied" for state in (*DECIDED, "supplied")},
     **{(state, "void"): "proposed" for state in READY},
     **{(state, "fail"): "failed" for state in READY},
+    **{(state, "lose"): "in_doubt" for state in READY},
     ("started", "finish"): "finished",
     ("started", "fail"): "failed",
     ("started", "lose"): "in_doubt",
