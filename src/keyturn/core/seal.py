@@ -97,7 +97,7 @@ class Chain:
     keyturn.core.errors.LogDamaged: line 0 of run 'other run' is not the line that was written there; ...
     """
 
-    __slots__ = ("_keys", "_origin", "_ring", "count", "last", "run")
+    __slots__ = ("_keys", "_made", "_origin", "_ring", "count", "last", "run")
 
     def __init__(self, keys: Keys, tenant: str, run: str, last: bytes = b"", count: int = 0) -> None:
         self._keys, self._ring = keys, keys()
@@ -105,6 +105,7 @@ class Chain:
         self.run = run
         self.last = last
         self.count = count
+        self._made = (b"", b"")
 
     def copy(self) -> Chain:
         """Make the same chain once more, to go on from here."""
@@ -113,17 +114,24 @@ class Chain:
         made.run = self.run
         made.last = self.last
         made.count = self.count
+        made._made = (b"", b"")
         return made
 
     def seal(self, body: bytes) -> bytes:
         """Make the line of a body that comes next. The chain goes on only when that was kept."""
         self._ring = self._keys()
         mac = self._ring.mac(_LINE, self._covered(hashlib.sha256(body).digest()))
-        return body + TAB + mac.encode()
+        line = body + TAB + mac.encode()
+        self._made = (line, body)
+        return line
 
     def kept(self, line: bytes) -> bytes:
         """Go on past a line that was sealed here and was kept; its body."""
-        body, _, self.last = line.partition(TAB)
+        made, body = self._made
+        self._made = (b"", b"")
+        if made is not line:
+            body = body_of(line)
+        self.last = line[len(body) + 1 :]
         self.count += 1
         return body
 
