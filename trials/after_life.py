@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 from keyturn.audit.checker import check
+from keyturn.core.codec import Log
 from keyturn.core.events import CallDecided
 from keyturn.core.run import request_id
 from keyturn.engine.recent import log_in

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -33,6 +34,7 @@ from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.state import RunState
 from .engine.worker import Worker
 from .inbox.desk import Inbox
+from .inbox.restored import settle
 from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
@@ -227,7 +229,10 @@ class App:
         return RunHandle(self, log.run.id)
 
     async def work(self) -> None:
-        """Move runs until `stop` is called: what `keyturn worker` does."""
+        """Move runs until `stop` is called: what `keyturn worker` does.
+
+        A store that was brought back from a copy is settled first: what it lets run is in doubt from then on.
+        """
         await self._hire().run()
 
     async def stop(self) -> None:
@@ -248,7 +253,8 @@ class App:
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:
-        self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace)
+        settling = partial(settle, self.journal)
+        self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker
 
     async def _taken(self, claim: Claim) -> Play:

@@ -58,8 +58,8 @@ def _given(given: str) -> Ring:
     found = given.split()
     if not found or min(map(len, found)) < _SHORTEST:
         raise UserError(
-            f"{VARIABLE} is too short to be a secret: use at least {_SHORTEST} characters, and white space only between "
-            "secrets"
+            f"{VARIABLE} is too short to be a secret: use at least {_SHORTEST} characters, with white space between "
+            "secrets and nowhere else"
         )
     return Ring([secret.encode("utf-8", "surrogateescape") for secret in found])
 
@@ -130,8 +130,8 @@ def _check_directory(path: Path) -> None:
         raise UserError(f"the directory {path} of the key file belongs to another user; set KEYTURN_HOME or {VARIABLE}")
     if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
         raise UserError(
-            f"others can write in {path}, where the key file is (mode {stat.S_IMODE(found.st_mode):04o}): chmod 700 it, "
-            f"or set {VARIABLE}"
+            f"others can write in {path}, where the key file is (mode {stat.S_IMODE(found.st_mode):04o}): chmod 700 "
+            f"it, or set {VARIABLE}"
         )
 
 

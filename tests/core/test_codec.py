@@ -1,6 +1,5 @@
 """Lines: what is written is read back to the byte, and what is no step of a run is refused without being quoted."""
 
-import hashlib
 import json
 from contextlib import suppress
 from typing import Any
@@ -163,7 +162,9 @@ def asked_again(pen: Pen) -> Log:
 
 
 def test_an_event_says_no_more_than_it_must() -> None:
-    assert encode(ev.Step(7, [ev.CallStarted("r/1.0")])) == b'{"v":2,"at":7,"events":[{"e":"CallStarted","call":"r/1.0"}]}'
+    assert (
+        encode(ev.Step(7, [ev.CallStarted("r/1.0")])) == b'{"v":2,"at":7,"events":[{"e":"CallStarted","call":"r/1.0"}]}'
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- refusals

@@ -63,9 +63,13 @@ async def filled(store: Any) -> tuple[str, str]:
     await store.erase(erased)
     await Runner.run(clerk(), "go", journal=store.of("them"))
     notice = Notice("told", "r3", {"a": 1})
-    await store.append("r3", 0, sealed_lines(store, "r3", [b"{}"]), None, Changes(RunRow("r3", "x", "running", 1, 2), notices=[notice]))
+    await store.append(
+        "r3", 0, sealed_lines(store, "r3", [b"{}"]), None, Changes(RunRow("r3", "x", "running", 1, 2), notices=[notice])
+    )
     await store.erase("r3")
-    await store.append("r4", 0, sealed_lines(store, "r4", [b"{}"]), None, Changes(RunRow("r4", "x", "running", 1, 2), notices=[notice]))
+    await store.append(
+        "r4", 0, sealed_lines(store, "r4", [b"{}"]), None, Changes(RunRow("r4", "x", "running", 1, 2), notices=[notice])
+    )
     await store.erase("r4")
     return waiting, erased
 

@@ -244,7 +244,9 @@ def _restored(run: Run, c: cm.Restored) -> Events:
     for call in list(run.groups["wait"].values()):
         if call.state == "asked":
             shown = call.preview
-            again = msgspec.structs.replace(call.proposal, args=call.text, edited=True) if call.edited else call.proposal
+            again = (
+                msgspec.structs.replace(call.proposal, args=call.text, edited=True) if call.edited else call.proposal
+            )
             yield ev.CallVoided(call.id, again, c.why)
             yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"), shown)
 

@@ -1,9 +1,9 @@
 """The seals of lines: a keyed chain over a run's log, carried by the lines themselves.
 
-A line is `body TAB seal`, a seal is `key id.MAC`. The MAC covers where the log belongs (tenant and run), the seal before
-it and the digest of the body, so that no line can be changed, moved, left out or taken to another run by whoever lacks
-the key. An erased line is `#digest TAB seal`: what it said is gone, and its chain still verifies. A tail that was cut off
-together with its head count leaves a shorter chain that is good: only a head kept elsewhere tells.
+A line is `body TAB seal`, a seal is `key id.MAC`. The MAC covers where the log belongs (tenant and run), the seal
+before it and the digest of the body, so that no line can be changed, moved, left out or taken to another run by whoever
+lacks the key. An erased line is `#digest TAB seal`: what it said is gone, and its chain still verifies. A tail that was
+cut off together with its head count leaves a shorter chain that is good: only a head kept elsewhere tells.
 
 Nothing here reads a key from anywhere or a line from a store: both are arguments.
 """
@@ -20,8 +20,8 @@ from .errors import LogDamaged, UserError
 
 TAB = b"\t"
 ERASED = b"#"
-_ID = 8
-# 192 bits of the MAC are kept: far beyond guessing, and a whole number of letters.
+_ID = 6
+# 192 bits of the MAC are kept: far beyond guessing and beyond making two lines with one seal, in 32 letters.
 _KEPT = 24
 _LINE = "line"
 
@@ -74,7 +74,7 @@ def _derived(secret: bytes, purpose: str) -> bytes:
 @lru_cache(maxsize=64)
 def key_id(secret: bytes) -> str:
     """Give the public name of a secret's keys."""
-    return hashlib.sha256(b"keyturn key id\n" + secret).hexdigest()[:_ID]
+    return urlsafe_b64encode(hashlib.sha256(b"keyturn key id\n" + secret).digest()).decode()[:_ID]
 
 
 Keys = Callable[[], Ring]
@@ -213,5 +213,8 @@ def erased(line: bytes) -> bytes:
 
 
 def verify(chain: Chain, links: Iterable[tuple[str, str]]) -> int | None:
-    """Find the first line that is not the one that was written there; None if all are. `links` are digests and seals."""
+    """Find the first line that is not the one that was written there; None if all are.
+
+    `links` are the digests and seals of the lines.
+    """
     return next((place for place, link in enumerate(links) if not chain.passes(*link)), None)

@@ -82,7 +82,8 @@ def _check_version(data: Mapping[str, Any]) -> None:
     known = readable()
     if isinstance(version, str) and version.isdecimal() and int(version) < int(known[0]):
         raise StateRejected(
-            f"this state was written by an older format; supported: {known[0]}. Finish it with the Keyturn that wrote it"
+            f"this state was written by an older format; supported: {known[0]}. Finish its run with the Keyturn that "
+            "wrote it"
         )
     if not isinstance(version, str) or version not in known:
         found = "names no version" if version is None else "has a version that this Keyturn cannot read"

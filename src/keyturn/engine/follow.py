@@ -1,4 +1,4 @@
-"""Listen to a run from its journal: the events of a stream, made of verified lines as they come, whoever moves the run."""
+"""Listen to a run from its journal: the events of a stream, made of verified lines as they come, whoever moves it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError
+from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, StoreRestored
 from ..journal.base import Claim, Store
 from .hold import FROZEN_MS, LATER_MS, TTL_MS
 from .live import new_id
@@ -28,13 +28,22 @@ Takes = Callable[[Claim], Awaitable[Play]]
 class Worker:
     """Moves runs of a journal forward, at most `slots` at once.
 
-    `take` makes the play of a run that was claimed. What a run's tools and models raise is the run's own affair: it is
-    recorded there, and the worker goes on.
+    `take` makes the play of a run that was claimed; `settle` puts in doubt what a store lets run that was restored.
+    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on.
     """
 
-    def __init__(self, store: Store, take: Takes, *, slots: int = 100, grace: float = 30.0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        take: Takes,
+        *,
+        slots: int = 100,
+        grace: float = 30.0,
+        settle: Callable[[], Awaitable[Any]] | None = None,
+    ) -> None:
         self.name = f"worker-{os.getpid()}-{new_id()[:8]}"
         self._store, self._take = store, take
+        self._settle = settle
         self._slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Play] = {}
@@ -57,9 +66,17 @@ class Worker:
         """Work until stopped; cancelled, it stops at once and what was in flight is in doubt."""
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
+            settled = self._settle is None
             while not leaving.done():
                 try:
+                    if not settled and self._settle is not None:
+                        await self._settle()
+                        settled = True
                     await self._round(leaving)
+                except StoreRestored:  # it was promoted while we worked on it
+                    if self._settle is None:
+                        raise
+                    settled = False
                 except StorageError as error:
                     log.warning("the journal cannot be reached, trying again: %s", error)
                     await asyncio.wait({leaving}, timeout=_BACKOFF)
@@ -110,6 +127,9 @@ class Worker:
         except Exception as error:
             log.warning("run %s cannot be taken up here, it is left for a minute: %s", claim.run, error)
             await self._leave(claim, LATER_MS)
+            return
+        if play.run.error == StoreRestored.__name__ and play.run.status == "failed":
+            await self._store.release(claim)  # it goes on when a person says so, and not because it was told
             return
         self._plays[claim.run] = play
         if self._leaving.is_set():

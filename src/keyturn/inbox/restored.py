@@ -1,7 +1,7 @@
-"""Settling a store that was brought back from a copy: whatever it lets run may have run, and people say what became.
+"""Settle a store that was brought back from a copy: whatever it lets run may have run, and people say what became.
 
-Every open run of every tenant is told once, in its log. Only when all have been told is the store a store again, so that
-this can be interrupted anywhere and begun again.
+Every open run of every tenant is told once, in its log. Only when all have been told may the store be worked on, so
+that this can be interrupted anywhere and begun again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The seams to a store of runs: logs (append a line where it is expected, read lines, hold a run), and rows about them.
 
 A journal keeps lines in order and knows nothing of what they say: their seals are made and verified by whoever writes
-and reads them, with the journal's `keys` where it has such a method, else with this process's. It grants at most one claim on a run at
-a time, each with a higher epoch than the last, and says which runs are due. It has its own clock, in
-milliseconds since 1970, and it alone says when a claim is over. A journal object is the view of one tenant: it neither
-sees nor holds another tenant's runs.
+and reads them, with the journal's `keys` where it has such a method, else with this process's, and for its `tenant`. It
+grants at most one claim on a run at a time, each with a higher epoch than the last, and says which runs are due. It has
+its own clock, in milliseconds since 1970, and it alone says when a claim is over. A journal object is the view of one
+tenant: it neither sees nor holds another tenant's runs.
 """
 
 from __future__ import annotations

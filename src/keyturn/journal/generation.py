@@ -1,8 +1,8 @@
 """Whether a store is still the one it was, or a copy that was brought back: a restored backup, a promoted standby.
 
-What ran after the copy was made is not in the copy, and would run again. So a store has an id and a generation, and how
-far it had come is known outside of it: for a file in marks in the user's state directory, for PostgreSQL by the server's
-identity and timeline. A store that is behind says so until every call that may have run was put in doubt.
+What ran after the copy was made is not in the copy, and would run again. So a store has an id and a generation, and
+how far it had come is known outside of it: for a file in marks in the user's state directory, for PostgreSQL by the
+server's identity and timeline. A store that is behind says so until every call that may have run was put in doubt.
 """
 
 from __future__ import annotations

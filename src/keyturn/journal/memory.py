@@ -25,6 +25,9 @@ from .memory_rows import MemoryRows
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import askable, check_name, plain
 
+# What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
+_RING = own_ring()
+
 
 @dataclass(slots=True)
 class _Log:
@@ -69,8 +72,6 @@ class MemoryJournal:
     def __init__(self, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
         self.tenant = check_name("a tenant's name", tenant)
         self._clock = clock or _now
-        # Its lines never leave the process, so neither does the key that seals them.
-        self._ring = own_ring()
         # Reentrant: a watcher that is garbage may be closed, and take the lock, wherever memory is asked for.
         self._lock = threading.RLock()
         self._tenants: dict[str, _Tenant] = {tenant: _Tenant()}
@@ -97,7 +98,7 @@ class MemoryJournal:
 
     def keys(self) -> Ring:
         """Give the keys that seal what is kept here."""
-        return self._ring
+        return _RING
 
     async def append(
         self,

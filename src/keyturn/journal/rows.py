@@ -14,7 +14,8 @@ import msgspec
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One run: who works on what, how it stands, and how much waits for people.
 
-    `status` is running, waiting, finished, failed, cancelled or erased; "damaged" where the row is not what was written.
+    `status` is running, waiting, finished, failed, cancelled or erased; "damaged" where the row is not the one that was
+    written.
 
     >>> RunRow("run", "desk", "waiting", 0, 5, waiting=1).status
     'waiting'

@@ -1,8 +1,8 @@
 """Rows that people look at, bound to whoever wrote their lines: sealed when written, verified whenever they are read.
 
 A seal covers every column of a row and the tenant it is of. It says that the row was written by somebody with the key,
-not that it is the newest one: who decides goes by the log. A row that does not verify is never shown as it is, and never
-hides the others of its page: it comes back marked as damaged, with nothing in it but its key.
+not that it is the newest one: who decides goes by the log. A row that does not verify is never shown as it is, and
+never hides the others of its page: it comes back marked as damaged, with nothing in it but its key.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ SHELVED_MS = 3_600_000
 
 
 class SQLJournal:
-    """What SQLite's and PostgreSQL's journals share. `tenant` is whose view this object is, `keys` seal what is kept."""
+    """What SQLite's and PostgreSQL's journals share: `tenant` is whose view this object is, `keys` seal its rows."""
 
     keys = staticmethod(ring)
 
@@ -184,6 +184,11 @@ class SQLJournal:
             meta = await self._reader.ask(read_meta)
             self._origin.why = meta.get(RESTORED)
         return self._origin.why
+
+    async def taken_for_restored(self, why: str) -> None:
+        """Take the store for a copy that was brought back, as somebody knows who did it."""
+        await self._writer.ask(lambda db: db.execute(say.SET_META, RESTORED, why))
+        self._origin.why = why
 
     async def settled(self) -> None:
         """Say that what a restored store let run is in doubt now, in all runs: it may be worked on."""

@@ -132,7 +132,7 @@ STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ?"
 REQUEST = f"SELECT {REQUEST_COLUMNS}, seal FROM requests WHERE tenant = ? AND id = ?"
 CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ?, seal = ? WHERE tenant = ? AND id = ?"
 OPEN = (
-    f"INSERT INTO requests (tenant, {REQUEST_COLUMNS}, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    f"INSERT INTO requests (tenant, {REQUEST_COLUMNS}, seal) VALUES ({', '.join('?' * 17)}) "
     "ON CONFLICT (tenant, id) DO UPDATE SET run = excluded.run, call = excluded.call, kind = excluded.kind, "
     "tool = excluded.tool, agent = excluded.agent, digest = excluded.digest, asked_at = excluded.asked_at, "
     "expires_at = excluded.expires_at, reason = excluded.reason, risk = excluded.risk, body = excluded.body, "
