@@ -44,6 +44,7 @@ class Worker:
         self.name = f"worker-{os.getpid()}-{new_id()[:8]}"
         self._store, self._take = store, take
         self._settle = settle
+        self._unsettled = True
         self._slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Play] = {}
@@ -66,17 +67,12 @@ class Worker:
         """Work until stopped; cancelled, it stops at once and what was in flight is in doubt."""
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
-            settled = self._settle is None
             while not leaving.done():
                 try:
-                    if not settled and self._settle is not None:
-                        await self._settle()
-                        settled = True
+                    await self._settled()
                     await self._round(leaving)
                 except StoreRestored:  # it was promoted while we worked on it
-                    if self._settle is None:
-                        raise
-                    settled = False
+                    self._unsettled = True
                 except StorageError as error:
                     log.warning("the journal cannot be reached, trying again: %s", error)
                     await asyncio.wait({leaving}, timeout=_BACKOFF)
@@ -85,6 +81,13 @@ class Worker:
         finally:
             leaving.cancel()
             await self._end()
+
+    async def _settled(self) -> None:
+        """Put in doubt what the store lets run, where it was restored: before anything of it is taken up."""
+        if self._unsettled:
+            if self._settle is not None:
+                await self._settle()
+            self._unsettled = False
 
     async def _round(self, leaving: asyncio.Future[Any]) -> None:
         """Take up what is due and there is room for; then wait for more work, or for room."""

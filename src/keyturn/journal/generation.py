@@ -186,7 +186,11 @@ def _prune(folder: Path) -> None:
     with suppress(OSError):
         marks = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
         for path in marks[: max(0, len(marks) - _MOST)]:
-            with suppress(OSError, ValueError, KeyError):
-                about = json.loads(path.read_bytes()[_COUNT:].partition(b"\n")[0])
-                if not os.path.exists(about["path"]):
-                    path.unlink()
+            _forget(path)
+
+
+def _forget(path: Path) -> None:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        about = json.loads(path.read_bytes()[_COUNT:].partition(b"\n")[0])
+        if not os.path.exists(about["path"]):
+            path.unlink()

@@ -86,9 +86,9 @@ class Tenant:
             return []
         head, lines = found[0][0], list[bytes]()
         for place, (_, _, seq, line) in enumerate(found if found[0][2] is not None else [], after):
-            if seq != place or not isinstance(line, bytes | memoryview):
+            if seq != place or not isinstance(line, bytes):
                 raise LogDamaged(run, place, "is not there")
-            lines.append(bytes(line))
+            lines.append(line)
         if type(head) is not int or head < 0 or len(lines) != max(head - after, 0):
             raise LogDamaged(run, after + len(lines), "is not there, or not as many lines are as the journal counts")
         return lines
@@ -316,7 +316,7 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 def _bytes(value: Any) -> bytes:
     """What a column of bytes holds; nothing where it holds something else."""
-    return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else b""
+    return value if isinstance(value, bytes) else b""
 
 
 def _notice(topic: Any, run: Any, about: Any, number: int) -> Notice:
