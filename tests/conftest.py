@@ -27,6 +27,12 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep keys, and marks of stores, in a place of these tests' own and never in the user's."""
+    os.environ["KEYTURN_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(scope="session")
 def sweep_size() -> int:
     """How many cases a test marked `sweep` tries: few in `make test`, COUNT in `make sweep`."""

@@ -231,6 +231,17 @@ async def test_a_copy_beside_a_store_that_lives_is_no_second_one(tmp_path: Path)
     await journal.close()
 
 
+async def test_copies_of_an_empty_store_are_stores_of_their_own(tmp_path: Path) -> None:
+    """A template: nothing in it could run twice."""
+    await SQLiteJournal(tmp_path / "empty.db").close()
+    for name in ("one.db", "two.db"):
+        shutil.copyfile(tmp_path / "empty.db", tmp_path / name)
+        journal = SQLiteJournal(tmp_path / name)
+        await Runner.run(Payer().agent, "go", journal=journal)
+        assert await journal.restored() is None
+        await journal.close()
+
+
 async def test_a_mark_is_ahead_of_nothing_and_its_loss_harms_nobody(tmp_path: Path, home: Path) -> None:
     """A state directory that is lost, spoilt or cannot be written: nothing is noticed, and nothing fails."""
     payer, file = Payer(), tmp_path / "runs.db"

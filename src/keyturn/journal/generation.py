@@ -153,6 +153,8 @@ def mark_of(store: str, file: Path) -> Mark | None:
 def noticed(store: str, file: Path, row: int) -> str | None:
     """Say why a file is a copy that was brought back; None where it is as far as it was ever seen."""
     seen = list(_seen(store))
+    if row == 0:  # nothing in it could run twice
+        return None
     own = [mark for mark in seen if mark.is_at(file)]
     furthest = max((mark.row for mark in own or seen), default=0)
     if row < furthest:
@@ -160,6 +162,12 @@ def noticed(store: str, file: Path, row: int) -> str | None:
     if not own and any(mark.lives() for mark in seen):
         return "is a copy of a store that is still there, and goes on by itself"
     return None
+
+
+def is_template(store: str, file: Path, row: int) -> bool:
+    """Whether an empty store was copied to make many of: each of them is a store of its own."""
+    seen = list(_seen(store))
+    return row == 0 and bool(seen) and not any(mark.is_at(file) for mark in seen)
 
 
 def _seen(store: str) -> Iterator[_Seen]:

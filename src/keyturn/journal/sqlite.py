@@ -21,7 +21,7 @@ from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
 from .file_system import network_kind
-from .generation import ID, RESTORED, Origin, begin, mark_of, noticed, read_meta
+from .generation import ID, RESTORED, Origin, begin, is_template, mark_of, next_generation, noticed, read_meta
 from .sql_journal import SQLJournal, ringing
 from .store_thread import Outcome, StoreThread
 
@@ -243,6 +243,9 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
 def _origin(db: SQLiteConnection, file: Path) -> Origin:
     """Where the file comes from; what is noticed is written down in it, for every process that opens it."""
     meta = read_meta(db)
+    if is_template(meta.get(ID, ""), file, db.lines()):
+        next_generation(db)
+        meta = read_meta(db)
     store, why = meta.get(ID, ""), meta.get(RESTORED)
     if why is None:
         why = noticed(store, file, db.lines())
