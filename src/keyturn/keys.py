@@ -73,8 +73,8 @@ def _in_file(path: Path) -> Ring:
         known = _rings.get(path)
         if known is None:
             _make(path)
-        found = os.lstat(path)
-        mark = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+        found, folder = os.lstat(path), os.stat(path.parent)
+        mark = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, folder.st_mode, folder.st_uid)
         if known is None or known[0] != mark:
             known = _rings[path] = (mark, Ring([line.encode() for line in secrets_in(path)]))
     except OSError as error:

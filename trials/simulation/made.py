@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+from keyturn.core.seal import Ring
 from keyturn.engine import live, play, worker
 from keyturn.engine.ledger import Ledger
+from keyturn.journal import memory
 
 from .loop import PROCESS, Process, VirtualLoop
 
@@ -79,6 +81,7 @@ def made_world() -> Generator[None]:
         (live, "time", _Time),
         (live, "secrets", _Secrets),
         (live, "_PROCESS_SECRET", b"simulated" * 3),
+        (memory, "_RING", Ring([b"simulated" * 3])),
         (play, "LEDGER", _Ledgers()),
         (play, "_PROCESS", "process"),
     ]

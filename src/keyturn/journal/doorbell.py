@@ -51,6 +51,8 @@ class Doorbell:
     def ring(self) -> None:
         """Ring every other process that listens; those that died are forgotten."""
         with suppress(OSError):
+            if not (_ours(self._folder.parent) and _ours(self._folder)):
+                return
             for name in os.listdir(self._folder):
                 if name != self._name:
                     self._ring(self._folder / name)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
-from ..core.errors import Conflict
+from ..core.errors import Conflict, UserError
 from ..core.seal import parted
 from ..engine.live import chain_of
 from ..engine.recent import verify_run
@@ -125,6 +126,46 @@ class RecordsSuite(JournalCase):
             assert len(set(seen)) == len(seen)
         runs = await journal.runs(Query(limit=5, newest=True, after=(19, "run 19")))
         assert [row.run for row in runs] == [f"run {place}" for place in (18, 17, 16, 15, 14)]
+
+    async def test_texts_that_not_every_store_can_keep_are_kept_alike(self, journal: Store) -> None:
+        """L1: NUL and half characters, in whatever people and programs say of a run, are "?" on every store."""
+        odd, kept = "a\0b\ud800c", "a?b?c"
+        asked = msgspec.structs.replace(request_row("q1", "run", 5), reason=odd, risk=odd)
+        change = Changes(
+            msgspec.structs.replace(run_row("run"), workflow=odd, error=odd),
+            [asked],
+            grants=[GrantRow("g1", "run", odd, "desk")],
+            notices=[Notice("t", "run", {"said": "\0"})],
+        )
+        await journal.append("run", 0, [b"1"], None, change)
+        await journal.append("run", 1, [b"2"], None, Changes(change.run, closed=[Closing("q1", "approve", 9, odd)]))
+        [row], [request], [grant] = await journal.runs(), await journal.requests(), await journal.grants()
+        assert (row.workflow, row.error, grant.tool) == (kept, kept, kept)
+        assert (request.reason, request.risk, request.by) == (kept, kept, kept)
+        assert [notice.about for notice in await journal.outbox()] == [{"said": "\0"}]
+
+    async def test_names_that_not_every_store_can_keep_are_refused_alike(self, journal: Store) -> None:
+        """L1: a name is compared and so never altered; who asks for one finds nothing."""
+        for name in ("a\0b", "\ud800"):
+            for door in (
+                journal.append(name, 0, [b"1"]),
+                journal.claim(name, "w", MINUTE),
+                journal.claim("run", name, MINUTE),
+            ):
+                with pytest.raises(UserError):
+                    await door
+            with pytest.raises(UserError):
+                self.of(journal, name)
+            assert (await journal.head(name), await journal.read(name), await journal.hashes(name)) == (0, [], [])
+            await journal.erase(name)
+            for query in (Query(run=name), Query(id=name), Query(tool=name), Query(after=(0, name))):
+                found = [*await journal.runs(query), *await journal.requests(query), *await journal.grants(query)]
+                assert found == []
+
+    async def test_a_lost_line_is_told_and_not_read_past(self, journal: Store) -> None:
+        """H4: as many lines are read as the journal counts."""
+        await journal.append("run", 0, [b"1", b"2", b"3"])
+        assert [await journal.read("run", after) for after in (-1, 3, 4, 2**40)] == [[b"1", b"2", b"3"], [], [], []]
 
     async def test_the_outbox_keeps_order_until_it_is_told(self, journal: Store) -> None:
         for place in range(3):
