@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Conflict, Inbox, MemoryJournal, Runner, function_tool
+from keyturn import Agent, App, Conflict, Grant, Inbox, MemoryJournal, Runner, RunState, function_tool
 from keyturn.audit.checker import check
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
@@ -286,3 +286,59 @@ async def test_l1_whatever_stands_in_any_column_nothing_untyped_comes_out(kept: 
                 with suppress(StorageError, LostRace, Conflict):
                     await door
         await journal.close()
+
+
+@pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
+async def test_h8_every_database_marks_what_was_altered_in_it(store: Any) -> None:
+    """H8, L1: the same on both: each column of a row, each way to spoil a line, the head."""
+
+    @function_tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        return "paid"
+
+    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 1}, call_id="c1")]] * 9), tools=[pay])
+    runs = [(await Runner.run(agent, "go", journal=store)).run_id for _ in range(3)]
+    state = await RunState.load(store, runs[0], agent)
+    state.approve(state.get_interruptions()[0], grant=Grant(uses=1), by="ada")
+    await Runner.run(agent, state)
+
+    async def sql(statement: str, *values: Any) -> None:
+        await store.write(lambda db: db.execute(statement, *values))
+
+    [request] = await store.requests(Query(run=runs[1], limit=1))
+    columns = ("run", "call", "kind", "tool", "agent", "digest", "reason", "risk", "body", "state", "closed_by", "seal")
+    for column in columns:
+        was = f"SELECT {column} FROM requests WHERE id = ?"
+        before = await store.whole(lambda db, was=was: db.execute(was, request.id))
+        await sql(f"UPDATE requests SET {column} = 'forged' WHERE id = ?", request.id)
+        rows = {row.id: row for row in await store.requests()}
+        assert rows[request.id].state == "damaged", column
+        assert [row.state for row in rows.values()].count("damaged") == 1
+        await sql(f"UPDATE requests SET {column} = ? WHERE id = ?", before[0][0], request.id)
+    assert (await store.requests(Query(id=request.id)))[0] == request
+    await sql("UPDATE runs SET status = 'finished' WHERE run = ?", runs[2])
+    await sql("UPDATE grants SET uses = 0")
+    assert [row.status for row in await store.runs(Query(run=runs[2]))] == ["damaged"]
+    assert [row.damaged for row in await store.grants()] == [True]
+    await sql("UPDATE requests SET body = 'forged' WHERE id = ?", request.id)
+    await Inbox(store).tell(runs[1], cm.Cancel("ann", "enough"))
+    [closed] = await store.requests(Query(id=request.id))
+    assert closed.state == "damaged", "an altered row is not made good by being closed"
+
+    lines = await store.read(runs[2])
+    for place, line in enumerate(lines):
+        for bad in (flipped(line, 90), erased(line), body_of(line), b"", lines[place - 1]):
+            await sql("UPDATE events SET line = ? WHERE run = ? AND seq = ?", bad, runs[2], place)
+            forget()
+            with pytest.raises(LogDamaged) as caught:
+                await log_in(store, runs[2])
+            assert caught.value.line == place
+        await sql("UPDATE events SET line = ? WHERE run = ? AND seq = ?", line, runs[2], place)
+    for head in (0, 1, 99, -1, 2**62):
+        await sql("UPDATE runs SET head = ? WHERE run = ?", head, runs[2])
+        forget()
+        async with asyncio.timeout(20):
+            with pytest.raises(LogDamaged):
+                await log_in(store, runs[2])
+            with suppress(LostRace, StorageError):
+                await store.append(runs[2], len(lines), [b"x"])
