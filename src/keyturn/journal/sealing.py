@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, fields, replace
 
 from ..core.errors import UserError
 from ..core.seal import Ring
@@ -21,7 +21,7 @@ Row = TypeVar("Row", RunRow, RequestRow, GrantRow)
 DAMAGED = "damaged"
 _ROW = "row"
 _WHY = "this row is not the one that was written; `keyturn check` says what is wrong with its run"
-# Whether a grant is damaged is no column of it.
+# Whether a grant is damaged is no column of it, and comes last.
 _COLUMNS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__struct_fields__ if name != DAMAGED) for kind in (RunRow, RequestRow, GrantRow)
 }
@@ -29,8 +29,9 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def columns(row: RunRow | RequestRow | GrantRow) -> tuple[Any, ...]:
-    """Give the values of a row, in the order of its columns."""
-    return tuple(getattr(row, name) for name in _COLUMNS[type(row)])
+    """Give the values of a row, in the order of its columns and as databases keep them."""
+    values = astuple(row)
+    return values if type(row) is not GrantRow else (*values[:-2], int(row.revoked))
 
 
 def seal_row(keys: Ring, tenant: str, row: RunRow | RequestRow | GrantRow) -> str:
@@ -44,25 +45,23 @@ def seal_row(keys: Ring, tenant: str, row: RunRow | RequestRow | GrantRow) -> st
     >>> verified(keys, "another", GrantRow, columns(row), seal).damaged
     True
     """
-    return keys.mac(_ROW, _covered(tenant, row))
+    return keys.mac(_ROW, _covered(tenant, type(row), columns(row)))
 
 
-def _covered(tenant: str, row: RunRow | RequestRow | GrantRow) -> bytes:
-    return _encoder.encode((tenant, type(row).__name__, *columns(row)))
+def _covered(tenant: str, kind: type[Any], values: Sequence[Any]) -> bytes:
+    """What a seal covers: it tells a number from its text and a text from bytes, so that types are proven, too."""
+    return _encoder.encode((tenant, kind.__name__, values))
 
 
 def verified(keys: Ring, tenant: str, kind: type[Row], values: Sequence[Any], seal: Any) -> Row:
     """Make a row of what a store has in its columns, or one that is marked as damaged."""
-    given: dict[str, Any] = dict(zip(_COLUMNS[kind], values, strict=True))
-    if kind is GrantRow and given["revoked"] in (0, 1):
-        given["revoked"] = bool(given["revoked"])
     try:
-        row = msgspec.convert(given, kind)
-        if isinstance(seal, str) and keys.fits(_ROW, seal, _covered(tenant, row)):
-            return row
-    except (msgspec.ValidationError, UnicodeError, OverflowError):
+        if isinstance(seal, str) and keys.fits(_ROW, seal, _covered(tenant, kind, tuple(values))):
+            row = kind(*values)
+            return replace(row, revoked=bool(values[-1])) if kind is GrantRow else row
+    except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError):
         pass
-    return marked(kind, given)
+    return marked(kind, dict(zip(_COLUMNS[kind], values, strict=True)))
 
 
 def marked(kind: type[Row], given: dict[str, Any]) -> Row:
@@ -84,10 +83,11 @@ def marked(kind: type[Row], given: dict[str, Any]) -> Row:
 
 def fits_a_store(name: str) -> bool:
     """Say whether every store can keep this text as it is: without NUL and without half characters."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
+    if not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            return False
     return "\0" not in name
 
 
@@ -120,10 +120,15 @@ def plain(changes: Changes) -> Changes:
 Plain = TypeVar("Plain", RunRow, RequestRow, GrantRow, Closing, Notice)
 
 
+_TEXTS: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind) if field.type in (str, "str"))
+    for kind in (RunRow, RequestRow, GrantRow, Closing, Notice)
+}
+
+
 def _plain(row: Plain) -> Plain:
-    given = {name: getattr(row, name) for name in row.__struct_fields__}
-    odd = {name: plain_text(text) for name, text in given.items() if isinstance(text, str) and not fits_a_store(text)}
-    return replace(row, **odd) if odd else row
+    odd = {name: text for name in _TEXTS[type(row)] if not fits_a_store(text := getattr(row, name))}
+    return replace(row, **{name: plain_text(text) for name, text in odd.items()}) if odd else row
 
 
 def plain_text(text: str) -> str:

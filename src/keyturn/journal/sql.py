@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..core.errors import Conflict, LogDamaged
-from ..core.seal import Keys, erased, parted
+from ..core.seal import Keys, Ring, erased, parted
 from . import statements as say
 from .base import Claim, LostRace
 from .pages import keyed_rows, rows_of
@@ -64,13 +64,13 @@ class Tenant:
         if changes is None:
             db.tell(say.APPENDED, *end, self.name, run)
             return
-        changes = plain(changes)
+        changes, keys = plain(changes), self._keys()
         row = changes.run
         values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
-        db.tell(say.MOVED, *end, *values, seal_row(self._keys(), self.name, row), self.name, run)
+        db.tell(say.MOVED, *end, *values, seal_row(keys, self.name, row), self.name, run)
         if row.started_at != at.started_at:
             db.tell(say.STARTED, row.started_at, self.name, run)
-        self._change(db, changes)
+        self._change(db, changes, keys)
 
     def holds(self, db: Connection, run: str, place: int, line: bytes) -> bool:
         """Whether the log has that very line at a place: what a writer asks whose commit was never answered."""
@@ -230,38 +230,37 @@ class Tenant:
             )
         return at
 
-    def _change(self, db: Connection, changes: Changes) -> None:
-        keys = self._keys()
+    def _change(self, db: Connection, changes: Changes, keys: Ring) -> None:
         for closing in changes.closed:
-            self._close(db, closing)
+            self._close(db, closing, keys)
         for row in changes.opened:
             db.tell(say.OPEN, self.name, *columns(row), seal_row(keys, self.name, row))
         for each in changes.grants:
             body = (each.tool, each.agent, each.body, each.uses, int(each.revoked))
             db.tell(say.GRANT, self.name, each.run, each.id, *body, seal_row(keys, self.name, each))
         for name in changes.revoked:
-            self._revoke(db, changes.run.run, name)
+            self._revoke(db, changes.run.run, name, keys)
         for notice in changes.notices:
             db.tell(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
 
-    def _close(self, db: Connection, end: Closing) -> None:
+    def _close(self, db: Connection, end: Closing, keys: Ring) -> None:
         """Close a request. One that was altered before is not sealed anew: that would make a forgery good."""
         found = db.execute(say.REQUEST, self.name, end.id)
         if not found:
             return
         *values, seal = found[0]
-        row = verified(self._keys(), self.name, RequestRow, values, seal)
-        fresh = "" if row.state == DAMAGED else seal_row(self._keys(), self.name, row.ended(end))
+        row = verified(keys, self.name, RequestRow, values, seal)
+        fresh = "" if row.state == DAMAGED else seal_row(keys, self.name, row.ended(end))
         db.tell(say.CLOSE, end.state, end.at, end.by, fresh, self.name, end.id)
 
-    def _revoke(self, db: Connection, run: str, name: str) -> None:
+    def _revoke(self, db: Connection, run: str, name: str, keys: Ring) -> None:
         found = db.execute(say.GRANT_OF, self.name, run, name)
         if not found:
             return
         *values, seal = found[0]
-        row = verified(self._keys(), self.name, GrantRow, values, seal)
+        row = verified(keys, self.name, GrantRow, values, seal)
         revoked = msgspec.structs.replace(row, revoked=True)
-        fresh = "" if row.damaged else seal_row(self._keys(), self.name, revoked)
+        fresh = "" if row.damaged else seal_row(keys, self.name, revoked)
         body = (row.tool, row.agent, row.body, row.uses, 1)
         db.tell(say.GRANT, self.name, run, name, *body, fresh)
 
