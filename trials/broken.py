@@ -243,7 +243,7 @@ MUTANTS: list[Mutant] = [
         Edit(
             MemoryJournal.append,
             'raise LostRace(f"expected {expected} lines, the log has {len(log.lines)}")',
-            "del log.lines[expected:], log.links[expected:]",
+            "del log.lines[expected:]",
         ),
     ),
     mutant(
@@ -255,7 +255,7 @@ MUTANTS: list[Mutant] = [
             "await self._writer.ask(append, appended, run=(self.tenant, run))",
             "await self._writer.ask(append, appended)\n"
             "    if changes is not None:\n"
-            "        await self._writer.ask(lambda db: self._mine._change(db, changes))",
+            "        await self._writer.ask(lambda db: self._mine._change(db, changes, self.keys()))",
         ),
     ),
     mutant(
