@@ -37,6 +37,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         reporter.write_line(line)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep keys, and marks of stores, in a place of these tests' own and never in the user's."""
+    os.environ["KEYTURN_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(scope="session")
 def sweep_size() -> int:
     """How many cases a test marked `sweep` tries: few in `make test`, COUNT in `make sweep`."""

@@ -14,7 +14,7 @@ from tests.test_console import Keyboard
 
 @pytest.fixture(autouse=True)
 def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
 
 
 def server(label: str) -> HostedMCPTool:

@@ -60,7 +60,7 @@ def _end(block: Block) -> int:
 def page_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Where a page's program runs: a module of its own, an empty directory, a key of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     return module

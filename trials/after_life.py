@@ -13,6 +13,7 @@ from keyturn.audit.checker import check
 from keyturn.core.codec import Log
 from keyturn.core.events import CallDecided
 from keyturn.core.run import request_id
+from keyturn.engine.recent import log_in
 from keyturn.journal.rows import Query, RunRow
 from keyturn.sessions.sqlite import SQLiteSession
 
@@ -91,7 +92,7 @@ class AfterLife(Life):
     async def _judge(self, row: RunRow) -> None:
         """A run ended as it does when nothing goes wrong, and did to the world what it had to, once."""
         story = STORIES[row.agent]
-        log = Log.read(await self.store.read(row.run))
+        log = await log_in(self.store, row.run)
         text = str(log.run.input)
         if row.status != "finished" or row.waiting:
             self.broken.append(f"{story.name}: ended {row.status} with {row.waiting} waiting")

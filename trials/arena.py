@@ -18,6 +18,7 @@ from keyturn.audit.checker import Told, check
 from keyturn.core.codec import Log
 from keyturn.core.errors import Expired
 from keyturn.engine import play as play_module
+from keyturn.engine.recent import log_in
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.testing import ScriptedModel
@@ -76,7 +77,7 @@ class Arena:
 
     async def log(self, run: str) -> Log:
         """A run's log."""
-        return Log.read(await self.journals[0].read(run))
+        return await log_in(self.journals[0], run)
 
     async def sound(self) -> list[str]:
         """What the checker has to say in the end, of the whole store."""

@@ -31,11 +31,12 @@ from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.errors import StorageError, StorageFull
 from keyturn.core.policy import Verdict
+from keyturn.engine.recent import verify_run
 from keyturn.journal.base import LostRace
-from keyturn.journal.chain import verify
 from keyturn.journal.rows import Changes, RequestRow, RunRow
 from keyturn.testing import ScriptedModel, UnexpectedModelCall, assistant_message, function_call
 from keyturn.testing.crash import Effects, Scenario, sweep
+from keyturn.testing.records import sealed_lines
 from keyturn.tools.base import OutcomeUnknown
 from trials.bench import Bench, Pen, call
 
@@ -333,8 +334,12 @@ async def one_holder_at_a_time_in_a_file(b: Bench) -> None:
 @trial
 async def lines_that_come_together_are_linked(b: Bench) -> None:
     store = Bench().journal()
-    await store.append("run", 0, [b"1", b"2", b"3"])
-    assert verify([b"1", b"2", b"3"], await store.hashes("run")) is None
+    first, second, third = sealed_lines(store, "run", [b"1", b"2", b"3"])
+    await store.append("run", 0, [first, second, third])
+    assert await verify_run(store, "run") is None
+    await store.append("moved", 0, sealed_lines(store, "moved", [b"1"]))
+    await store.append("moved", 1, [sealed_lines(store, "moved", [b"2"])[0]])
+    assert await verify_run(store, "moved") == 1
 
 
 @trial

@@ -5,14 +5,13 @@ Every one must be caught by the battery. A law of the gate without a mutant here
 
 from __future__ import annotations
 
-from keyturn.core import decide, evolve, gate, strict
+from keyturn.core import decide, evolve, gate, seal, strict
 from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
 from keyturn.core.states import MOVES
 from keyturn.engine import blob, recover, rows, run_tool, screen, state, undelivered
 from keyturn.engine.ledger import Ledger
 from keyturn.engine.pen import Pen
-from keyturn.journal import chain
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.sql import Tenant
 from keyturn.journal.sql_journal import SQLJournal
@@ -244,7 +243,7 @@ MUTANTS: list[Mutant] = [
         Edit(
             MemoryJournal.append,
             'raise LostRace(f"expected {expected} lines, the log has {len(log.lines)}")',
-            "del log.lines[expected:], log.links[expected:]",
+            "del log.lines[expected:]",
         ),
     ),
     mutant(
@@ -256,7 +255,7 @@ MUTANTS: list[Mutant] = [
             "await self._writer.ask(append, appended, run=(self.tenant, run))",
             "await self._writer.ask(append, appended)\n"
             "    if changes is not None:\n"
-            "        await self._writer.ask(lambda db: self._mine._change(db, changes))",
+            "        await self._writer.ask(lambda db: self._mine._change(db, changes, self.keys()))",
         ),
     ),
     mutant(
@@ -274,9 +273,9 @@ MUTANTS: list[Mutant] = [
         "chain not linked",
         "I8 each line stands on all before it",
         Edit(
-            chain.linked,
-            "list(accumulate(digests, link_digest, initial=before))[1:]",
-            "[link_digest(GENESIS, each) for each in digests]",
+            seal.Chain._covered,
+            "return self._origin + digest + self.last",
+            "return self._origin + digest",
         ),
     ),
     mutant(

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from keyturn.audit.checker import Told
-from keyturn.core.codec import decode, line_digest
+from keyturn.core.codec import decode
 from keyturn.core.events import CallDecided
+from keyturn.core.seal import parted
 from keyturn.journal.base import Claim
 from keyturn.journal.rows import Changes
 
@@ -45,7 +46,7 @@ class Witness:
         self.say(
             run=run,
             at=expected,
-            digests=[line_digest(line) for line in lines],
+            digests=[parted(line)[0] for line in lines],
             told=[[each.call, each.verdict, each.by] for each in decided],
         )
 

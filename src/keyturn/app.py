@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -24,15 +25,17 @@ from .engine.feed import StreamEvent
 from .engine.follow import Follower
 from .engine.fork import forked
 from .engine.graph import Graph
-from .engine.live import Live, clock_ms, wrapped
+from .engine.live import Live, chain_of, clock_ms, wrapped
 from .engine.loading import found, waiting_tools
 from .engine.play import Play
+from .engine.recent import log_in
 from .engine.result import RunResult
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.state import RunState
 from .engine.worker import Worker
 from .engine.writer import Writer
 from .inbox.desk import Inbox
+from .inbox.restored import settle
 from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
@@ -200,7 +203,8 @@ class App:
 
     async def stream(self, run_id: str) -> AsyncIterator[StreamEvent]:
         """What happens in a run, from its beginning to its end, whoever moves it. Deltas are not recorded."""
-        live = Live(Log(), Graph(self._agent((await self.get(run_id)).agent)), wrapped(None))
+        log = Log(chain=chain_of(self.journal, run_id))
+        live = Live(log, Graph(self._agent((await self.get(run_id)).agent)), wrapped(None))
         follower = Follower(live)
         async with contextlib.aclosing(self.journal.watch(run_id)) as lines:
             async for line in lines:
@@ -225,13 +229,16 @@ class App:
     async def fork(self, run_id: str, at: int | None = None) -> RunHandle:
         """A new run that begins as the first `at` lines of another did; grants and approvals stay with the old one."""
         self._agent((await self.get(run_id)).agent)
-        log = forked(Log.read(await self.journal.read(run_id)), at, await self.journal.now())
+        log = forked(await log_in(self.journal, run_id), at, await self.journal.now())
         await Writer(log, self.journal, clock_ms).write_whole()
         self._employ()
         return RunHandle(self, log.run.id)
 
     async def work(self) -> None:
-        """Move runs until `stop` is called: what `keyturn worker` does."""
+        """Move runs until `stop` is called: what `keyturn worker` does.
+
+        A store that was brought back from a copy is settled first: what it lets run is in doubt from then on.
+        """
         await self._hire().run()
 
     async def stop(self) -> None:
@@ -252,7 +259,8 @@ class App:
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:
-        self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace)
+        settling = partial(settle, self.journal)
+        self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker
 
     async def _taken(self, claim: Claim) -> Play:

@@ -27,7 +27,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
-from keyturn.journal.chain import verify
+from keyturn.engine.recent import verify_run
 from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
 
 
@@ -90,7 +90,7 @@ async def test_a_run_waits_is_decided_and_ends(store: Any) -> None:
         result = await run.result(20)
         assert (result.final_output, desk.paid) == ("done: go", ["ada"])
         assert (await run.get()).status == "finished"
-    assert verify(await store.read(run.id), await store.hashes(run.id)) is None
+    assert await verify_run(store, run.id) is None
     report = await check(store)
     assert report.ok, report.violations
 

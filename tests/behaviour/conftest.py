@@ -18,7 +18,7 @@ from keyturn.models.scripted import ScriptedModel, function_call
 
 Run = Callable[..., Awaitable[Any]]
 Carry = Callable[[Agent[Any], RunState[Any]], Awaitable[RunState[Any]]]
-SECRET = "the secret of the behaviour tests"
+SECRET = "the-secret-of-the-behaviour-tests"
 HOUR = 3_600_000
 
 

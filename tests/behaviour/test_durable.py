@@ -17,9 +17,9 @@ import psycopg
 import pytest
 
 from keyturn import Agent, Approval, Conflict, Expired, Grant, MemoryJournal, Runner, RunState, function_tool
+from keyturn.engine.recent import verify_run
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
-from keyturn.journal.chain import verify
 from keyturn.journal.rows import Query
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
@@ -73,7 +73,7 @@ async def states(store: Store, run: str) -> list[tuple[str, str]]:
 
 
 async def sound(store: Store, run: str) -> bool:
-    return verify(await store.read(run), await store.hashes(run)) is None
+    return await verify_run(store, run) is None
 
 
 async def test_a_run_is_found_again_by_its_id(store: Store) -> None:

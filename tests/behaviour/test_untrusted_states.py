@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import json
 import os
 import random
@@ -32,6 +30,7 @@ from keyturn import (
     function_tool,
     tool_input_guardrail,
 )
+from keyturn.core.seal import Ring
 from tests.behaviour.conftest import (
     SECRET,
     Effects,
@@ -69,13 +68,9 @@ def swapped(log: str) -> str:
 
 def sign(data: dict[str, Any], secret: str) -> dict[str, Any]:
     """A coherent forgery: the same form, signed with a key of the forger's own."""
-    key = hashlib.sha256(b"keyturn state key\n" + secret.encode()).digest()
-    mac = hmac.new(key, digestmod="sha256")
-    for name in ("schema_version", "run", "agent", "context", "log", "undelivered"):
-        part = data[name].encode()
-        mac.update(b"%d:" % len(part))
-        mac.update(part)
-    return {**data, "mac": mac.hexdigest()}
+    parts = [data[name].encode() for name in ("schema_version", "run", "agent", "context", "log", "undelivered")]
+    framed = b"".join(b"%d:%b" % (len(part), part) for part in parts)
+    return {**data, "mac": Ring([secret.encode()]).mac("state", framed)}
 
 
 async def test_the_forgers_tools_are_sharp(effects: Effects) -> None:
@@ -125,8 +120,10 @@ FORGERIES: dict[str, Change] = {
     "MAC not ASCII": lambda data: {**data, "mac": "é" * 64},
     "no MAC": lambda data: {key: value for key, value in data.items() if key != "mac"},
     "MAC null": lambda data: {**data, "mac": None},
-    "no key": lambda data: {key: value for key, value in data.items() if key != "key"},
-    "another key's name": lambda data: {**data, "key": "0" * 12},
+    "no key named": lambda data: {**data, "mac": data["mac"].partition(".")[2]},
+    "another key's name": lambda data: {**data, "mac": "000000." + data["mac"].partition(".")[2]},
+    "a key beside": lambda data: {**data, "key": "0" * 12},
+    "an older format": lambda data: {**data, "schema_version": "1"},
     "signed by another": lambda data: sign({**data, "log": swapped(data["log"])}, "the forger's secret"),
     "one part more": lambda data: {**data, "approvals": {"c1": True}},
     "one part less": lambda data: {key: value for key, value in data.items() if key != "undelivered"},
@@ -165,7 +162,7 @@ async def test_the_version_is_checked_first_then_the_mac_then_the_shape(effects:
     """Promise 18, C6: an unknown version is named with what can be read; the rest is not looked at before."""
     agent, state = await paused(effects)
     data = state.to_json()
-    with pytest.raises(StateRejected, match="supported: 1"):
+    with pytest.raises(StateRejected, match="supported: 2"):
         await RunState.from_json(agent, {"schema_version": "99", "log": 5})
     with pytest.raises(StateRejected, match="MAC"):
         await RunState.from_json(agent, {**data, "log": "no log at all"})
@@ -177,11 +174,11 @@ async def test_an_unsigned_state_is_read_only_where_that_is_said(run: Run, effec
     """Promise 18: an explicit argument, which never makes a wrong MAC right."""
     agent = payer(effects)
     data = (await run(agent, "go")).to_state().to_json()
-    bare = {key: value for key, value in data.items() if key not in ("mac", "key")}
+    bare = {key: value for key, value in data.items() if key != "mac"}
     with pytest.raises(StateRejected, match="allow_unsigned"):
         await RunState.from_json(agent, bare)
     with pytest.raises(StateRejected, match="MAC"):
-        await RunState.from_json(agent, {**data, "mac": "0" * 64}, allow_unsigned=True)
+        await RunState.from_json(agent, {**data, "mac": data["mac"][:-8] + "AAAAAAAA"}, allow_unsigned=True)
     state = await RunState.from_json(agent, bare, allow_unsigned=True)
     state.approve(item_of(state, "c1"))
     await run(agent, state)
@@ -193,7 +190,7 @@ async def test_an_approval_is_bound_to_the_bytes_even_in_an_unsigned_state(run: 
     agent = payer(effects)
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
-    data = {key: value for key, value in state.to_json().items() if key not in ("mac", "key")}
+    data = {key: value for key, value in state.to_json().items() if key != "mac"}
     changed = {**data, "log": swapped(data["log"])}
     assert changed != data
     state = await RunState.from_json(agent, changed, allow_unsigned=True)
@@ -224,7 +221,7 @@ async def test_a_delivered_approval_is_bound_to_the_bytes_too(run: Run, effects:
     with pytest.raises(OSError, match="stopped"):
         await run(agent, state)
     crash[0] = False
-    data = {key: value for key, value in state.to_json().items() if key not in ("mac", "key")}
+    data = {key: value for key, value in state.to_json().items() if key != "mac"}
     forged = {**data, "log": swapped(data["log"])}
     state = await RunState.from_json(agent, forged, allow_unsigned=True)
     with pytest.raises(Conflict, match="approved"):
@@ -238,7 +235,7 @@ async def test_a_state_of_another_key_is_refused_and_works_again_under_its_own(
     """Promise 18: the error names the variable, not the key."""
     agent = payer(effects)
     text = (await run(agent, "go")).to_state().to_string()
-    monkeypatch.setenv("KEYTURN_SECRET", "another secret of sixteen")
+    monkeypatch.setenv("KEYTURN_SECRET", "another-secret-of-sixteen")
     with pytest.raises(StateRejected, match="KEYTURN_SECRET") as raised:
         await RunState.from_string(agent, text)
     assert "another secret" not in str(raised.value)
@@ -296,6 +293,7 @@ async def test_a_damaged_or_unreachable_key_file_is_named(
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path))
     (tmp_path / "keyturn").mkdir()
     (tmp_path / "keyturn" / "key").write_text("half")
+    (tmp_path / "keyturn" / "key").chmod(0o600)
     with pytest.raises(UserError, match="damaged"):
         state.to_string()
     assert (tmp_path / "keyturn" / "key").read_text() == "half"
@@ -421,7 +419,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=8,
 )
-PARTS = ("schema_version", "run", "agent", "context", "log", "undelivered", "key", "mac")
+PARTS = ("schema_version", "run", "agent", "context", "log", "undelivered", "mac")
 
 
 @given(st.dictionaries(st.sampled_from(PARTS), JSON | st.just("1")) | JSON)
@@ -478,7 +476,7 @@ async def test_a_damaged_unsigned_state_is_a_typed_error(run: Run, sweep_size: i
     effects = Effects()
     agent, state = await paused(effects, [call("pay", "c1", to=MARKER), call("pay", "c2", to="bob")])
     state.approve(item_of(state, "c1"))
-    data = {key: value for key, value in state.to_json().items() if key not in ("mac", "key")}
+    data = {key: value for key, value in state.to_json().items() if key != "mac"}
     for seed in range(4 * sweep_size):
         assert MARKER not in await unsigned_mutant(agent, data, random.Random(seed), run)
 

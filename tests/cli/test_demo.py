@@ -152,6 +152,6 @@ def test_a_forged_file_is_refused_in_words(
 def test_another_key_cannot_read_the_file(
     finished: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("KEYTURN_SECRET", "another secret of mine")
+    monkeypatch.setenv("KEYTURN_SECRET", "another-secret-of-mine")
     assert main(["demo", "--play", "--resume", str(finished[0] / "run.json")]) == 1
     assert "KEYTURN_SECRET" in capsys.readouterr().err

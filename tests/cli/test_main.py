@@ -62,7 +62,7 @@ def test_what_cannot_be_done_is_said_on_stderr(capsys: pytest.CaptureFixture[str
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the secret of these tests"}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": "the-secret-of-these-tests"}
     command = [sys.executable, "-m", "keyturn.cli.main", "demo", "--play", "--dir", str(tmp_path / "d")]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as running:

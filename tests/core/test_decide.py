@@ -43,6 +43,7 @@ COMMANDS: list[cm.Command] = [
     cm.WroteSession("r", 1),
     cm.Fail("Error"),
     cm.Cancel(),
+    cm.Restored("the store was restored"),
     cm.Tick(),
 ]
 OF_A_RUN_THAT_IS_OVER = (cm.SaveContext, cm.WroteSession)

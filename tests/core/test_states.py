@@ -88,7 +88,9 @@ ACTS: dict[str, Callable[[Pen], Any]] = {
     "edit": lambda pen: pen.decide("edit", args='{"n":3}'),
     "expire": lambda pen: pen(cm.Tick(), at=HOUR + 1),
     "start": lambda pen: pen.begin(),
-    "lose": lambda pen: pen(cm.LoseCall(CALL, "the power failed")),
+    "lose": lambda pen: pen(
+        cm.Restored("it was restored") if pen.state() in READY else cm.LoseCall(CALL, "the power failed")
+    ),
     "again": lambda pen: pen(cm.LoseCall(CALL, "the power failed")),
     "need": lambda pen: pen(cm.NeedInput(CALL, {"question": "and?"})),
     "finish": lambda pen: pen.end(),

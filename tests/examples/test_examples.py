@@ -32,7 +32,7 @@ def printed_by(docstring: str | None) -> str:
 
 @pytest.fixture(autouse=True)
 def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - ELSEWHERE.keys()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 from contextlib import aclosing
 
@@ -11,7 +12,6 @@ import pytest
 from keyturn.core.errors import UserError
 from keyturn.journal import JOURNALS, open_journal
 from keyturn.journal.base import Journal
-from keyturn.journal.chain import verify
 from keyturn.journal.memory import MemoryJournal
 from keyturn.testing.journal_case import seen
 from keyturn.testing.journals import JournalSuite
@@ -26,13 +26,13 @@ class TestMemoryJournal(JournalSuite, RecordsSuite):
         return self.of(journal, "default")
 
 
-async def test_each_line_has_its_hash() -> None:
+async def test_each_line_has_its_digest() -> None:
     journal = MemoryJournal()
     await journal.append("run", 0, [b"1", b"2"])
     await journal.append("run", 2, [b"3"])
     await journal.append("other", 0, [b"1"])
     hashes = await journal.hashes("run")
-    assert verify(await journal.read("run"), hashes) is None
+    assert [digest for digest, _ in hashes] == [hashlib.sha256(line).hexdigest() for line in (b"1", b"2", b"3")]
     assert await journal.hashes("other") == hashes[:1]
     hashes.clear()
     assert len(await journal.hashes("run")) == 3

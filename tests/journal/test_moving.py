@@ -18,6 +18,7 @@ from keyturn.journal.moving import copy_store
 from keyturn.journal.rows import Changes, Notice, Query, RunRow
 from keyturn.journal.store_thread import Connection
 from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.testing.records import sealed_lines
 
 paid: list[str] = []
 lasting = pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
@@ -62,9 +63,13 @@ async def filled(store: Any) -> tuple[str, str]:
     await store.erase(erased)
     await Runner.run(clerk(), "go", journal=store.of("them"))
     notice = Notice("told", "r3", {"a": 1})
-    await store.append("r3", 0, [b"{}"], None, Changes(RunRow("r3", "x", "running", 1, 2), notices=[notice]))
+    await store.append(
+        "r3", 0, sealed_lines(store, "r3", [b"{}"]), None, Changes(RunRow("r3", "x", "running", 1, 2), notices=[notice])
+    )
     await store.erase("r3")
-    await store.append("r4", 0, [b"{}"], None, Changes(RunRow("r4", "x", "running", 1, 2), notices=[notice]))
+    await store.append(
+        "r4", 0, sealed_lines(store, "r4", [b"{}"]), None, Changes(RunRow("r4", "x", "running", 1, 2), notices=[notice])
+    )
     await store.erase("r4")
     return waiting, erased
 
@@ -98,7 +103,7 @@ async def test_everything_comes_along(store: Any, target: Any) -> None:
 
 @lasting
 async def test_a_store_at_work_is_not_copied(store: Any, target: Any) -> None:
-    await store.append("run", 0, [b"{}"])
+    await store.append("run", 0, sealed_lines(store, "run", [b"{}"]))
     claim = await store.claim("run", "w", 60_000)
     with pytest.raises(Conflict, match="stop the workers"):
         await copy_store(store, target)

@@ -26,6 +26,7 @@ from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
 from keyturn.engine.ledger import Ledger
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.keys import state_directory
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.journal_case import Clock
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
@@ -116,6 +117,7 @@ async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing
     for at in range(1, 400, 2):
         file, clock, desk = tmp_path / f"{at}.db", Clock(), Desk()
         shutil.copy(path, file)
+        shutil.rmtree(state_directory() / "stores", ignore_errors=True)  # as on another machine
         journal = SQLiteJournal(file, clock=clock)
         monkeypatch.setattr("keyturn.engine.play.LEDGER", Ledger())  # as another process would have it
         disk.armed(lambda what, count, at=at: apsw.FullError if what == "write" and count >= at else None)

@@ -87,7 +87,7 @@ def programs(shop: Path) -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def own_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A key of the test's own, and at the end no process of a server."""
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
     monkeypatch.setattr(pipes, "STOP_SECONDS", 0.2)
     yield
     forget()

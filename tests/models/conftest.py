@@ -16,7 +16,7 @@ from keyturn.engine.recent import forget
 @pytest.fixture(autouse=True)
 def _secret(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test reads or makes the user's own key, and none remembers another's logs."""
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of the model tests")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-model-tests")
     yield
     forget()
 

@@ -15,7 +15,7 @@ Run = Callable[..., Awaitable[RunResult]]
 
 @pytest.fixture(autouse=True)
 def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of the seeds")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-seeds")
 
 
 @pytest.fixture(params=["plain", "streamed"])

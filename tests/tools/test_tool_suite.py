@@ -198,7 +198,7 @@ def test_the_suite_finds_a_fault(
             fault(made)
             return made
 
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of this test")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-this-test")
     suite = Faulty()
     suite.streamed, suite.effects = False, Effects()
     with pytest.raises((AssertionError, pytest.fail.Exception, AttributeError, KeyError, ValueError)):

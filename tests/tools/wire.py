@@ -15,7 +15,7 @@ from keyturn.testing.loopback.server import LoopbackServer
 @pytest.fixture(autouse=True)
 def keep_secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test reads or makes the user's own key, and none remembers another's logs."""
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of the tool tests")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-tool-tests")
     yield
     forget()
 

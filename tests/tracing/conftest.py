@@ -12,7 +12,7 @@ from tests.tracing.watching import Seen
 
 @pytest.fixture(autouse=True)
 def _secret(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of the tracing tests")
+    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-tracing-tests")
     yield
     forget()
 

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from keyturn.engine import hold, live, play, worker
+from keyturn.core.seal import Ring
+from keyturn.engine import live, play, worker
 from keyturn.engine.ledger import Ledger
+from keyturn.journal import memory
 
 from .loop import PROCESS, Process, VirtualLoop
 
@@ -32,6 +34,10 @@ class _Time:
     @staticmethod
     def time_ns() -> int:
         return (EPOCH_MS + round(Made.loop.now * 1_000) + PROCESS.get(_NOBODY).skew) * 1_000_000
+
+    @staticmethod
+    def clock_gettime(_clock: int) -> float:
+        return Made.loop.now
 
     @staticmethod
     def monotonic() -> float:
@@ -73,9 +79,9 @@ def made_world() -> Generator[None]:
     """Let the engine see the made world and not this one."""
     places: list[tuple[Any, str, Any]] = [
         (live, "time", _Time),
-        (hold, "time", _Time),
         (live, "secrets", _Secrets),
         (live, "_PROCESS_SECRET", b"simulated" * 3),
+        (memory, "_RING", Ring([b"simulated" * 3])),
         (play, "LEDGER", _Ledgers()),
         (play, "_PROCESS", "process"),
     ]

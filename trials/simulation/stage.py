@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from keyturn.audit.checker import Told, check
-from keyturn.core.codec import Log
 from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.run import Run
+from keyturn.engine.recent import log_in
 from keyturn.journal.rows import Query
 
 from .loop import Process, Stuck
@@ -154,7 +154,7 @@ class Stage:
         await asyncio.sleep(130.0)  # by now every hold has run out
         due = set(await world.store.due(1_000))
         for row in await world.store.runs():
-            run = Log.read(await world.store.read(row.run)).run
+            run = (await log_in(world.store, row.run)).run
             if run.status == "running" and (pending(run) or _flying(run)) and row.run not in due:
                 world.wrong(f"run {row.run[:4]} has something to do and nobody will look at it")
             _check_open(world, run)
@@ -173,7 +173,7 @@ class Stage:
             for run in runs:
                 await self._help(person, site, run)
         for run in runs:
-            world.wrong(f"run {run[:4]} does not end: {_stands(Log.read(await world.store.read(run)).run)}")
+            world.wrong(f"run {run[:4]} does not end: {_stands((await log_in(world.store, run)).run)}")
 
     async def _help(self, person: Person, site: Site, run: str) -> None:
         """Decide what waits, on the list or in hand, and see that it goes on."""
@@ -187,7 +187,7 @@ class Stage:
 
     async def _tripped(self, name: str) -> bool:
         """A tripwire is not taken back: such a run has failed and says so."""
-        run = Log.read(await self.world.store.read(name)).run
+        run = (await log_in(self.world.store, name)).run
         return run.status == "failed" and any(frame.tripped is not None for frame in run.frames.values())
 
 

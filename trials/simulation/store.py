@@ -26,6 +26,7 @@ class FaultyStore:
     def __init__(self, world: World, process: Process) -> None:
         self._world, self._process = world, process
         self._true, self._dice = world.store, world.fault_dice
+        self.keys, self.tenant = world.store.keys, world.store.tenant
 
     async def _asked(self, what: str, do: Callable[[], Coroutine[Any, Any, T]]) -> T:
         world, dice = self._world, self._dice

@@ -12,12 +12,13 @@ from typing import Any
 
 from ..core.codec import decode
 from ..core.effects import pending
-from ..core.errors import KeyturnError
+from ..core.errors import KeyturnError, LogDamaged
 from ..core.evolve import fold
 from ..core.run import Run, new_run
+from ..core.seal import verify
+from ..engine.live import chain_of
 from ..engine.state import RunState
 from ..journal.base import Store
-from ..journal.chain import verify
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .calls import Broken
 from .log import LogAutomaton
@@ -84,12 +85,13 @@ class _Taken:
 
     run: str
     lines: list[bytes]
-    links: list[tuple[str, str]] | None = None
+    links: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    # The first line that is not the one that was written there, and why that is known.
+    bad: int | None = None
+    missing: LogDamaged | None = None
     row: RunRow | None = None
     requests: list[RequestRow] = field(default_factory=list[RequestRow])
     grants: list[GrantRow] = field(default_factory=list[GrantRow])
-    beyond: bool = False
-    head: int = 0
 
 
 # One run ------------------------------------------------------------------------------------------------------------
@@ -151,19 +153,20 @@ class _Read:
 
 
 def _check_taken(taken: _Taken, outside: Outside, report: Report) -> None:
-    links = taken.links or []
     report.runs += 1
-    report.lines += len(links)
+    report.lines += len(taken.links)
     erased = taken.row is not None and taken.row.status == "erased"
-    bad = verify([None] * len(links) if erased else list[bytes | None](taken.lines), links)
-    if bad is not None:
-        report.add("I8", taken.run, bad, "the line is not the one that was written there")
-    outside.compare_head(taken.run, links, report)
+    if taken.bad is not None:
+        report.add("I8", taken.run, taken.bad, "the line is not the one that was written there")
+    elif taken.missing is not None:
+        report.add("I8", taken.run, taken.missing.line, f"the line {taken.missing.why}")
+    outside.compare_head(taken.run, taken.links, report)
     if erased:
         _check_erased(taken, report)
         return
-    if taken.head != len(taken.lines) or taken.beyond:
-        report.add("I8", taken.run, len(taken.lines), f"the store counts {taken.head} lines and they are not those")
+    if taken.missing is not None:
+        outside.unread(taken.run)
+        return
     found = _check_log(taken, outside, report)
     if found is None:
         return
@@ -174,11 +177,8 @@ def _check_taken(taken: _Taken, outside: Outside, report: Report) -> None:
 
 def _check_erased(taken: _Taken, report: Report) -> None:
     report.erased += 1
-    links = taken.links or []
     if taken.lines or taken.requests or taken.grants:
         report.add("I8", taken.run, None, "the run was erased, and not all that it said is gone")
-    if taken.head != len(links):
-        report.add("I8", taken.run, len(links), f"the store counts {taken.head} lines and has digests of {len(links)}")
 
 
 # One store ----------------------------------------------------------------------------------------------------------
@@ -197,16 +197,31 @@ async def _check_store(store: Store, outside: Outside, report: Report) -> None:
 async def _take(store: Store, row: RunRow) -> _Taken | None:
     """All that a store has of a run; None where it changed each time that was tried."""
     for _ in range(_TRIES):
-        head = await store.head(row.run)
+        head = await _head(store, row.run)
+        before = await store.hashes(row.run)
         found: Sequence[RunRow] = await store.runs(Query(run=row.run))
-        taken = _Taken(row.run, await store.read(row.run), await store.hashes(row.run), head=head)
+        taken = _Taken(row.run, [], before)
+        try:
+            taken.lines = await store.read(row.run)
+            if head != len(before):
+                taken.missing = LogDamaged(row.run, len(before), "is not there: the store counts others than it has")
+        except LogDamaged as damaged:
+            taken.missing = damaged
+        taken.bad = verify(chain_of(store, row.run), before)
         taken.row = next(iter(found), None)
         taken.requests = [each async for each in _requests(store, row.run)]
         taken.grants = [each async for each in _grants(store, row.run)]
-        taken.beyond = bool(await store.read(row.run, head))
-        if await store.head(row.run) == head:
+        if await store.hashes(row.run) == before and await _head(store, row.run) == head:
             return taken
     return None
+
+
+async def _head(store: Store, run: str) -> int | None:
+    """How many lines the store says a run has; None where what it says is no number."""
+    try:
+        return await store.head(run)
+    except LogDamaged:
+        return None
 
 
 async def _runs(store: Store) -> AsyncGenerator[RunRow, None]:
@@ -237,9 +252,13 @@ async def _check_orphans(store: Store, report: Report) -> None:
     """Rows of runs that have no log: somebody took it away, or it never was."""
     known = ""
     async for row in _requests(store, None):
-        if row.run != known and not await store.head(row.run):
+        if row.run != known and not await _has_log(store, row.run):
             report.add("I8", row.run, None, f"a request of call {row.call} has a row and its run has no log")
         known = row.run
     async for grant in _grants(store, None):
-        if not await store.head(grant.run):
+        if not await _has_log(store, grant.run):
             report.add("I1", grant.run, None, f"grant {grant.id} has a row and its run has no log")
+
+
+async def _has_log(store: Store, run: str) -> bool:
+    return await _head(store, run) != 0  # what is wrong with it otherwise is found with the run

@@ -40,6 +40,8 @@ class Gate:
         self.uses: dict[str, int] = {}
         self.revoked: set[str] = set()
         self.owed: tuple[str, str] | None = None
+        # Whether this step says that the store was restored.
+        self.restored = False
 
     def at(self, name: str) -> Call:
         """A call that is open, or `Broken`."""
@@ -168,7 +170,8 @@ class Gate:
         call.question = [event.requests, event.state, call.rounds]
 
     def lost(self, event: ev.CallLost) -> None:
-        call = self._running(event.call, "is lost")
+        unknown = self.restored and self.at(event.call).place == "ready"  # it may have run after the copy was made
+        call = self.at(event.call) if unknown else self._running(event.call, "is lost")
         again = event.again
         alone = f"call {call.id} may start again by itself, and its tool never said that it may"
         need(not again or call.proposal.recover == "retry", "I2", alone)

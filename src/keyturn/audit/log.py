@@ -54,6 +54,7 @@ class LogAutomaton(Gate):
         """Take in one step, whole."""
         need(step.events, "I8", "a step is recorded in which nothing happened")
         self.now = max(self.now, step.at)
+        self.restored = False
         for event in step.events:
             self._take(event)
         need(self.owed is None, "I1", "a standing decision decided a call and was not counted")
@@ -80,6 +81,9 @@ class LogAutomaton(Gate):
 
     def ended(self, _event: ev.RunCancelled) -> None:
         self.over = True
+
+    def was_restored(self, _event: ev.RunRestored) -> None:
+        self.restored = True
 
     def opened(self, event: ev.FrameOpened) -> None:
         root = event.frame == ev.ROOT
@@ -197,6 +201,7 @@ class LogAutomaton(Gate):
 _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.RunStarted: LogAutomaton.began,
     ev.RunCancelled: LogAutomaton.ended,
+    ev.RunRestored: LogAutomaton.was_restored,
     ev.FrameOpened: LogAutomaton.opened,
     ev.FrameClosed: LogAutomaton.closed,
     ev.GuardrailReported: LogAutomaton.reported,

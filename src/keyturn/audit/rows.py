@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from ..core import events as ev
+from ..core.codec import as_text
 from ..core.effects import waiting
 from ..core.preview import REDACTED
 from ..core.run import Run
@@ -96,7 +96,7 @@ class DerivedRows:
     def _grant(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.GrantGiven):
             made = event.grant
-            body = msgspec.json.encode(made).decode()
+            body = as_text(made)
             self.grants[made.id] = GrantRow(made.id, self._log.run, made.tool, made.agent, body)
         elif isinstance(event, ev.GrantUsed):
             row = self.grants[event.grant]
@@ -114,8 +114,11 @@ class DerivedRows:
             if row is None:
                 yield "I6", f"the request of call {wanted.call} has no row"
                 continue
+            if row.state == "damaged":
+                yield "I8", f"the row of the request of call {wanted.call} is not the one that was written"
+                continue
             for field in (*_COMPARED, *_CLOSED):
-                if getattr(row, field) != getattr(wanted, field):
+                if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} has another {field} in its row"
             if not _shows(row.body, self._shown[name]):
                 yield "I4", f"the request of call {wanted.call} shows other arguments than would run"
@@ -130,9 +133,12 @@ class DerivedRows:
             if row is None:
                 yield "I8", f"grant {name} has no row"
                 continue
+            if row.damaged:
+                yield "I8", f"the row of grant {name} is not the one that was written"
+                continue
             tools = (wanted.tool, self._log.tools.get(wanted.tool, {}).get("name"))
             for field in ("agent", "body", "uses", "revoked"):
-                if getattr(row, field) != getattr(wanted, field):
+                if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"grant {name} has another {field} in its row"
             if row.tool not in tools:
                 yield "I8", f"grant {name} has another tool in its row"
@@ -144,6 +150,9 @@ def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault
     """How the row of a run differs from what its log folds to."""
     if row is None:
         yield "I6", "the run has no row"
+        return
+    if row.status == "damaged":
+        yield "I8", "the row of the run is not the one that was written"
         return
     over = run.status in ("finished", "cancelled")
     wanted: dict[str, Any] = {
@@ -157,8 +166,13 @@ def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault
         "error": run.error,
     }
     for field, value in wanted.items():
-        if getattr(row, field) != value:
+        if getattr(row, field) != _kept(value):
             yield _BREAKS.get(field, "I8"), f"the run has another {field} in its row"
+
+
+def _kept(value: Any) -> Any:
+    """A value as every store keeps it: text without half characters and without NUL."""
+    return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
 
 
 def _shows(body: str, wanted: dict[str, Any]) -> bool:

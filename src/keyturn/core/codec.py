@@ -1,27 +1,28 @@
 """Steps as lines of text and back: the only place that knows how a log is written down.
 
-A line is one step, one commit. Lines are kept as they were written and never written twice. Reading is
-closed: only the events of `events.py` can come out, and what does not fit is refused by name of the fault,
-never by quoting it.
+A line is one step, one commit. It says which version of the format wrote it. Lines are kept as they were written and
+never written twice; where they are kept in a journal each carries its seal (see `seal.py`), and nothing of a line is
+believed before that was verified. Reading is closed: only the events of `events.py` with their own fields can come out,
+and what does not fit is refused by name of the fault, never by quoting it.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from .errors import KeyturnError, StateRejected
-from .events import Step
+from .errors import KeyturnError, LogDamaged, StateRejected
+from .events import RunStarted, Step
 from .evolve import fold
 from .run import Run, new_run, twin
-from .upcasts import VERSION, upcast
+from .seal import Chain, body_of
+from .upcasts import UPCASTS, VERSION, upcast
 
-GENESIS = "0" * 64
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Step, strict=True)
+_BEGINNING = b'{"v":%d,' % int(VERSION)
 _UNREADABLE = (
     msgspec.MsgspecError,
     KeyturnError,
@@ -35,14 +36,27 @@ _UNREADABLE = (
 
 
 _NOT_A_STEP = "the state's log holds a line that is no step of a run; use the state as it was saved"
+_NOT_A_RUN = "the state's log cannot have been written by a run; use the state as it was saved"
+_OLDER = "the log holds a line that was written by an older format; finish its run with the Keyturn that wrote it"
+_NEWER = "the log holds a line that was written by a newer Keyturn; upgrade to read it"
 
 
 def encode(step: Step) -> bytes:
-    """One step as a line, without its newline."""
+    """Write one step as a line, without its newline and its seal."""
+    return _written(step)
+
+
+def as_text(value: Any) -> str:
+    """Write a value as JSON, whatever texts it holds."""
+    return _written(value).decode()
+
+
+def _written(value: Any) -> bytes:
     try:
-        return _encoder.encode(step)
+        return _encoder.encode(value)
     except UnicodeEncodeError:  # half a character, as in a text that was cut: no reason to lose the run
-        return _encoder.encode(_whole(msgspec.to_builtins(step)))
+        whole: Any = _whole(msgspec.to_builtins(value))
+        return _encoder.encode(whole)
 
 
 def _encode_lines(steps: Sequence[Step]) -> bytes:
@@ -61,44 +75,50 @@ def _whole(value: Any) -> Any:
     return [_whole(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-def decode(line: bytes | str, version: str = VERSION) -> Step:
-    """The step that a line holds."""
+def decode(line: bytes | str) -> Step:
+    """Read the step that a line holds, or raise `StateRejected`. Its seal, if it has one, is not looked at."""
+    body = body_of(line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line)
     try:
-        if version == VERSION:
-            return _decoder.decode(line)
-        old = msgspec.json.decode(line)
-        events = [upcast(event, version) for event in old["events"]]
-        return msgspec.convert({"at": old["at"], "events": events}, Step)
+        return _decoder.decode(body) if body.startswith(_BEGINNING) else _decode_older(body)
+    except StateRejected as refused:
+        raise refused from None
     except _UNREADABLE:
         raise StateRejected(_NOT_A_STEP) from None
 
 
-def link(before: str, line: bytes) -> str:
-    """The hash of a line in its chain: what stands after it can only stand after all before it."""
-    return link_digest(before, line_digest(line))
-
-
-def line_digest(line: bytes) -> str:
-    """The digest of a line by itself. It stays when the line is erased, so that its chain can still be verified."""
-    return hashlib.sha256(line).hexdigest()
-
-
-def link_digest(before: str, digest: str) -> str:
-    """The same link made of a line's digest."""
-    return hashlib.sha256(f"{before}\n{digest}".encode()).hexdigest()
+def _decode_older(body: bytes) -> Step:
+    """Read a line of a retired version, or say why it cannot be read."""
+    old: Any = msgspec.json.decode(body)
+    version: Any = old.pop("v", 1)
+    if type(version) is not int:
+        raise StateRejected(_NOT_A_STEP)
+    if str(version) not in UPCASTS:
+        fields: set[str] = set(old)
+        known = {"at", "events"} <= fields and version != int(VERSION)
+        raise StateRejected((_OLDER if version < int(VERSION) else _NEWER) if known else _NOT_A_STEP)
+    events = [upcast(event, str(version)) for event in old.pop("events")]
+    return msgspec.convert({**old, "events": events}, Step)
 
 
 class Log:
-    """A run's steps in order, with the run they fold to and their lines, written when first asked for."""
+    """A run's steps in order, with the run they fold to and the bodies of their lines, written when first asked for.
 
-    __slots__ = ("_lines", "_text", "run", "steps")
+    A log that a journal keeps has a `chain`, which says how far its lines were verified: as far as it goes.
+    """
+
+    __slots__ = ("_lines", "_text", "chain", "run", "steps")
 
     def __init__(
-        self, steps: list[Step] | None = None, lines: list[bytes] | None = None, run: Run | None = None
+        self,
+        steps: list[Step] | None = None,
+        lines: list[bytes] | None = None,
+        run: Run | None = None,
+        chain: Chain | None = None,
     ) -> None:
         self.steps: list[Step] = steps if steps is not None else []
         self._lines: list[bytes] = lines if lines is not None else []
         self._text: tuple[int, str] = (0, "")
+        self.chain = chain
         self.run = run if run is not None else fold(new_run(), self.steps)
 
     def __len__(self) -> int:
@@ -107,31 +127,55 @@ class Log:
     def append(self, step: Step, line: bytes | None = None) -> None:
         """Add a step whose events are folded into `run` already, with its line where it was written."""
         if line is not None:
-            self.lines().append(line)
+            self.lines().append(body_of(line) if self.chain is None else self.chain.kept(line))
         self.steps.append(step)
         self.run.seq += 1
 
+    def sealed(self, step: Step) -> bytes:
+        """Write the line of a step that comes next, for the journal that keeps this log."""
+        body = encode(step)
+        return body if self.chain is None else self.chain.seal(body)
+
+    def sealed_anew(self, chain: Chain) -> list[bytes]:
+        """Seal the whole log for another place, and go on from there; its lines."""
+        lines = list[bytes]()
+        for body in self.lines():
+            line = chain.seal(body)
+            chain.kept(line)
+            lines.append(line)
+        self.chain = chain
+        return lines
+
     def lines(self, count: int | None = None) -> list[bytes]:
-        """The first `count` lines; all by default."""
+        """Give the bodies of the first `count` lines; all by default."""
         if len(self._lines) < len(self.steps):
             self._lines.extend(encode(step) for step in self.steps[len(self._lines) :])
         return self._lines if count is None else self._lines[:count]
 
     def extend(self, lines: Sequence[bytes]) -> list[Step]:
-        """Fold what somebody else appended, and nothing else. What was only decided must have been forgotten."""
-        theirs = [decode(line) for line in lines]
+        """Fold what somebody else appended, and nothing else. What was only decided must have been forgotten.
+
+        Where the log has a chain, the lines are verified first; what is refused leaves the log as it was.
+        """
+        chain = None if self.chain is None else self.chain.copy()
+        bodies = [body_of(line) if chain is None else chain.open(line) for line in lines]
+        theirs = [_at(chain, len(self) + place, decode, body) for place, body in enumerate(bodies)]
+        if chain is not None and not self.steps:
+            _check_beginning(chain, theirs)
         try:
-            _folded(theirs, self.run)
-        except StateRejected:
+            _at(chain, len(self), lambda steps: _folded(steps, self.run), theirs)
+        except (StateRejected, LogDamaged):
             self.refold()
             raise
-        self._lines = [*self.lines(), *lines]
+        self._lines = [*self.lines(), *bodies]
         self.steps += theirs
+        self.chain = chain
         return theirs
 
     def copy(self) -> Log:
         """The same log for somebody else, who may go on with it."""
-        made = Log(self.steps.copy(), self._lines.copy(), twin(self.run))
+        chain = None if self.chain is None else self.chain.copy()
+        made = Log(self.steps.copy(), self._lines.copy(), twin(self.run), chain)
         made._text = self._text
         return made
 
@@ -160,29 +204,55 @@ class Log:
         return len(self._text[1])
 
     @classmethod
-    def of(cls, text: str, version: str = VERSION) -> Log:
-        """The log that a text holds, or `StateRejected`."""
-        if version != VERSION:
-            return cls.read(text.encode().split(b"\n") if text else [], version)
+    def of(cls, text: str) -> Log:
+        """Read the log that a text holds, or raise `StateRejected`."""
+        beginning = _BEGINNING.decode()
         try:
             steps = _decoder.decode_lines(text)
         except _UNREADABLE:
-            raise StateRejected(_NOT_A_STEP) from None
+            steps = None
+        if steps is None or text.count("\n" + beginning) + text.startswith(beginning) != len(steps):
+            return cls.read(text.encode("utf-8", "surrogatepass").split(b"\n"))  # it says what is wrong, line by line
         log = cls(steps, None, _folded(steps))
         log._text = (len(steps), text)
         return log
 
     @classmethod
-    def read(cls, lines: Sequence[bytes], version: str = VERSION) -> Log:
-        """The log that these lines are, or `StateRejected`."""
-        steps = [decode(line, version) for line in lines]
-        return cls(steps, list(lines) if version == VERSION else None, _folded(steps))
+    def read(cls, lines: Sequence[bytes]) -> Log:
+        """Read the log that these lines are, on trust, or raise `StateRejected`: for what a state's MAC covers."""
+        steps = [decode(line) for line in lines]
+        same = all(body_of(line).startswith(_BEGINNING) for line in lines)
+        return cls(steps, [body_of(line) for line in lines] if same else None, _folded(steps))
+
+    @classmethod
+    def opened(cls, lines: Sequence[bytes], chain: Chain) -> Log:
+        """Read the log that these sealed lines are, each verified before it is read, or raise `LogDamaged`."""
+        chain = chain.copy()
+        bodies = [chain.open(line) for line in lines]
+        steps = [_at(chain, place, decode, body) for place, body in enumerate(bodies)]
+        _check_beginning(chain, steps)
+        return cls(steps, bodies, _at(chain, max(len(steps) - 1, 0), _folded, steps), chain)
+
+
+def _check_beginning(chain: Chain, steps: Sequence[Step]) -> None:
+    """A log begins with the start of its own run, and with no other's."""
+    first = steps[0].events[0] if steps and steps[0].events else None
+    if steps and not (isinstance(first, RunStarted) and first.run == chain.run):
+        raise LogDamaged(chain.run, 0, "is not the start of that run")
+
+
+def _at(chain: Chain | None, place: int, read: Callable[[Any], Any], given: Any) -> Any:
+    """Read something of a log; where it is a journal's, what cannot be read names its place."""
+    try:
+        return read(given)
+    except StateRejected as error:
+        if chain is None:
+            raise
+        raise LogDamaged(chain.run, place, f"cannot be read ({error})") from None
 
 
 def _folded(steps: Sequence[Step], run: Run | None = None) -> Run:
     try:
         return fold(run or new_run(), steps)
     except _UNREADABLE:
-        raise StateRejected(
-            "the state's log cannot have been written by a run; use the state as it was saved"
-        ) from None
+        raise StateRejected(_NOT_A_RUN) from None

@@ -288,6 +288,33 @@ class StorageFull(StorageError):
     """
 
 
+class LogDamaged(StorageError):
+    """A line of a run's log is not one that was written there; the run is left alone, and no other run is.
+
+    `run` names the run and `line` the line, counted from 0. Nothing of the log is believed.
+
+    >>> LogDamaged("5e1f", 3, "is not the line that was written there").line
+    3
+    """
+
+    def __init__(self, run: str, line: int, why: str) -> None:
+        self.run, self.line, self.why = run, line, why
+        super().__init__(
+            f"line {line} of run {run!r} {why}; nothing of the run was believed or done: bring its lines back from a "
+            "copy, or erase the run (`keyturn check` lists what else is wrong)"
+        )
+
+
+class StoreRestored(StorageError):
+    """The store is a copy that was restored or promoted: what it lets run may have run after the copy was made.
+
+    No run is moved until every approved call was put in doubt: `keyturn restored URL`, or the start of a worker.
+
+    >>> issubclass(StoreRestored, StorageError)
+    True
+    """
+
+
 class UnsafeStore(RuntimeWarning):
     """A journal is kept where it may not be safe: by a SQLite that can corrupt it, or on a network file system.
 

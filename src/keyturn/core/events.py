@@ -22,6 +22,7 @@ from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
+from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
 Guarded = Literal["", "before", "beside"]
@@ -149,6 +150,7 @@ class CallAskedAgain(Event, frozen=True):
     why: Again
     at: int
     terms: Approval | None = None
+    reason: str = ""
 
 
 class ExpiryNear(Event, frozen=True):
@@ -307,8 +309,16 @@ AnyEvent = (
 )
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """One commit: when, and what happened. One line of the log.
+class Step(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="v",
+    tag=int(VERSION),
+    gc=False,
+):
+    """One commit: when, and what happened. One line of the log, which says by `v` which version wrote it.
 
     Where the run is traced, `spans` holds where: by call the request for it, and by frame "r" the run itself.
     """

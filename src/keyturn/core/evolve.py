@@ -12,7 +12,7 @@ from . import events as ev
 from .items import Item
 from .moves import drop_below, let_run, move, noted, open_calls, read_in
 from .records import RUNS
-from .run import Frame, Run
+from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
 from .usage import NOTHING
 
@@ -160,6 +160,8 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     call.votes = {}
     if event.terms is not None:
         call.terms = event.terms
+    if event.reason:
+        call.reason = event.reason
     move(run, call, "ask_again")
 
 
@@ -297,17 +299,19 @@ def _run_failed(run: Run, event: ev.RunFailed) -> None:
     run.error = event.error
 
 
-def _run_restored(run: Run, event: ev.RunRestored) -> None:
-    run.move("restore")
-    run.error = event.why
-
-
 def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.move("cancel")
     run.error = event.why
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
+
+
+def _run_restored(run: Run, event: ev.RunRestored) -> None:
+    run.move("restore")
+    run.error = RESTORED
+    for call in run.groups["screen"].values():
+        call.voided = event.why  # whatever lets it run now asks: it may have run
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {

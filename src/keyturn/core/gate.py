@@ -20,7 +20,7 @@ from .policy import Approval, Verdict
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import Word
-from .run import Call, Run, call_digest, edit_digest
+from .run import RESTORED, Call, Run, call_digest, edit_digest
 from .states import OVER, READY, WAITING
 from .strict import parse
 
@@ -352,14 +352,14 @@ def stale(run: Run, call: Call) -> bool:
 
 def restored(run: Run, c: cm.Restored) -> Events:
     """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
-    if run.status in OVER or run.status == "new" or (run.status == "failed" and run.error == c.why):
-        return
+    if run.status in OVER or run.status == "new" or run.error == RESTORED:
+        return  # it was told, and nobody let it go on since
     for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
         if call.id not in run.frames:
             yield ev.CallLost(call.id, c.why)
     for call in list(run.groups["wait"].values()):
         if call.state == "asked":
-            yield ev.CallAskedAgain(call.id, "restored", run.now)
+            yield ev.CallAskedAgain(call.id, "restored", run.now, reason=c.why)
     yield ev.RunRestored(c.why)
 
 

@@ -16,7 +16,7 @@ from .errors import BadJson
 from .strict import JsonValue
 
 
-class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text", gc=False):
+class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="text", gc=False):
     """Words to read.
 
     >>> Text("Dear Ann, ...", label="body").label
@@ -27,7 +27,7 @@ class Text(msgspec.Struct, frozen=True, tag_field="kind", tag="text", gc=False):
     label: str = ""
 
 
-class Command(msgspec.Struct, frozen=True, tag_field="kind", tag="command", gc=False):
+class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="command", gc=False):
     """A command line or a script, exactly as it would run.
 
     >>> Command("make clean", cwd="/srv/app").cwd
@@ -39,7 +39,7 @@ class Command(msgspec.Struct, frozen=True, tag_field="kind", tag="command", gc=F
     label: str = ""
 
 
-class Diff(msgspec.Struct, frozen=True, tag_field="kind", tag="diff", gc=False):
+class Diff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="diff", gc=False):
     """A text as it is and as it would be; whole texts, since the renderer finds the difference.
 
     >>> Diff(before="", after="port = 80", path="app.toml").path
@@ -52,7 +52,7 @@ class Diff(msgspec.Struct, frozen=True, tag_field="kind", tag="diff", gc=False):
     label: str = ""
 
 
-class Json(msgspec.Struct, frozen=True, tag_field="kind", tag="json"):
+class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="json"):
     """A JSON value, shown in the order in which it was given.
 
     >>> Json({"amount": 30}).value
@@ -67,7 +67,7 @@ class Json(msgspec.Struct, frozen=True, tag_field="kind", tag="json"):
 Block: TypeAlias = Text | Command | Diff | Json
 
 
-class Preview(msgspec.Struct, frozen=True):
+class Preview(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The blocks an approver sees of one call, in order, and one line that sums them up.
 
     `basis` says what of the world they were made of: a digest of each thing looked at, of a file's content by its path,

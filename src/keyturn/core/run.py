@@ -25,6 +25,9 @@ from .usage import NOTHING, Counts
 
 Kind = Literal["approval", "external", "in_doubt"]
 
+# Why a run stopped whose store was restored from a copy.
+RESTORED = "StoreRestored"
+
 _PATIENT = ("in_doubt", "needs")
 _KINDS: dict[str, Kind] = {"in_doubt": "in_doubt", "needs": "external"}
 

@@ -1,7 +1,7 @@
 """How retired versions of events become current ones: one function per retired version, nothing else.
 
-A log says in its header which version wrote it. `UPCASTS` maps a version to the version that followed it
-and the function that rewrites one event, as a plain dict, between the two.
+Each line says which version wrote it, and so does the header of a state. `UPCASTS` maps a version to the version that
+followed it and the function that rewrites one event, as a plain dict, between the two.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = "1"
+VERSION = "2"
 
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 UPCASTS: dict[str, tuple[str, Upcast]] = {}

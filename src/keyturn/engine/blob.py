@@ -6,7 +6,6 @@ nothing inside is believed before. A text of lines survives what databases do to
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -14,10 +13,11 @@ import msgspec
 
 from ..core.errors import StateRejected
 from ..core.upcasts import VERSION, readable
-from .keys import VARIABLE, key_id, signing_key
+from ..keys import VARIABLE, ring
 
 MAX_BYTES = 64 * 1024 * 1024
 _PARTS = ("run", "agent", "context", "log", "undelivered")
+_STATE = "state"
 _encoder = msgspec.json.Encoder()
 
 
@@ -34,18 +34,15 @@ class Blob(msgspec.Struct, frozen=True):
 
 def pack(blob: Blob) -> dict[str, Any]:
     """A state as a signed plain dict."""
-    key = signing_key()
     made: dict[str, Any] = {"schema_version": blob.version}
     made |= {name: getattr(blob, name) for name in _PARTS}
-    made["key"] = key_id(key)
-    made["mac"] = _mac(key, made)
+    made["mac"] = ring().mac(_STATE, _framed(made))
     return made
 
 
-def _mac(key: bytes, data: Mapping[str, Any]) -> str:
+def _framed(data: Mapping[str, Any]) -> bytes:
     parts = [cast("str", data[name]).encode() for name in ("schema_version", *_PARTS)]
-    framed = b"".join(b"%d:%b" % (len(part), part) for part in parts)
-    return hmac.digest(key, framed, "sha256").hex()
+    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
 
 
 def to_text(packed: dict[str, Any]) -> str:
@@ -83,6 +80,11 @@ def unpack(data: Any, *, allow_unsigned: bool = False, max_bytes: int = MAX_BYTE
 def _check_version(data: Mapping[str, Any]) -> None:
     version = data.get("schema_version")
     known = readable()
+    if isinstance(version, str) and version.isdecimal() and int(version) < int(known[0]):
+        raise StateRejected(
+            f"this state was written by an older format; supported: {known[0]}. Finish its run with the Keyturn that "
+            "wrote it"
+        )
     if not isinstance(version, str) or version not in known:
         found = "names no version" if version is None else "has a version that this Keyturn cannot read"
         span = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
@@ -92,23 +94,23 @@ def _check_version(data: Mapping[str, Any]) -> None:
 
 
 def _check_texts(data: Mapping[str, Any], max_bytes: int) -> None:
-    if set(data) - {"schema_version", "key", "mac", *_PARTS} or not all(isinstance(data.get(p), str) for p in _PARTS):
+    if set(data) - {"schema_version", "mac", *_PARTS} or not all(isinstance(data.get(p), str) for p in _PARTS):
         raise StateRejected("this state does not have the parts of one; pass what to_json() returned, unchanged")
     if sum(len(data[part]) for part in _PARTS) > max_bytes:
         raise StateRejected(f"this state is larger than the limit of {max_bytes} bytes; raise max_bytes to read it")
 
 
 def _check_mac(data: Mapping[str, Any]) -> None:
-    mac, key = data.get("mac"), signing_key()
+    mac, keys = data.get("mac"), ring()
     if not isinstance(mac, str):
         raise StateRejected("this state is not signed; to read it all the same, pass allow_unsigned=True")
-    if data.get("key") != key_id(key):
+    if mac.partition(".")[0] not in keys:
         raise StateRejected(
             f"this state was signed with another key; give every process that shares states the same {VARIABLE}"
         )
     try:
-        expected = _mac(key, data)
+        fits = keys.fits(_STATE, mac, _framed(data))
     except UnicodeError:
-        expected = ""
-    if not expected or not mac.isascii() or not hmac.compare_digest(mac, expected):
+        fits = False
+    if not fits:
         raise StateRejected("this state was changed after it was saved: its MAC does not fit; use it as it was saved")

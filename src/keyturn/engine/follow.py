@@ -1,4 +1,4 @@
-"""A run listened to from its journal: the events of a stream, made of lines as they come, whoever moves the run."""
+"""Listen to a run from its journal: the events of a stream, made of verified lines as they come, whoever moves it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core import events as ev
-from ..core.codec import decode
-from ..core.evolve import fold
 from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, StreamEvent
 from .live import Live
 from .loading import waiting_tools
@@ -16,7 +14,7 @@ from .rows import opened_by
 
 
 class Follower:
-    """Folds a run line by line and says what there is to tell."""
+    """Fold a run line by line and say what there is to tell. The log of `live` has a chain."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -25,11 +23,10 @@ class Follower:
         self._agent = ""
 
     async def told_by(self, line: bytes) -> list[StreamEvent]:
-        """The events of one line."""
+        """The events of one line, or `LogDamaged`."""
         self._told.clear()
-        made = decode(line)
+        [made] = self._live.log.extend([line])
         run = self._live.run
-        fold(run, [made])
         root = run.frames.get(ev.ROOT)
         if root is not None and root.agent != self._agent:
             self._agent = root.agent

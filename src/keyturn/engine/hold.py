@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncGenerator
 
 from ..core.effects import pending, wakes_at
-from ..core.errors import Conflict, StorageError
+from ..core.errors import Conflict, LogDamaged, StorageError
 from ..journal.base import Claim, Journal, Records
 from .drive import Drive
 from .live import counted_from
@@ -21,6 +20,7 @@ from .rows import known_open
 
 TTL_MS = 60_000
 LATER_MS = 60_000
+FROZEN_MS = 3_600_000
 
 # Most drives are over before anybody can have said anything.
 _BEFORE_LISTENING = 0.05
@@ -35,12 +35,16 @@ async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[N
     beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
     later = LATER_MS
     try:
-        if claim.head != len(drive.live.log):  # others have moved it since it was read
+        log = drive.live.log
+        if claim.head != len(log) or (log.steps and log.chain is None):  # others have moved it, or it came without it
             await drive.catch_up()
         drive.open = known_open(drive.run)
         yield
         later = 0
         kept_in(journal, drive.live.log)
+    except LogDamaged:
+        drive.damaged = True
+        raise
     except StorageError:
         failed = True
         raise
@@ -57,8 +61,10 @@ async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool
         due = wakes_at(drive.run)
         if drive.cut_short or _in_the_middle(drive):
             due = await _now(drive, journal) + (0 if drive.leaving or drive.cut_short else later)
+        if drive.damaged:  # people have to mend it: until then it is looked at now and then, and others go on
+            due = await _now(drive, journal) + FROZEN_MS
         # After a fault nobody knows whether the last step was kept.
-        if failed and await journal.head(drive.claim.run) > len(drive.live.log):
+        elif failed and await journal.head(drive.claim.run) > len(drive.live.log):
             due = await _now(drive, journal)
         await journal.release(drive.claim, due)
 
@@ -84,7 +90,8 @@ def _set_clock(drive: Drive, claim: Claim) -> None:
     Behind by as long as the claim was on its way, and never ahead: nothing runs out before its time.
     """
     if claim.at:
-        drive.live.clock = counted_from(claim.at, time.monotonic())
+        count = drive.live.count
+        drive.live.clock = counted_from(claim.at, count(), count)
 
 
 async def _renew(drive: Drive, journal: Journal) -> None:
@@ -107,4 +114,4 @@ async def _listen(drive: Drive, journal: Journal) -> None:
         async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
             async for _line in lines:
                 place += 1
-                await drive.heard(place)
+                await drive.heard(place)  # which reads it again, and verifies what it reads

@@ -16,7 +16,9 @@ from ..agents.context import RunContextWrapper
 from ..core.codec import Log
 from ..core.items import Item
 from ..core.run import Run
+from ..core.seal import Chain
 from ..journal.base import Journal, Records
+from ..keys import ring
 from .graph import Graph
 
 _PROCESS_SECRET = secrets.token_bytes(32)
@@ -36,18 +38,36 @@ def clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def counted_from(at: int, since: float) -> Callable[[], int]:
-    """The journal's clock, which said `at` when this process had counted to `since`."""
-    return lambda: at + int((time.monotonic() - since) * 1_000)
+def steady() -> float:
+    """Count seconds by a clock that nobody sets and that goes on while the machine sleeps.
+
+    An approval that is to be executed within half an hour is stale after a night with the lid closed.
+    """
+    return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
 
 
-async def journal_clock(journal: Journal) -> Callable[[], int]:
-    """The journal's clock, as this process counts on from what it says; our own where it has none.
+# Linux's CLOCK_MONOTONIC stands still in suspend and CLOCK_BOOTTIME does not; on macOS CLOCK_MONOTONIC does not, while
+# `time.monotonic()` asks another clock, which does. Windows' counts on by itself.
+_STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+
+def counted_from(at: int, since: float, count: Callable[[], float] = steady) -> Callable[[], int]:
+    """Count on from the journal's time, which was `at` when this process had counted to `since`."""
+    return lambda: at + int((count() - since) * 1_000)
+
+
+async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -> Callable[[], int]:
+    """Count on from what the journal says; our own clock where it has none.
 
     What is stamped by it may be late by as long as the answer took, and is never early.
     """
-    since = time.monotonic()
-    return counted_from(await journal.now(), since) if isinstance(journal, Records) else clock_ms
+    since = count()
+    return counted_from(await journal.now(), since, count) if isinstance(journal, Records) else clock_ms
+
+
+def chain_of(journal: Journal, run: str) -> Chain:
+    """Begin the chain of a run's lines in a journal: its keys, or this process's where it has none of its own."""
+    return Chain(getattr(journal, "keys", ring), getattr(journal, "tenant", "default"), run)
 
 
 def new_id() -> str:
@@ -74,6 +94,8 @@ class Live:
     finals: dict[str, Any] = field(default_factory=dict[str, Any])
     guardrails: dict[str, Any] = field(default_factory=dict[str, Any])
     clock: Callable[[], int] = clock_ms
+    # What the journal's time is counted on with.
+    count: Callable[[], float] = steady
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
     # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.

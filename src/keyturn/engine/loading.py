@@ -40,9 +40,11 @@ def restored(agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions) -
     blob = unpack(data, allow_unsigned=allow, max_bytes=size)
     if blob.agent != agent.name:
         raise AgentMissing(blob.agent)
-    live = Live(recall(blob.run, blob.log, blob.version), Graph(agent), _context(blob.context, options))
+    live = Live(recall(blob.run, blob.log), Graph(agent), _context(blob.context, options))
     if not live.log.steps:
         live.run.id = blob.run
+    elif live.run.id != blob.run:
+        raise StateRejected("the state's log is another run's than the state names; use it as it was saved")
     try:
         said = msgspec.json.decode(blob.undelivered, type=Undelivered)
     except (msgspec.MsgspecError, RecursionError):

@@ -11,8 +11,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..core.codec import Log
-from ..core.upcasts import VERSION
-from ..journal.base import Journal
+from ..core.errors import LogDamaged
+from ..core.events import Step
+from ..core.seal import TAB, verify
+from ..journal.base import Journal, Store
+from .live import chain_of
 
 _KEPT = 16
 _CHARACTERS = 4_000_000
@@ -32,12 +35,12 @@ def keep(run: str, log: Log) -> None:
         _recent.pop(next(iter(_recent)), None)
 
 
-def recall(run: str, text: str, version: str = VERSION) -> Log:
+def recall(run: str, text: str) -> Log:
     """The log that a text holds: as it is remembered where it stood exactly there, else read anew."""
     known = _recent.get(run)
-    if known is not None and version == VERSION and known.says(text):
+    if known is not None and known.says(text):
         return known.copy()
-    log = Log.of(text, version)
+    log = Log.of(text)
     keep(run, log)
     return log
 
@@ -49,17 +52,48 @@ def forget() -> None:
 
 
 async def log_in(journal: Journal, run: str) -> Log:
-    """The log of a run as its journal has it now; an empty one for a run that it does not know."""
+    """Read the log of a run as its journal has it now; an empty one for a run that it does not know.
+
+    Each line is verified before anything in it is believed, once for each line: a log that was verified here before is
+    read on from where it stood. `LogDamaged` names the line that is not the one that was written.
+    """
     with _lock:
         known = _journals.get(journal, {}).get(run)
         log = None if known is None else known.copy()
-    if log is not None:
-        *_, last = log.lines()
+    if log is not None and log.chain is not None:
         lines = await journal.read(run, len(log) - 1)
-        if lines and lines[0] == last:  # erased it has none
+        if lines and lines[0] == log.lines()[-1] + TAB + log.chain.last:  # erased it has none
             log.extend(lines[1:])
             return log
-    return Log.read(await journal.read(run))
+    return Log.opened(await journal.read(run), chain_of(journal, run))
+
+
+async def verify_run(store: Store, run: str) -> int | None:
+    """Find the first line of a run that is not the one that was written there; None if all are. It may be erased.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> asyncio.run(verify_run(MemoryJournal(), "unknown"))
+    """
+    return verify(chain_of(store, run), await store.hashes(run))
+
+
+async def caught_up(journal: Journal, log: Log) -> list[Step]:
+    """Fold what others appended to a log since it was read, verified; the steps.
+
+    A journal that counts other lines than it has would let whoever appends try for ever: that is `LogDamaged`.
+    """
+    run = log.run.id
+    if log.chain is None:
+        assert not log.steps, "a log that was begun elsewhere is attached before anything is read into it"
+        log.chain = chain_of(journal, run)
+    lines = await journal.read(run, len(log))
+    if lines or await journal.head(run) == len(log):
+        return log.extend(lines)
+    lines = await journal.read(run, len(log))  # somebody may have appended in between
+    if not lines:
+        raise LogDamaged(run, len(log), "is not there, or not as many lines are as the journal counts")
+    return log.extend(lines)
 
 
 def kept_in(journal: Journal, log: Log) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ..core import events as ev
+from ..core.codec import as_text
 from ..core.effects import waiting
 from ..core.evolve import fold
 from ..core.request import request_of
@@ -93,7 +94,7 @@ def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:
 
 def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
     tool = str(run.tools.get(terms.tool, {}).get("name", terms.tool))
-    body = msgspec.json.encode(terms).decode()
+    body = as_text(terms)
     return GrantRow(terms.id, run.id, tool, terms.agent, body, run.grant_uses.get(terms.id, 0))
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.codec import as_text
 from ..core.errors import BadJson, UserError
 from ..core.items import Item
 from ..core.people import Decider
@@ -57,7 +58,7 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
 
     def text(self) -> str:
         """All of it as text, to be saved."""
-        return msgspec.json.encode(self).decode()
+        return as_text(self)
 
     def taken(self) -> Undelivered:
         """The same, as it is now."""

@@ -12,9 +12,9 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..core.errors import Conflict, KeyturnError, StorageError
+from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, StoreRestored
 from ..journal.base import Claim, Store
-from .hold import LATER_MS, TTL_MS
+from .hold import FROZEN_MS, LATER_MS, TTL_MS
 from .live import new_id
 from .play import Play
 
@@ -28,16 +28,28 @@ Takes = Callable[[Claim], Awaitable[Play]]
 class Worker:
     """Moves runs of a journal forward, at most `slots` at once.
 
-    `take` makes the play of a run that was claimed. What a run's tools and models raise is the run's own affair: it is
-    recorded there, and the worker goes on.
+    `take` makes the play of a run that was claimed; `settle` puts in doubt what a store lets run that was restored.
+    What a run's tools and models raise is the run's own affair: it is recorded there, and the worker goes on.
     """
 
-    def __init__(self, store: Store, take: Takes, *, slots: int = 100, grace: float = 30.0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        take: Takes,
+        *,
+        slots: int = 100,
+        grace: float = 30.0,
+        settle: Callable[[], Awaitable[Any]] | None = None,
+    ) -> None:
         self.name = f"worker-{os.getpid()}-{new_id()[:8]}"
         self._store, self._take = store, take
+        self._settle = settle
+        self._unsettled = True
         self._slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
         self._plays: dict[str, Play] = {}
+        # The runs of which it was said that they are frozen.
+        self._told: set[str] = set()
         self._leaving = asyncio.Event()
 
     @property
@@ -57,7 +69,10 @@ class Worker:
         try:
             while not leaving.done():
                 try:
+                    await self._settled()
                     await self._round(leaving)
+                except StoreRestored:  # it was promoted while we worked on it
+                    self._unsettled = True
                 except StorageError as error:
                     log.warning("the journal cannot be reached, trying again: %s", error)
                     await asyncio.wait({leaving}, timeout=_BACKOFF)
@@ -66,6 +81,13 @@ class Worker:
         finally:
             leaving.cancel()
             await self._end()
+
+    async def _settled(self) -> None:
+        """Put in doubt what the store lets run, where it was restored: before anything of it is taken up."""
+        if self._unsettled:
+            if self._settle is not None:
+                await self._settle()
+            self._unsettled = False
 
     async def _round(self, leaving: asyncio.Future[Any]) -> None:
         """Take up what is due and there is room for; then wait for more work, or for room."""
@@ -91,6 +113,9 @@ class Worker:
             claim = await self._store.claim(run, self.name, TTL_MS)
         except Conflict:  # another worker was quicker
             return
+        except LogDamaged as error:  # the store looks at it again later
+            self._frozen(error)
+            return
         task = asyncio.ensure_future(self._move(claim))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -98,9 +123,16 @@ class Worker:
     async def _move(self, claim: Claim) -> None:
         try:
             play = await self._take(claim)
+        except LogDamaged as error:
+            self._frozen(error)
+            await self._leave(claim, FROZEN_MS)
+            return
         except Exception as error:
             log.warning("run %s cannot be taken up here, it is left for a minute: %s", claim.run, error)
-            await self._leave(claim)
+            await self._leave(claim, LATER_MS)
+            return
+        if play.run.error == StoreRestored.__name__ and play.run.status == "failed":
+            await self._store.release(claim)  # it goes on when a person says so, and not because it was told
             return
         self._plays[claim.run] = play
         if self._leaving.is_set():
@@ -109,6 +141,8 @@ class Worker:
             await play.finish()
         except Conflict as error:  # it was cancelled, or somebody took it over: theirs is the word
             log.info("run %s: %s", claim.run, error)
+        except LogDamaged as error:
+            self._frozen(error)
         except Exception as error:
             how = log.info if isinstance(error, KeyturnError) else log.warning
             how("run %s stopped: %s: %s", claim.run, type(error).__name__, error)
@@ -118,9 +152,15 @@ class Worker:
             if play.drive.claim is None:  # it was over before it was held
                 await self._store.release(claim)
 
-    async def _leave(self, claim: Claim) -> None:
+    def _frozen(self, error: LogDamaged) -> None:
+        """Say once that a run is left alone, since its log is not what was written; all others go on."""
+        if error.run not in self._told:
+            self._told.add(error.run)
+            log.error("%s", error)
+
+    async def _leave(self, claim: Claim, later: int) -> None:
         try:
-            await self._store.release(claim, await self._store.now() + LATER_MS)
+            await self._store.release(claim, await self._store.now() + later)
         except StorageError:  # its claim runs out by itself
             return
 

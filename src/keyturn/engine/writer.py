@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 from ..core import commands as cm
 from ..core import events as ev
-from ..core.codec import Log, encode
+from ..core.codec import Log
 from ..core.decide import step
 from ..core.errors import Conflict, StorageError
 from ..core.run import Run
 from ..journal.base import Claim, Journal, LostRace
 from ..journal.rows import Changes
 from .feed import Feed
+from .live import chain_of
+from .recent import caught_up
 from .rows import changes, known_open, replayed
 from .traces import Traces
 
@@ -47,6 +49,8 @@ class Writer:
         self.traces: Traces | None = None
         # Whether somebody stopped waiting for an append, which may be kept nevertheless.
         self.cut_short = False
+        # Whether what the journal has of the run is not what was written there.
+        self.damaged = False
         self.roused: Callable[[], None] = _nobody
         self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
 
@@ -65,7 +69,8 @@ class Writer:
     async def write_whole(self) -> None:
         """Append the whole log as a run that the journal does not have yet."""
         assert self.journal is not None
-        await self.journal.append(self.run.id, 0, self.log.lines(), None, replayed(self.log.steps))
+        lines = self.log.sealed_anew(chain_of(self.journal, self.run.id))
+        await self.journal.append(self.run.id, 0, lines, None, replayed(self.log.steps))
 
     async def kept(self) -> None:
         """Wait until nothing that was decided is still on its way to the journal: what is not kept starts nothing."""
@@ -106,7 +111,7 @@ class Writer:
                 return Written(events)
             made = self._made(now, events)
             try:
-                line = encode(made)
+                line = self._sealed(made)
                 rows = changes(log.run, self.open, events, log.steps[0].at if log.steps else now)
                 await journal.append(log.run.id, len(log), [line], self.claim, rows)
             except LostRace:
@@ -127,12 +132,20 @@ class Writer:
             return Written(events, rows)
 
     async def _catch_up(self) -> int:
-        """Read and fold what somebody else appended first; how many lines that were."""
+        """Read, verify and fold what somebody else appended first; how many lines that were."""
         assert self.journal is not None
-        theirs = self.log.extend(await self.journal.read(self.run.id, len(self.log)))
+        theirs = await caught_up(self.journal, self.log)
         self.publish(theirs)
         self.open = known_open(self.run)
         return len(theirs)
+
+    def _sealed(self, made: ev.Step) -> bytes:
+        """The line of a step that comes next; the first one begins the run's chain in its journal."""
+        if self.log.chain is None:
+            assert self.journal is not None
+            assert not self.log.steps, "a log that was begun elsewhere is attached before anything is written to it"
+            self.log.chain = chain_of(self.journal, self.run.id)
+        return self.log.sealed(made)
 
     def _decide(self, commands: tuple[cm.Command, ...], now: int) -> list[ev.AnyEvent]:
         events: list[ev.AnyEvent] = []

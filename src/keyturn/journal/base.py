@@ -1,9 +1,10 @@
 """The seams to a store of runs: logs (append a line where it is expected, read lines, hold a run), and rows about them.
 
-A journal keeps lines in order and knows nothing of what they say. It grants at most one claim on a run at
-a time, each with a higher epoch than the last, and says which runs are due. It has its own clock, in
-milliseconds since 1970, and it alone says when a claim is over. A journal object is the view of one tenant: it neither
-sees nor holds another tenant's runs.
+A journal keeps lines in order and knows nothing of what they say: their seals are made and verified by whoever writes
+and reads them, with the journal's `keys` where it has such a method, else with this process's, and for its `tenant`. It
+grants at most one claim on a run at a time, each with a higher epoch than the last, and says which runs are due. It has
+its own clock, in milliseconds since 1970, and it alone says when a claim is over. A journal object is the view of one
+tenant: it neither sees nor holds another tenant's runs.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class Journal(Protocol):
         ...
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
-        """The lines of a run from position `after` on; none for a run it does not know."""
+        """The lines of a run from position `after` on; none for a run it does not know, or that was erased.
+
+        Where it has other lines than it counts it raises `LogDamaged`. That they are the true ones is for the reader.
+        """
         ...
 
     async def head(self, run: str) -> int:
@@ -139,11 +143,11 @@ class Records(Protocol):
         ...
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:
-        """Of each line of a run its own digest and its hash in the chain; they outlive an erasure."""
+        """Of each line of a run the digest of what it says and its seal, on trust; they outlive an erasure."""
         ...
 
     async def erase(self, run: str) -> None:
-        """Forget what a run's lines and rows say. Their digests stay, so the chain can still be verified.
+        """Forget what a run's lines and rows say. Their digests and seals stay, so the chain can still be verified.
 
         A run that somebody holds is refused with `Conflict`; an erased one takes no more lines.
         """

@@ -10,11 +10,14 @@ import hashlib
 import os
 import secrets
 import socket
+import stat
 import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from ..keys import make_directory
 
 
 class Doorbell:
@@ -35,8 +38,11 @@ class Doorbell:
                 return
             self._mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_directory(self._folder)
+                if not _ours(self._folder.parent) or not _ours(self._folder):
+                    raise PermissionError("others could ring here, or take the bells away")
                 self._mine.bind(str(self._folder / self._name))
+                (self._folder / self._name).chmod(0o600)
             except OSError:  # without a place for it, who waits looks by itself
                 self._mine.close()
                 return
@@ -45,6 +51,8 @@ class Doorbell:
     def ring(self) -> None:
         """Ring every other process that listens; those that died are forgotten."""
         with suppress(OSError):
+            if not (_ours(self._folder.parent) and _ours(self._folder)):
+                return
             for name in os.listdir(self._folder):
                 if name != self._name:
                     self._ring(self._folder / name)
@@ -84,8 +92,14 @@ class Doorbell:
             self._rung()
 
 
+def _ours(folder: Path) -> bool:
+    """Whether a directory is this user's and nobody else's to write in: in a shared one anybody may have made it."""
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
 def _folder(path: Path) -> Path:
     """A directory of this user's that stands for the file, short enough for a socket's address."""
-    stat = path.stat()
-    which = hashlib.sha256(f"{stat.st_dev}:{stat.st_ino}".encode()).hexdigest()[:16]
+    found = path.stat()
+    which = hashlib.sha256(f"{found.st_dev}:{found.st_ino}".encode()).hexdigest()[:16]
     return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"keyturn-{os.getuid()}" / which

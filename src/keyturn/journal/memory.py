@@ -17,20 +17,23 @@ from heapq import nsmallest
 
 import msgspec
 
-from ..core.codec import GENESIS
 from ..core.errors import Conflict, UserError
+from ..core.seal import Ring, erased, parted
+from ..keys import own_ring
 from .base import Claim, LostRace
-from .chain import linked
 from .memory_rows import MemoryRows
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .sealing import askable, check_name, plain
+
+# What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
+_RING = own_ring()
 
 
 @dataclass(slots=True)
 class _Log:
-    """One run's lines, their chain, and who holds the run."""
+    """One run's lines, and who holds the run."""
 
     lines: list[bytes] = field(default_factory=list[bytes])
-    links: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     erased: bool = False
     epoch: int = 0
     holder: Claim | None = None
@@ -67,7 +70,7 @@ class MemoryJournal:
     """
 
     def __init__(self, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
-        self.tenant = tenant
+        self.tenant = check_name("a tenant's name", tenant)
         self._clock = clock or _now
         # Reentrant: a watcher that is garbage may be closed, and take the lock, wherever memory is asked for.
         self._lock = threading.RLock()
@@ -88,10 +91,14 @@ class MemoryJournal:
     def of(self, tenant: str) -> MemoryJournal:
         """The same store as another tenant sees it."""
         view = copy(self)
-        view.tenant = tenant
+        view.tenant = check_name("a tenant's name", tenant)
         with self._lock:
             view._mine = self._tenants.setdefault(tenant, _Tenant())
         return view
+
+    def keys(self) -> Ring:
+        """Give the keys that seal what is kept here."""
+        return _RING
 
     async def append(
         self,
@@ -101,6 +108,7 @@ class MemoryJournal:
         claim: Claim | None = None,
         changes: Changes | None = None,
     ) -> None:
+        check_name("a run's id", run)
         added = [bytes(line) for line in lines]
         with self._lock:
             log = self._log(run) if claim is None else self._held(run, claim)
@@ -110,11 +118,9 @@ class MemoryJournal:
                 raise Conflict(f"run {run!r} was erased; it takes no more lines")
             if not added:
                 return
-            links = linked(added, log.links[-1][1] if log.links else GENESIS)
             log.lines.extend(added)
-            log.links.extend(links)
             if changes is not None:
-                self._mine.rows.apply(changes)
+                self._mine.rows.apply(plain(changes))
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
             log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
@@ -124,11 +130,11 @@ class MemoryJournal:
     async def read(self, run: str, after: int = 0) -> list[bytes]:
         with self._lock:
             log = self._log(run)
-            return [] if log.erased else log.lines[after:]
+            return [] if log.erased else log.lines[max(after, 0) :]
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         with self._lock:
-            return self._log(run).links.copy()
+            return [parted(line) for line in self._log(run).lines]
 
     async def erase(self, run: str) -> None:
         with self._lock:
@@ -137,7 +143,8 @@ class MemoryJournal:
                 raise Conflict(
                     f"run {run!r} is held by {log.holder.worker!r}; cancel it first", winner=log.holder.worker
                 )
-            log.lines, log.erased = [b""] * len(log.lines), True
+            log.lines = [erased(line) for line in log.lines]
+            log.erased = True
             self._mine.rows.erase(run)
 
     async def now(self) -> int:
@@ -145,15 +152,15 @@ class MemoryJournal:
 
     async def runs(self, query: Query = ALL) -> list[RunRow]:
         with self._lock:
-            return self._mine.rows.find_runs(query)
+            return self._mine.rows.find_runs(query) if askable(query) else []
 
     async def requests(self, query: Query = ALL) -> list[RequestRow]:
         with self._lock:
-            return self._mine.rows.find_requests(query)
+            return self._mine.rows.find_requests(query) if askable(query) else []
 
     async def grants(self, query: Query = ALL) -> list[GrantRow]:
         with self._lock:
-            return self._mine.rows.find_grants(query)
+            return self._mine.rows.find_grants(query) if askable(query) else []
 
     async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
         with self._lock:
@@ -171,6 +178,8 @@ class MemoryJournal:
             await self._appended(run, after)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
+        check_name("a run's id", run)
+        check_name("a worker's name", worker)
         with self._lock:
             now, log = self._clock(), self._mine.logs.setdefault(run, _Log())
             holder = log.holder

@@ -1,6 +1,6 @@
 """A whole store copied into an empty one, of either database: every tenant, erased runs and what is not told yet.
 
-The lines come with their hashes, so that the copy's chains are verified against what was there, not made anew.
+The lines come with their seals, so that the copy's chains are verified against what was there, not made anew.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import Conflict, StorageError
+from ..core.seal import Chain, verify
+from ..keys import ring
 from . import statements as say
-from .chain import verify
 from .sql_journal import SQLJournal
 from .store_thread import Connection
 
@@ -24,10 +25,10 @@ def _others(columns: str, *more: str) -> tuple[str, ...]:
 
 # Each table: its key, and its other columns. The outbox gets new numbers, in the same order.
 _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "runs": (("tenant", "run"), _others(say.RUN_COLUMNS, "head", "hash", "epoch", "due")),
-    "events": (("tenant", "run", "seq"), ("line", "digest", "hash")),
-    "requests": (("tenant", "id"), _others(say.REQUEST_COLUMNS)),
-    "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "uses", "revoked")),
+    "runs": (("tenant", "run"), _others(say.RUN_COLUMNS, "head", "epoch", "due", "seal")),
+    "events": (("tenant", "run", "seq"), ("line",)),
+    "requests": (("tenant", "id"), _others(say.REQUEST_COLUMNS, "seal")),
+    "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "uses", "revoked", "seal")),
     "outbox": (("number",), ("tenant", "run", "topic", "about")),
 }
 
@@ -88,10 +89,12 @@ async def _verified(target: SQLJournal) -> None:
     """Every chain of the copy fits its lines, up to the head that its run names."""
     for tenant, run in await target.whole(_runs):
         view = target.of(tenant)
-        lines, hashes = await view.read(run), await view.hashes(run)
-        bad = verify(lines or [None] * len(hashes), hashes)
-        if bad is not None or len(hashes) != await view.head(run):
-            raise StorageError(f"the copy of run {run!r} is not what was copied, at line {bad}; do not use the copy")
+        links = await view.hashes(run)
+        bad = verify(Chain(ring, tenant, run), links)
+        if bad is None and len(links) != await view.head(run):
+            bad = len(links)
+        if bad is not None:
+            raise StorageError(f"the copy of run {run!r} is not what was written, at line {bad}; do not use the copy")
 
 
 def _runs(db: Connection) -> list[Any]:

@@ -19,12 +19,18 @@ from typing import Any, Self
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
+from .generation import Origin, begin, look
 from .sql_journal import Rung, SQLJournal
 from .store_thread import Outcome, StoreThread
 
 CHANNEL = "keyturn"
 _AGAIN = {"40001", "40P01", "55P03"}
 _FULL = {"53100", "53200"}
+# Another server, another timeline of it (a standby that was promoted, a restore to a point in time), another database.
+_PLACE = (
+    "SELECT (SELECT system_identifier FROM pg_control_system()), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), "
+    "(SELECT oid FROM pg_database WHERE datname = current_database())"
+)
 # What `NOTIFY` carries is short; a name that is longer wakes everybody.
 _PAYLOAD = 7_000
 
@@ -47,16 +53,17 @@ class PostgresJournal(SQLJournal):
             made = connect()
             own.clear()
             own.add(made.process)
+            look(made, origin)  # whatever the connection was lost for, it may have been promoted meanwhile
             return made
 
         def after(results: list[Any]) -> None:
             bell.ring([name for result in results if isinstance(result, Rung) for name in result])
 
-        prepare(url)
+        origin = prepare(url)
         self._listener = Listener(url, bell, own)
         writer = StoreThread("keyturn-postgres-writer", writing, judge, after)
         reader = StoreThread("keyturn-postgres-reader", connect, judge, writes=False)
-        super().__init__(say.POSTGRES, writer, reader, bell, tenant)
+        super().__init__(say.POSTGRES, (writer, reader), bell, tenant, origin)
         weakref.finalize(self, self._listener.stop)
 
     @classmethod
@@ -149,6 +156,16 @@ class PostgresConnection:
             return self._clock()
         return int(self.execute(f"SELECT {say.POSTGRES.time}")[0][0] if said is None else said)
 
+    def place(self) -> str | None:
+        import psycopg
+
+        try:
+            with self._db.transaction():
+                found: Any = self._db.execute(_PLACE).fetchone()
+            return "/".join(map(str, found))
+        except psycopg.Error:  # a server that does not tell: what it was promoted or restored from cannot be noticed
+            return None
+
     def close(self) -> None:
         with suppress(Exception):  # whoever drops a connection in the middle knows why
             self._sent()
@@ -222,7 +239,7 @@ class Listener:
                     self._bell.ring_all()
 
 
-def prepare(url: str) -> None:
+def prepare(url: str) -> Origin:
     """See that the newest schema is there; each version comes whole or not at all, whoever comes first makes it."""
     import psycopg
 
@@ -236,11 +253,24 @@ def prepare(url: str) -> None:
                 raise StorageError(
                     f"the database was written by a newer Keyturn (schema {version}); upgrade to open it"
                 )
-            missing = say.migrations(say.POSTGRES)[version:]
+            if 0 < version < say.FIRST:
+                raise StorageError(
+                    f"the database was written by an older format (schema {version}), which this Keyturn does not "
+                    "read; finish its runs with the Keyturn that wrote it"
+                )
+            missing = say.migrations(say.POSTGRES)[max(version - say.FIRST + 1, 0) :]
             for statement in (statement for statements in missing for statement in statements):
                 db.execute(statement.encode())
             if missing:
                 db.execute("INSERT INTO keyturn_schema (version) VALUES (%s)", (say.SCHEMA,))
+        origin, made = Origin(), PostgresConnection(url, None)
+        try:
+            if missing:
+                begin(made)
+            look(made, origin)
+        finally:
+            made.close()
+        return origin
     except psycopg.Error as error:
         # The URL may hold a password and stays out of this.
         raise StorageError(f"the PostgreSQL journal cannot be opened: {error}") from error

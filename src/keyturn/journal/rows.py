@@ -17,7 +17,8 @@ from ..core.request import Request
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One run: who works on what, how it stands, and how much waits for people.
 
-    `status` is running, waiting, finished, failed, cancelled or erased.
+    `status` is running, waiting, finished, failed, cancelled or erased; "damaged" where the row is not the one that was
+    written.
 
     >>> RunRow("run", "desk", "waiting", 0, 5, waiting=1).status
     'waiting'
@@ -47,7 +48,8 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request: a call that waits, or waited, for somebody.
 
     `body` is a JSON text of what else people are shown: arguments with secrets redacted, preview, terms, votes, and so
-    on; `request` is all of it. `state` is open, or how the request was closed: the verdict, or "void".
+    on; `request` is all of it. `state` is open, or how the request was closed: the verdict, or "void"; "damaged" where
+    the row is not what was written.
 
     >>> RequestRow("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).state
     'open'
@@ -112,7 +114,7 @@ _COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", 
 
 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One standing decision of a run; `body` is its terms as JSON.
+    """One standing decision of a run; `body` is its terms as JSON. `damaged` says that its row was altered.
 
     >>> GrantRow("g1", "run", "pay", "desk", uses=2).revoked
     False
@@ -125,6 +127,7 @@ class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
     body: str = "{}"
     uses: int = 0
     revoked: bool = False
+    damaged: bool = False
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):

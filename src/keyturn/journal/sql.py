@@ -6,25 +6,28 @@ and waking are the business of the members.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import msgspec
 
-from ..core.codec import GENESIS, line_digest
-from ..core.errors import Conflict
+from ..core.errors import Conflict, LogDamaged
+from ..core.seal import Keys, Ring, erased, parted
 from . import statements as say
 from .base import Claim, LostRace
-from .chain import linked
-from .rows import Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .pages import keyed_rows, rows_of
+from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
+from .sealing import DAMAGED, Row, askable, columns, marked, plain, seal_row, verified
 from .statements import Dialect
 from .store_thread import Connection
 
+_NO_ROW = "cannot be reached: what the journal's table of runs says of the run is not what was written there"
 
-class Place(msgspec.Struct, frozen=True):
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
     """Where a log ends, who holds its run, when that is due, and the time."""
 
-    head: int
-    hash: str
+    head: Annotated[int, msgspec.Meta(ge=0)]
     epoch: int
     holder: str | None
     until: int
@@ -37,58 +40,74 @@ class Place(msgspec.Struct, frozen=True):
 class Tenant:
     """One tenant's part of a database."""
 
-    def __init__(self, dialect: Dialect, tenant: str) -> None:
-        self._dialect, self.name = dialect, tenant
+    def __init__(self, dialect: Dialect, tenant: str, keys: Keys) -> None:
+        self._dialect = dialect
+        self.name = tenant
+        self._keys = keys
 
     def append(
         self, db: Connection, run: str, expected: int, lines: list[bytes], claim: Claim | None, changes: Changes | None
-    ) -> str | None:
-        """Add lines and what they change; the hash of the last one, None where there was nothing to add."""
+    ) -> None:
+        """Add lines and what they change."""
         at = self._place(db, run) if claim is None else self._held(db, run, claim)
         if at.status == "erased":
             raise Conflict(f"run {run!r} was erased; it takes no more lines")
         if expected != at.head:
             raise LostRace(f"expected {expected} lines, the log has {at.head}")
         if not lines:
-            return None
-        links = linked(lines, at.hash)
+            return
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
         wanted = None if claim is not None else at.now if at.due is None else min(at.due, at.now)
-        for place, (line, (_, each)) in enumerate(zip(lines, links, strict=True), at.head):
-            db.tell(say.ADD_LINE, self.name, run, place, line, bytes.fromhex(each))
-        end = (at.head + len(lines), bytes.fromhex(links[-1][1]), wanted)
+        for place, line in enumerate(lines, at.head):
+            db.tell(say.ADD_LINE, self.name, run, place, line)
+        end = (at.head + len(lines), wanted)
         if changes is None:
             db.tell(say.APPENDED, *end, self.name, run)
-        else:
-            row = changes.run
-            values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
-            db.tell(say.MOVED, *end, *values, self.name, run)
-            if row.started_at != at.started_at:
-                db.tell(say.STARTED, row.started_at, self.name, run)
-            self._change(db, changes)
-        return links[-1][1]
+            return
+        changes, keys = plain(changes), self._keys()
+        row = changes.run
+        values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
+        db.tell(say.MOVED, *end, *values, seal_row(keys, self.name, row), self.name, run)
+        if row.started_at != at.started_at:
+            db.tell(say.STARTED, row.started_at, self.name, run)
+        self._change(db, changes, keys)
 
-    def holds(self, db: Connection, run: str, place: int, hash_: str) -> bool:
+    def holds(self, db: Connection, run: str, place: int, line: bytes) -> bool:
         """Whether the log has that very line at a place: what a writer asks whose commit was never answered."""
         self._settle(db, run)
-        found = db.execute(say.HASH_AT, self.name, run, place)
-        return bool(found) and bytes(found[0][0]).hex() == hash_
+        found = db.execute(say.LINE_AT, self.name, run, place)
+        return bool(found) and _bytes(found[0][0]) == line
 
     def read(self, db: Connection, run: str, after: int) -> list[bytes]:
-        """Lines from a place on."""
-        return [bytes(line) for (line,) in db.execute(say.LINES, self.name, run, after)]
+        """Lines from a place on: as many as the head says, or `LogDamaged`."""
+        after = max(after, 0)
+        found = db.execute(say.LINES, after, self.name, run)
+        if not found or found[0][1] == "erased":
+            return []
+        head, lines = found[0][0], list[bytes]()
+        for place, (_, _, seq, line) in enumerate(found if found[0][2] is not None else [], after):
+            if seq != place or not isinstance(line, bytes):
+                raise LogDamaged(run, place, "is not there")
+            lines.append(line)
+        if type(head) is not int or head < 0 or len(lines) != max(head - after, 0):
+            raise LogDamaged(run, after + len(lines), "is not there, or not as many lines are as the journal counts")
+        return lines
 
     def head(self, db: Connection, run: str) -> int:
         """How many lines a log has."""
         found = db.execute(say.HEAD, self.name, run)
-        return int(found[0][0]) if found else 0
+        head = found[0][0] if found else 0
+        if type(head) is not int or head < 0:
+            raise LogDamaged(run, 0, _NO_ROW)
+        return head
 
     def links(self, db: Connection, run: str) -> list[tuple[str, str]]:
-        """The digests and hashes of a log's lines."""
-        return [
-            (line_digest(bytes(line)) if line is not None else bytes(digest).hex(), bytes(hash_).hex())
-            for line, digest, hash_ in db.execute(say.LINKS, self.name, run)
-        ]
+        """The digests and seals of a log's lines."""
+        return [parted(_bytes(line)) for _, line in db.execute(say.ALL_LINES, self.name, run)]
+
+    def shelve(self, db: Connection, run: str, later: int) -> None:
+        """Let a run of which nothing can be read be looked at later; no other waits for it."""
+        db.tell(say.SHELVE, db.now() + later, self.name, run)
 
     def claim(self, db: Connection, run: str, worker: str, ttl_ms: int) -> Claim:
         """Take a run."""
@@ -103,7 +122,7 @@ class Tenant:
         """Who holds a run, and under which epoch: what a worker asks whose claim was never answered."""
         self._settle(db, run)
         found = db.execute(say.HEAD, self.name, run)
-        return (found[0][3], int(found[0][2])) if found and found[0][3] is not None else None
+        return (found[0][2], int(found[0][1])) if found and found[0][2] is not None else None
 
     def renew(self, db: Connection, claim: Claim, ttl_ms: int) -> Claim:
         """Hold a run for longer."""
@@ -124,38 +143,36 @@ class Tenant:
     def due(self, db: Connection, limit: int) -> list[str]:
         """Runs that are due."""
         now = db.now()
-        return [run for _, run in db.execute(say.DUE, self.name, now, self.name, now, limit)]
+        found = rows_of(db, say.DUE, self.name, now, self.name, now, limit)
+        return [run for _, run in found if isinstance(run, str)]
 
     def next_due(self, db: Connection) -> tuple[int | None, int]:
         """When the next run is due, and the time now."""
         found = db.execute(say.NEXT_DUE, self.name, self.name)
-        return (None if not found or found[0][0] is None else int(found[0][0])), db.now()
+        first = found[0][0] if found else None
+        return (int(first) if isinstance(first, int) else None), db.now()
 
     def runs(self, db: Connection, query: Query) -> list[RunRow]:
         """Rows of runs."""
         asked = {"run": query.id or query.run, "status": query.state, "agent": query.agent}
-        found = self._page(db, ("runs", say.RUN_COLUMNS), asked, ("started_at", "run"), query)
-        return [RunRow(*row) for row in found]
+        return self._page(db, RunRow, ("runs", say.RUN_COLUMNS), asked, ("started_at", "run"), query)
 
     def requests(self, db: Connection, query: Query) -> list[RequestRow]:
         """Rows of requests."""
         asked = {name: getattr(query, name) for name in ("id", "run", "state", "agent", "tool", "kind")}
-        found = self._page(db, ("requests", say.REQUEST_COLUMNS), asked, ("asked_at", "id"), query)
-        return [RequestRow(*row) for row in found]
+        return self._page(db, RequestRow, ("requests", say.REQUEST_COLUMNS), asked, ("asked_at", "id"), query)
 
     def grants(self, db: Connection, query: Query) -> list[GrantRow]:
         """Rows of grants."""
         revoked = None if query.state is None else int(query.state == "revoked")
         asked = {"id": query.id, "run": query.run, "agent": query.agent, "tool": query.tool, "revoked": revoked}
-        found = self._page(db, ("grants", say.GRANT_COLUMNS), asked, ("0", "run || '/' || id"), query)
-        return [GrantRow(*row[:-1], revoked=bool(row[-1])) for row in found]
+        return self._page(db, GrantRow, ("grants", say.GRANT_COLUMNS), asked, ("0", "run || '/' || id"), query)
 
     def outbox(self, db: Connection, limit: int, done: int | None) -> list[Notice]:
         """What is to be told."""
         if done is not None:
             db.tell(say.TOLD, self.name, done)
-        found = db.execute(say.TO_TELL, self.name, limit)
-        return [Notice(topic, run, msgspec.json.decode(about), number) for topic, run, about, number in found]
+        return [_notice(*row) for row in rows_of(db, say.TO_TELL, self.name, max(limit, 0))]
 
     def erase(self, db: Connection, run: str) -> None:
         """Forget what a run says; the digests of its lines stay."""
@@ -165,7 +182,12 @@ class Tenant:
         if at.holder is not None and at.now < at.until:
             raise Conflict(f"run {run!r} is held by {at.holder!r}; cancel it first", winner=at.holder)
         for place, line in db.execute(say.ALL_LINES, self.name, run):
-            db.tell(say.ERASE_LINE, bytes.fromhex(line_digest(bytes(line))), self.name, run, place)
+            db.tell(say.ERASE_LINE, erased(_bytes(line)), self.name, run, place)
+        *values, seal = db.execute(say.RUN, self.name, run)[0]
+        was = verified(self._keys(), self.name, RunRow, values, seal)
+        row = msgspec.structs.replace(was, status="erased", waiting=0, workflow="", error="")
+        given = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
+        db.tell(say.ERASED, *given, seal_row(self._keys(), self.name, row), self.name, run)
         for statement in say.ERASE:
             db.tell(statement, self.name, run)
 
@@ -179,9 +201,12 @@ class Tenant:
         found = db.known(self.name, run)
         if not found:
             return None
-        head, hash_, epoch, holder, until, due, status, started_at, time = found[0]
-        chained = GENESIS if hash_ is None else bytes(hash_).hex()
-        return Place(head, chained, epoch, holder, until or 0, due, status, started_at, db.now(time))
+        head, epoch, holder, until, due, status, started_at, time = found[0]
+        given = (head, epoch, holder, until or 0, due, status, started_at, db.now(time))
+        try:
+            return msgspec.convert(given, Place)
+        except msgspec.ValidationError:
+            raise LogDamaged(run, 0, _NO_ROW) from None
 
     def _place(self, db: Connection, run: str) -> Place:
         """Where a run is; one that is not known begins here."""
@@ -205,23 +230,52 @@ class Tenant:
             )
         return at
 
-    def _change(self, db: Connection, changes: Changes) -> None:
+    def _change(self, db: Connection, changes: Changes, keys: Ring) -> None:
         for closing in changes.closed:
-            db.tell(say.CLOSE, closing.state, closing.at, closing.by, self.name, closing.id)
+            self._close(db, closing, keys)
         for row in changes.opened:
-            db.tell(say.OPEN, self.name, *msgspec.structs.astuple(row))
+            db.tell(say.OPEN, self.name, *columns(row), seal_row(keys, self.name, row))
         for each in changes.grants:
             body = (each.tool, each.agent, each.body, each.uses, int(each.revoked))
-            db.tell(say.GRANT, self.name, each.run, each.id, *body)
+            db.tell(say.GRANT, self.name, each.run, each.id, *body, seal_row(keys, self.name, each))
         for name in changes.revoked:
-            db.tell(say.REVOKE, self.name, changes.run.run, name)
+            self._revoke(db, changes.run.run, name, keys)
         for notice in changes.notices:
             db.tell(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
 
+    def _close(self, db: Connection, end: Closing, keys: Ring) -> None:
+        """Close a request. One that was altered before is not sealed anew: that would make a forgery good."""
+        found = db.execute(say.REQUEST, self.name, end.id)
+        if not found:
+            return
+        *values, seal = found[0]
+        row = verified(keys, self.name, RequestRow, values, seal)
+        fresh = "" if row.state == DAMAGED else seal_row(keys, self.name, row.ended(end))
+        db.tell(say.CLOSE, end.state, end.at, end.by, fresh, self.name, end.id)
+
+    def _revoke(self, db: Connection, run: str, name: str, keys: Ring) -> None:
+        found = db.execute(say.GRANT_OF, self.name, run, name)
+        if not found:
+            return
+        *values, seal = found[0]
+        row = verified(keys, self.name, GrantRow, values, seal)
+        revoked = msgspec.structs.replace(row, revoked=True)
+        fresh = "" if row.damaged else seal_row(keys, self.name, revoked)
+        body = (row.tool, row.agent, row.body, row.uses, 1)
+        db.tell(say.GRANT, self.name, run, name, *body, fresh)
+
     def _page(
-        self, db: Connection, what: tuple[str, str], asked: dict[str, Any], key: tuple[str, str], query: Query
-    ) -> list[Any]:
+        self,
+        db: Connection,
+        kind: type[Row],
+        what: tuple[str, str],
+        asked: dict[str, Any],
+        key: tuple[str, str],
+        query: Query,
+    ) -> list[Row]:
         """A page of a table. Only names of ours stand in the statement; what is asked for is passed beside it."""
+        if not askable(query):
+            return []
         (table, columns), (time, name) = what, key
         wanted = {column: value for column, value in asked.items() if value is not None}
         clauses, values = ["tenant = ?", *(f"{column} = ?" for column in wanted)], [self.name, *wanted.values()]
@@ -230,7 +284,44 @@ class Tenant:
             clauses.append(f"({time}, {name}) {compare} (?, ?)" if time != "0" else f"{name} {compare} ?")
             values += query.after if time != "0" else query.after[1:]
         ordered = f"{time} {order}, {name} {order}" if time != "0" else f"{name} {order}"
-        if table == "runs":
-            clauses.append("head > 0")
-        statement = f"SELECT {columns} FROM {table} WHERE {' AND '.join(clauses)} ORDER BY {ordered} LIMIT ?"
-        return db.execute(statement, *values, max(query.limit, 0))
+        clauses += ["head > 0"] if table == "runs" else []
+        # A row whose key is not what a key is could not be paged past: only `keyturn check` tells of it.
+        typed = {"runs": ("run",), "requests": ("id",), "grants": ("run", "id")}[table]
+        clauses += [self._dialect.text.format(part) for part in typed if self._dialect.text]
+        clauses += [self._dialect.whole.format(time)] if time != "0" and self._dialect.whole else []
+        where = f"FROM {table} WHERE {' AND '.join(clauses)} ORDER BY {ordered} LIMIT ?"
+        keys = ", ".join(part if part in (time, *typed) else "NULL" for part in columns.split(", "))
+        found, broken = keyed_rows(
+            db, f"SELECT {columns}, seal {where}", f"SELECT {keys} {where}", *values, max(query.limit, 0)
+        )
+        ring, names = self._keys(), _fields(kind)
+        rows = [verified(ring, self.name, kind, row[:-1], row[-1]) for row in found]
+        if not broken:
+            return rows
+        rows += [marked(kind, dict(zip(names, row, strict=False))) for row in broken]
+        return sorted(rows, key=_KEYS[kind], reverse=query.newest)
+
+
+_KEYS: dict[type[Any], Callable[[Any], Any]] = {
+    RunRow: lambda row: (row.started_at, row.run),
+    RequestRow: lambda row: (row.asked_at, row.id),
+    GrantRow: lambda row: f"{row.run}/{row.id}",
+}
+
+
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    return kind.__struct_fields__
+
+
+def _bytes(value: Any) -> bytes:
+    """What a column of bytes holds; nothing where it holds something else."""
+    return value if isinstance(value, bytes) else b""
+
+
+def _notice(topic: Any, run: Any, about: Any, number: int) -> Notice:
+    """A notice; where it is none any more, one that says so, so that those after it are told."""
+    try:
+        given = {"topic": topic, "run": run, "about": msgspec.json.decode(about), "number": number}
+        return msgspec.convert(given, Notice)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return Notice(DAMAGED, run if isinstance(run, str) else "", number=number)

@@ -12,31 +12,45 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from copy import copy
 from typing import Any, Self
 
+from ..core.errors import LogDamaged
+from ..keys import ring
+from . import statements as say
 from .base import Claim
 from .bell import AT_MOST, DUE, SAID, Bell, waited
+from .generation import RESTORED, Origin, next_generation, read_meta
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .sealing import check_name, fits_a_store
 from .sql import Tenant
 from .statements import Dialect
 from .store_thread import Connection, StoreThread
 
+# How long a run that cannot even be claimed is left alone.
+SHELVED_MS = 3_600_000
+
 
 class SQLJournal:
-    """What SQLite's and PostgreSQL's journals share. `tenant` is whose view this object is."""
+    """What SQLite's and PostgreSQL's journals share: `tenant` is whose view this object is, `keys` seal its rows."""
 
-    def __init__(self, dialect: Dialect, writer: StoreThread, reader: StoreThread, bell: Bell, tenant: str) -> None:
-        self.tenant = tenant
+    keys = staticmethod(ring)
+
+    def __init__(
+        self, dialect: Dialect, threads: tuple[StoreThread, StoreThread], bell: Bell, tenant: str, origin: Origin
+    ) -> None:
+        self.tenant = check_name("a tenant's name", tenant)
         self._dialect, self._bell = dialect, bell
-        self._writer, self._reader = writer, reader
-        self._mine = Tenant(dialect, tenant)
+        self._origin = origin
+        self._writer, self._reader = threads
+        self._mine = Tenant(dialect, tenant, self.keys)
         # A view keeps the store that it is a view of, and by that its threads.
         self._whole: Self | None = None
         # Who forgets to close it loses nothing: its threads end when nobody has it any more.
-        weakref.finalize(self, _stop, writer, reader)
+        weakref.finalize(self, _stop, *threads)
 
     def of(self, tenant: str) -> Self:
         """The same store as another tenant sees it."""
         view = copy(self)
-        view.tenant, view._mine = tenant, Tenant(self._dialect, tenant)
+        view.tenant = check_name("a tenant's name", tenant)
+        view._mine = Tenant(self._dialect, tenant, self.keys)
         view._whole = self._whole or self
         return view
 
@@ -48,23 +62,33 @@ class SQLJournal:
         claim: Claim | None = None,
         changes: Changes | None = None,
     ) -> None:
-        added, told = [bytes(line) for line in lines], [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
-        wrote: list[str | None] = [None]
+        check_name("a run's id", run)
+        if claim is not None:
+            self._origin.check()
+        added = [bytes(line) for line in lines]
+        told = [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
+        wrote: list[bytes] = []
 
         def append(db: Connection) -> Any:
-            wrote[0] = self._mine.append(db, run, expected, added, claim, changes)
+            self._mine.append(db, run, expected, added, claim, changes)
+            wrote[:] = added[-1:]
             return Rung([(self.tenant, run), *told]) if added else None
 
         def appended(db: Connection) -> tuple[bool, Any]:
-            place, hash_ = expected + len(added) - 1, wrote[0]
-            return hash_ is not None and self._mine.holds(db, run, place, hash_), Rung([(self.tenant, run), *told])
+            place = expected + len(added) - 1
+            there = bool(wrote) and self._mine.holds(db, run, place, wrote[0])
+            return there, Rung([(self.tenant, run), *told])
 
         await self._writer.ask(append, appended, run=(self.tenant, run))
 
     async def read(self, run: str, after: int = 0) -> list[bytes]:
+        if not fits_a_store(run):
+            return []
         return await self._reader.ask(lambda db: self._mine.read(db, run, after))
 
     async def head(self, run: str) -> int:
+        if not fits_a_store(run):
+            return 0
         return await self._reader.ask(lambda db: self._mine.head(db, run))
 
     async def watch(self, run: str, after: int = 0, *, others: bool = False) -> AsyncGenerator[bytes, None]:
@@ -77,6 +101,9 @@ class SQLJournal:
                 await waited(ring, AT_MOST)
 
     async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
+        check_name("a run's id", run)
+        check_name("a worker's name", worker)
+        await self._check_origin()
         made: list[Claim] = []
 
         def take(db: Connection) -> Claim:
@@ -88,7 +115,11 @@ class SQLJournal:
             return found, made[0] if found else None
 
         # Who holds a run matters while there is somebody; a claim is on disk as soon as a line that it allowed is.
-        return await self._writer.ask(take, taken, firm=False, run=(self.tenant, run))
+        try:
+            return await self._writer.ask(take, taken, firm=False, run=(self.tenant, run))
+        except LogDamaged:  # who finds it due again at once would do nothing else
+            await self._writer.ask(lambda db: self._mine.shelve(db, run, SHELVED_MS), firm=False)
+            raise
 
     async def renew(self, claim: Claim, ttl_ms: int) -> Claim:
         return await self._writer.ask(lambda db: self._mine.renew(db, claim, ttl_ms), firm=False)
@@ -139,10 +170,40 @@ class SQLJournal:
         return await thread.ask(lambda db: self._mine.outbox(db, limit, done))
 
     async def hashes(self, run: str) -> list[tuple[str, str]]:
+        if not fits_a_store(run):
+            return []
         return await self._reader.ask(lambda db: self._mine.links(db, run))
 
     async def erase(self, run: str) -> None:
-        await self._writer.ask(lambda db: self._mine.erase(db, run))
+        if fits_a_store(run):
+            await self._writer.ask(lambda db: self._mine.erase(db, run))
+
+    async def restored(self) -> str | None:
+        """Say why the store is taken for a copy that was brought back, as long as it is not settled."""
+        if self._origin.why is not None:
+            meta = await self._reader.ask(read_meta)
+            self._origin.why = meta.get(RESTORED)
+        return self._origin.why
+
+    async def taken_for_restored(self, why: str) -> None:
+        """Take the store for a copy that was brought back, as somebody knows who did it."""
+        await self._writer.ask(lambda db: db.execute(say.SET_META, RESTORED, why))
+        self._origin.why = why
+
+    async def settled(self) -> None:
+        """Say that what a restored store let run is in doubt now, in all runs: it may be worked on."""
+        await self._writer.ask(next_generation)
+        self._origin.why = None
+
+    async def _check_origin(self) -> None:
+        if self._origin.why is not None:
+            await self.restored()
+            self._origin.check()
+
+    async def tenants(self) -> list[str]:
+        """Name everybody who has runs here."""
+        found = await self._reader.ask(lambda db: db.execute(say.TENANTS))
+        return [name for (name,) in found if isinstance(name, str)]
 
     async def whole(self, do: Callable[[Connection], Any]) -> Any:
         """Read something of all tenants: for copying and checking a store, which nobody's view may do."""

@@ -21,6 +21,7 @@ from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
 from .file_system import network_kind
+from .generation import ID, RESTORED, Origin, begin, is_template, mark_of, next_generation, noticed, read_meta
 from .sql_journal import SQLJournal, ringing
 from .store_thread import Outcome, StoreThread
 
@@ -52,17 +53,18 @@ class SQLiteJournal(SQLJournal):
     def __init__(self, path: str | Path, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
         self.path = file = Path(path)
         self._clock = clock or _now
-        prepare(file)
+        self._file = Path(os.path.realpath(file))
+        origin = prepare(file)
         bell = Bell()
         self._doorbell = doorbell = Doorbell(file, bell.ring_all)
 
         def connect() -> SQLiteConnection:  # it must not hold the journal, which ends its threads by being forgotten
-            return SQLiteConnection(file, clock)
+            return SQLiteConnection(file, clock, origin)
 
         after = ringing(bell, lambda _names: doorbell.ring())
         writer = StoreThread("keyturn-sqlite-writer", connect, judge, after)
         reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False)
-        super().__init__(say.SQLITE, writer, reader, bell, tenant)
+        super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
         weakref.finalize(self, doorbell.close)
         doorbell.listen()
 
@@ -80,13 +82,18 @@ class SQLiteJournal(SQLJournal):
     async def now(self) -> int:
         return self._clock()  # the file has no clock of its own, so nobody has to be asked
 
+    async def settled(self) -> None:
+        await super().settled()
+        store = (await self._reader.ask(read_meta)).get(ID, "")
+        self._origin.mark = mark_of(store, self._file)
+
     async def close(self) -> None:
         self._doorbell.close()
         await super().close()
 
     async def backup(self, path: str | Path) -> None:
         """Copy the whole store, as it is now, to a file that is not there yet."""
-        if Path(path).exists():
+        if not _made_private(Path(path)):
             raise UserError(f"{str(path)!r} is there already; a backup never overwrites")
         await self._reader.ask(lambda db: db.execute("VACUUM INTO ?", str(path)))
 
@@ -94,10 +101,11 @@ class SQLiteJournal(SQLJournal):
 class SQLiteConnection:
     """One connection, in the one thread that uses it."""
 
-    def __init__(self, path: Path, clock: Callable[[], int] | None) -> None:
+    def __init__(self, path: Path, clock: Callable[[], int] | None, origin: Origin | None = None) -> None:
         import apsw
 
         self._clock = clock or _now
+        self._origin = origin or Origin()
         self._db: Any = apsw.Connection(str(path))
         self._db.set_busy_handler(_patience())
         for pragma in _PRAGMAS:
@@ -130,6 +138,16 @@ class SQLiteConnection:
 
     def commit(self, results: list[Any]) -> None:
         self.execute("COMMIT")
+        if self._origin.mark is not None and self._firm:
+            self._origin.mark.reached(self.lines())
+
+    def lines(self) -> int:
+        """How many lines were ever written to the file."""
+        count = self.execute("SELECT max(rowid) FROM events")[0][0]
+        return count if isinstance(count, int) else 0
+
+    def place(self) -> str | None:
+        return None
 
     def rollback(self) -> None:
         if self._failed:
@@ -144,20 +162,38 @@ class SQLiteConnection:
         self._db.close()
 
 
-def prepare(path: Path) -> None:
-    """See that the file is there, is ours, and has the newest schema; each version comes whole or not at all."""
+def prepare(path: Path) -> Origin:
+    """See that the file is there, is ours, and has the newest schema; each version comes whole or not at all.
+
+    Whether it is a copy that was brought back is looked at then, and its mark is opened.
+    """
     import apsw
 
     for doubt in _doubts(path):
         warnings.warn(doubt, UnsafeStore, stacklevel=3)
     try:
+        _made_private(path)
         db = SQLiteConnection(path, None)
         try:
             _migrate(db, path)
+            return _origin(db, Path(os.path.realpath(path)))
         finally:
             db.close()
-    except apsw.Error as error:
+    except (apsw.Error, OSError) as error:
         raise StorageError(f"{str(path)!r} cannot be used as a journal by {_user()}: {error}") from error
+
+
+def _made_private(path: Path) -> bool:
+    """Make an empty file that only this user can read, whatever the umask says; False where there is one already.
+
+    What SQLite keeps beside a file, its WAL and the memory that processes share, has the mode of the file.
+    """
+    try:
+        place = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    os.close(place)
+    return True
 
 
 def _doubts(path: Path) -> list[str]:
@@ -187,14 +223,40 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
             raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
         if version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"):
             raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
-        for statements in say.migrations(say.SQLITE)[version:]:
+        if 0 < version < say.FIRST:
+            raise StorageError(
+                f"{str(path)!r} was written by an older format (schema {version}), which this Keyturn does not read; "
+                "finish its runs with the Keyturn that wrote it"
+            )
+        for statements in say.migrations(say.SQLITE)[max(version - say.FIRST + 1, 0) :]:
             for statement in statements:
                 db.execute(statement)
+        if version == 0:
+            begin(db)
         db.execute(f"PRAGMA user_version = {say.SCHEMA}")
     except BaseException:
         db.rollback()
         raise
     db.commit([])
+
+
+def _origin(db: SQLiteConnection, file: Path) -> Origin:
+    """Where the file comes from; what is noticed is written down in it, for every process that opens it."""
+    meta = read_meta(db)
+    if is_template(meta.get(ID, ""), file, db.lines()):
+        next_generation(db)
+        meta = read_meta(db)
+    store, why = meta.get(ID, ""), meta.get(RESTORED)
+    if why is None:
+        why = noticed(store, file, db.lines())
+        if why is not None:
+            db.execute(say.SET_META, RESTORED, why)
+    if why is not None:
+        return Origin(why)
+    mark = mark_of(store, file)
+    if mark is not None:
+        mark.reached(db.lines())
+    return Origin(None, mark)
 
 
 def judge(error: BaseException) -> Outcome:
@@ -210,6 +272,8 @@ def judge(error: BaseException) -> Outcome:
         return Outcome(StorageError(f"the journal's file could not be written: {error}"), unknown=False)
     if isinstance(error, apsw.Error):
         return Outcome(StorageError(f"the journal's database refused: {error}"))
+    if isinstance(error, UnicodeError | OverflowError):
+        return Outcome(StorageError(f"the journal's file holds, or was given, what is no text or no number: {error}"))
     return Outcome(error)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA = 1
+# The first version that this Keyturn reads, and the newest.
+FIRST = 2
+SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,9 @@ class Dialect:
     mark: str
     # The database's time, where it has one: asked along with other things.
     time: str
+    # Whether a column holds what it was declared as, where the database does not see to that itself.
+    whole: str
+    text: str
 
     @property
     def head(self) -> str:
@@ -33,15 +38,21 @@ class Dialect:
         return statement if self.mark == "?" else statement.replace("?", self.mark)
 
 
-SQLITE = Dialect("BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", " WITHOUT ROWID", "", "?", "0")
+SQLITE = Dialect(
+    *("BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", " WITHOUT ROWID", "", "?", "0"),
+    whole="typeof({}) = 'integer'",
+    text="typeof({}) = 'text'",
+)
 POSTGRES = Dialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
     time="(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    whole="",
+    text="",
 )
 
 
 def migrations(dialect: Dialect) -> list[list[str]]:
-    """The statements of each version of the schema, in order. A version that was released is never changed again."""
+    """The statements of each version of the schema from `FIRST` on. One that was released is never changed again."""
     return [_first(dialect)]
 
 
@@ -49,32 +60,39 @@ def _first(dialect: Dialect) -> list[str]:
     blob, compact = dialect.blob, dialect.compact
     return [
         "CREATE TABLE runs (tenant TEXT NOT NULL, run TEXT NOT NULL, head BIGINT NOT NULL DEFAULT 0, "
-        f"hash {blob}, epoch BIGINT NOT NULL DEFAULT 0, holder TEXT, held_until BIGINT, due BIGINT, "
+        "epoch BIGINT NOT NULL DEFAULT 0, holder TEXT, held_until BIGINT, due BIGINT, "
         "agent TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', started_at BIGINT NOT NULL DEFAULT 0, "
         "updated_at BIGINT NOT NULL DEFAULT 0, waiting BIGINT NOT NULL DEFAULT 0, turns BIGINT NOT NULL DEFAULT 0, "
-        f"workflow TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', PRIMARY KEY (tenant, run)){compact}",
+        "workflow TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', seal TEXT NOT NULL DEFAULT '', "
+        f"PRIMARY KEY (tenant, run)){compact}",
         "CREATE INDEX runs_held ON runs (tenant, held_until) WHERE held_until IS NOT NULL",
         "CREATE INDEX runs_due ON runs (tenant, due) WHERE due IS NOT NULL",
         "CREATE INDEX runs_started ON runs (tenant, started_at, run)",
-        f"CREATE TABLE events (tenant TEXT NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, line {blob}, "
-        f"digest {blob}, hash {blob} NOT NULL, PRIMARY KEY (tenant, run, seq))",
+        f"CREATE TABLE events (tenant TEXT NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, line {blob} NOT NULL, "
+        "PRIMARY KEY (tenant, run, seq))",
         "CREATE TABLE requests (tenant TEXT NOT NULL, id TEXT NOT NULL, run TEXT NOT NULL, call TEXT NOT NULL, "
         "kind TEXT NOT NULL, tool TEXT NOT NULL, agent TEXT NOT NULL, digest TEXT NOT NULL, asked_at BIGINT NOT NULL, "
         "expires_at BIGINT, reason TEXT NOT NULL, risk TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL, "
-        "closed_at BIGINT, closed_by TEXT NOT NULL, PRIMARY KEY (tenant, id))",
+        "closed_at BIGINT, closed_by TEXT NOT NULL, seal TEXT NOT NULL, PRIMARY KEY (tenant, id))",
         "CREATE INDEX requests_open ON requests (tenant, asked_at, id) WHERE state = 'open'",
         "CREATE INDEX requests_asked ON requests (tenant, asked_at, id)",
         "CREATE INDEX requests_run ON requests (tenant, run)",
         "CREATE TABLE grants (tenant TEXT NOT NULL, run TEXT NOT NULL, id TEXT NOT NULL, tool TEXT NOT NULL, "
-        "agent TEXT NOT NULL, body TEXT NOT NULL, uses BIGINT NOT NULL, revoked BIGINT NOT NULL, "
+        "agent TEXT NOT NULL, body TEXT NOT NULL, uses BIGINT NOT NULL, revoked BIGINT NOT NULL, seal TEXT NOT NULL, "
         f"PRIMARY KEY (tenant, run, id)){compact}",
         f"CREATE TABLE outbox (number {dialect.counter}, tenant TEXT NOT NULL, run TEXT NOT NULL, "
         "topic TEXT NOT NULL, about TEXT NOT NULL)",
         "CREATE INDEX outbox_tenant ON outbox (tenant, number)",
+        f"CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL){compact}",
     ]
 
 
-HEAD_COLUMNS = "head, hash, epoch, holder, held_until, due, status, started_at"
+RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
+REQUEST_COLUMNS = (
+    "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by"
+)
+GRANT_COLUMNS = "id, run, tool, agent, body, uses, revoked"
+HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at"
 HEAD = f"SELECT {HEAD_COLUMNS} FROM runs WHERE tenant = ? AND run = ?"
 # PostgreSQL's, for a whole batch.
 HEADS = (
@@ -82,11 +100,15 @@ HEADS = (
     "(SELECT * FROM unnest(?::text[], ?::text[])) ORDER BY tenant, run FOR UPDATE"
 )
 NEW_RUN = "INSERT INTO runs (tenant, run) VALUES (?, ?) ON CONFLICT (tenant, run) DO NOTHING"
-ADD_LINE = "INSERT INTO events (tenant, run, seq, line, hash) VALUES (?, ?, ?, ?, ?)"
-APPENDED = "UPDATE runs SET head = ?, hash = ?, due = ? WHERE tenant = ? AND run = ?"
-LINES = "SELECT line FROM events WHERE tenant = ? AND run = ? AND seq >= ? AND line IS NOT NULL ORDER BY seq"
-HASH_AT = "SELECT hash FROM events WHERE tenant = ? AND run = ? AND seq = ?"
-LINKS = "SELECT line, digest, hash FROM events WHERE tenant = ? AND run = ? ORDER BY seq"
+ADD_LINE = "INSERT INTO events (tenant, run, seq, line) VALUES (?, ?, ?, ?)"
+APPENDED = "UPDATE runs SET head = ?, due = ? WHERE tenant = ? AND run = ?"
+# In one statement, so that the count and the lines are of one moment.
+LINES = (
+    "SELECT runs.head, runs.status, events.seq, events.line FROM runs LEFT JOIN events ON events.tenant = runs.tenant "
+    "AND events.run = runs.run AND events.seq >= ? WHERE runs.tenant = ? AND runs.run = ? ORDER BY events.seq"
+)
+LINE_AT = "SELECT line FROM events WHERE tenant = ? AND run = ? AND seq = ?"
+ALL_LINES = "SELECT seq, line FROM events WHERE tenant = ? AND run = ? ORDER BY seq"
 TAKEN = "UPDATE runs SET epoch = ?, holder = ?, held_until = ?, due = NULL WHERE tenant = ? AND run = ?"
 RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
 RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tenant = ? AND run = ?"
@@ -102,39 +124,43 @@ NEXT_DUE = (
 )
 # The same with what is known of the run since.
 MOVED = (
-    "UPDATE runs SET head = ?, hash = ?, due = ?, agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, "
-    "workflow = ?, error = ? WHERE tenant = ? AND run = ?"
+    "UPDATE runs SET head = ?, due = ?, agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, "
+    "workflow = ?, error = ?, seal = ? WHERE tenant = ? AND run = ?"
 )
 # Apart, because an index is written whenever one of its columns is named.
 STARTED = "UPDATE runs SET started_at = ? WHERE tenant = ? AND run = ?"
-CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ? WHERE tenant = ? AND id = ?"
+REQUEST = f"SELECT {REQUEST_COLUMNS}, seal FROM requests WHERE tenant = ? AND id = ?"
+CLOSE = "UPDATE requests SET state = ?, closed_at = ?, closed_by = ?, seal = ? WHERE tenant = ? AND id = ?"
 OPEN = (
-    "INSERT INTO requests (tenant, id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, "
-    "state, closed_at, closed_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (tenant, id) DO UPDATE SET kind = excluded.kind, digest = excluded.digest, "
-    "asked_at = excluded.asked_at, expires_at = excluded.expires_at, reason = excluded.reason, risk = excluded.risk, "
-    "body = excluded.body, state = excluded.state, closed_at = excluded.closed_at, closed_by = excluded.closed_by"
+    f"INSERT INTO requests (tenant, {REQUEST_COLUMNS}, seal) VALUES ({', '.join('?' * 17)}) "
+    "ON CONFLICT (tenant, id) DO UPDATE SET run = excluded.run, call = excluded.call, kind = excluded.kind, "
+    "tool = excluded.tool, agent = excluded.agent, digest = excluded.digest, asked_at = excluded.asked_at, "
+    "expires_at = excluded.expires_at, reason = excluded.reason, risk = excluded.risk, body = excluded.body, "
+    "state = excluded.state, closed_at = excluded.closed_at, closed_by = excluded.closed_by, seal = excluded.seal"
 )
+GRANT_OF = f"SELECT {GRANT_COLUMNS}, seal FROM grants WHERE tenant = ? AND run = ? AND id = ?"
 GRANT = (
-    "INSERT INTO grants (tenant, run, id, tool, agent, body, uses, revoked) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (tenant, run, id) DO UPDATE SET uses = excluded.uses, revoked = excluded.revoked"
+    "INSERT INTO grants (tenant, run, id, tool, agent, body, uses, revoked, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (tenant, run, id) DO UPDATE SET tool = excluded.tool, agent = excluded.agent, body = excluded.body, "
+    "uses = excluded.uses, revoked = excluded.revoked, seal = excluded.seal"
 )
-REVOKE = "UPDATE grants SET revoked = 1 WHERE tenant = ? AND run = ? AND id = ?"
 TELL = "INSERT INTO outbox (tenant, run, topic, about) VALUES (?, ?, ?, ?)"
 TOLD = "DELETE FROM outbox WHERE tenant = ? AND number <= ?"
 TO_TELL = "SELECT topic, run, about, number FROM outbox WHERE tenant = ? ORDER BY number LIMIT ?"
-ALL_LINES = "SELECT seq, line FROM events WHERE tenant = ? AND run = ? AND line IS NOT NULL"
-ERASE_LINE = "UPDATE events SET line = NULL, digest = ? WHERE tenant = ? AND run = ? AND seq = ?"
+ERASE_LINE = "UPDATE events SET line = ? WHERE tenant = ? AND run = ? AND seq = ?"
+RUN = f"SELECT {RUN_COLUMNS}, seal FROM runs WHERE tenant = ? AND run = ?"
+ERASED = (
+    "UPDATE runs SET agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, workflow = ?, error = ?, seal = ?, "
+    "due = NULL, holder = NULL, held_until = NULL WHERE tenant = ? AND run = ?"
+)
 ERASE = (
-    "UPDATE runs SET status = 'erased', waiting = 0, workflow = '', error = '', due = NULL, holder = NULL, "
-    "held_until = NULL WHERE tenant = ? AND run = ?",
     "DELETE FROM requests WHERE tenant = ? AND run = ?",
     "DELETE FROM grants WHERE tenant = ? AND run = ?",
     "DELETE FROM outbox WHERE tenant = ? AND run = ?",
 )
-RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
-REQUEST_COLUMNS = (
-    "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by"
-)
-GRANT_COLUMNS = "id, run, tool, agent, body, uses, revoked"
+# A run whose row cannot be read is looked at again after some time, and lets others be looked at meanwhile.
+SHELVE = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tenant = ? AND run = ?"
 TENANTS = "SELECT DISTINCT tenant FROM runs ORDER BY tenant"
+META = "SELECT name, value FROM meta"
+SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+DROP_META = "DELETE FROM meta WHERE name = ?"

@@ -26,7 +26,8 @@ class Connection(Protocol):
     `begin` is told whether the transaction must be on disk when it was committed, and which runs it is about. `commit`
     is given the results of what was done, of which a database may tell others in the same transaction. `told` counts
     what `tell` was given. `known` is the row of a run in the table of runs, held for this transaction. `now` is the
-    time; `said` is what the database said of it along with something else, where it has a clock.
+    time; `said` is what the database said of it along with something else, where it has a clock. `place` says which
+    server, timeline and database this is, where a database can say so.
     """
 
     told: int
@@ -44,6 +45,7 @@ class Connection(Protocol):
     def commit(self, results: list[Any]) -> None: ...
     def rollback(self) -> None: ...
     def now(self, said: int | None = None) -> int: ...
+    def place(self) -> str | None: ...
     def close(self) -> None: ...
 
 

@@ -63,7 +63,7 @@ class PolicySuite:
     @pytest.fixture(autouse=True, params=["plain", "streamed"])
     def way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Each test in both ways, in a world of its own, with no key of the user's."""
-        monkeypatch.setenv("KEYTURN_SECRET", "the secret of the suite of policies")
+        monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-suite-of-policies")
         self.streamed, self.done = request.param == "streamed", []
         yield
         forget()

@@ -6,12 +6,16 @@ A store that keeps rows subclasses both suites. What it stands on is `journal_ca
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+import msgspec
 import pytest
 
-from ..core.errors import Conflict
-from ..journal.base import Claim, LostRace, Store
-from ..journal.chain import verify
+from ..core.errors import Conflict, UserError
+from ..core.seal import parted
+from ..engine.live import chain_of
+from ..engine.recent import verify_run
+from ..journal.base import Claim, Journal, LostRace, Store
 from ..journal.rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
 from .journal_case import JournalCase
 
@@ -36,6 +40,20 @@ def request_row(name: str, run: str, at: int, tool: str = "pay") -> RequestRow:
     return RequestRow(
         name, run, "r/1.0", "approval", tool, "desk", "d" * 64, at, at + MINUTE, "over", "high", '{"a":1}'
     )
+
+
+def sealed_lines(journal: Journal, run: str, bodies: Sequence[bytes]) -> list[bytes]:
+    """Seal the lines with which a run begins, as whoever appends does.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> [line.partition(b"\\t")[0] for line in sealed_lines(MemoryJournal(), "r1", [b"one"])]
+    [b'one']
+    """
+    chain, lines = chain_of(journal, run), list[bytes]()
+    for body in bodies:
+        lines.append(chain.seal(body))
+        chain.kept(lines[-1])
+    return lines
 
 
 class RecordsSuite(JournalCase):
@@ -109,6 +127,46 @@ class RecordsSuite(JournalCase):
         runs = await journal.runs(Query(limit=5, newest=True, after=(19, "run 19")))
         assert [row.run for row in runs] == [f"run {place}" for place in (18, 17, 16, 15, 14)]
 
+    async def test_texts_that_not_every_store_can_keep_are_kept_alike(self, journal: Store) -> None:
+        """L1: NUL and half characters, in whatever people and programs say of a run, are "?" on every store."""
+        odd, kept = "a\0b\ud800c", "a?b?c"
+        asked = msgspec.structs.replace(request_row("q1", "run", 5), reason=odd, risk=odd)
+        change = Changes(
+            msgspec.structs.replace(run_row("run"), workflow=odd, error=odd),
+            [asked],
+            grants=[GrantRow("g1", "run", odd, "desk")],
+            notices=[Notice("t", "run", {"said": "\0"})],
+        )
+        await journal.append("run", 0, [b"1"], None, change)
+        await journal.append("run", 1, [b"2"], None, Changes(change.run, closed=[Closing("q1", "approve", 9, odd)]))
+        [row], [request], [grant] = await journal.runs(), await journal.requests(), await journal.grants()
+        assert (row.workflow, row.error, grant.tool) == (kept, kept, kept)
+        assert (request.reason, request.risk, request.by) == (kept, kept, kept)
+        assert [notice.about for notice in await journal.outbox()] == [{"said": "\0"}]
+
+    async def test_names_that_not_every_store_can_keep_are_refused_alike(self, journal: Store) -> None:
+        """L1: a name is compared and so never altered; who asks for one finds nothing."""
+        for name in ("a\0b", "\ud800"):
+            for door in (
+                journal.append(name, 0, [b"1"]),
+                journal.claim(name, "w", MINUTE),
+                journal.claim("run", name, MINUTE),
+            ):
+                with pytest.raises(UserError):
+                    await door
+            with pytest.raises(UserError):
+                self.of(journal, name)
+            assert (await journal.head(name), await journal.read(name), await journal.hashes(name)) == (0, [], [])
+            await journal.erase(name)
+            for query in (Query(run=name), Query(id=name), Query(tool=name), Query(after=(0, name))):
+                found = [*await journal.runs(query), *await journal.requests(query), *await journal.grants(query)]
+                assert found == []
+
+    async def test_a_lost_line_is_told_and_not_read_past(self, journal: Store) -> None:
+        """H4: as many lines are read as the journal counts."""
+        await journal.append("run", 0, [b"1", b"2", b"3"])
+        assert [await journal.read("run", after) for after in (-1, 3, 4, 2**40)] == [[b"1", b"2", b"3"], [], [], []]
+
     async def test_the_outbox_keeps_order_until_it_is_told(self, journal: Store) -> None:
         for place in range(3):
             notice = Notice("opened", "run", {"n": place})
@@ -131,16 +189,18 @@ class RecordsSuite(JournalCase):
 
     async def test_what_is_erased_is_gone_and_its_chain_stays(self, journal: Store) -> None:
         change = Changes(run_row("run"), [request_row("q1", "run", 5)], notices=[Notice("t", "run", {"secret": 1})])
-        await journal.append("run", 0, [b"1", b"2"], None, change)
+        lines = sealed_lines(journal, "run", [b"1", b"2"])
+        await journal.append("run", 0, lines, None, change)
         before = await journal.hashes("run")
-        assert verify(await journal.read("run"), before) is None
+        assert before == list(map(parted, lines))
+        assert await verify_run(journal, "run") is None
         held = await journal.claim("run", "worker", MINUTE)
         with pytest.raises(Conflict):
             await journal.erase("run")
         await journal.release(held)
         await journal.erase("run")
         assert (await journal.read("run"), await journal.hashes("run")) == ([], before)
-        assert verify([None, None], before) is None
+        assert await verify_run(journal, "run") is None
         assert [(row.status, row.workflow) for row in await journal.runs()] == [("erased", "")]
         assert (await journal.requests(), await journal.outbox(), await journal.due()) == ([], [], [])
         with pytest.raises(Conflict):

@@ -100,7 +100,7 @@ class ToolCase:
     @pytest.fixture(autouse=True, params=["plain", "streamed"])
     def way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Each test in both ways, in a world of its own, with no key of the user's."""
-        monkeypatch.setenv("KEYTURN_SECRET", "the secret of the suite of tools")
+        monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-suite-of-tools")
         self.streamed, self.effects = request.param == "streamed", Effects()
         yield
         forget()

@@ -1,0 +1,45 @@
+"""`keyturn restored URL`: after a backup was brought back or a standby promoted, nothing that may have run runs again.
+
+Every call that was let run and has no result is in doubt, what waits asks anew, and each open run stops until somebody
+lets it go on. It can be interrupted and begun again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+from ..core.errors import KeyturnError, UserError
+from ..inbox.restored import Settled, settle
+from ..journal import open_journal
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
+    parser.add_argument("--anyway", action="store_true", help="also where nothing was noticed: you know that it was")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Settle the store, and say what was done."""
+    try:
+        done = asyncio.run(_settled(arguments.url, arguments.anyway))
+    except KeyturnError as error:
+        print(f"keyturn restored: {error}", file=sys.stderr)
+        return 1
+    print("this store is the one it was; --anyway settles it all the same" if done is None else done)
+    return 0 if done is None or not done.unread else 1
+
+
+async def _settled(url: str, anyway: bool) -> Settled | None:
+    journal: Any = open_journal(url)
+    if not hasattr(journal, "restored"):
+        raise UserError(f"{url} is lost with its process and never restored")
+    try:
+        if anyway:
+            await journal.taken_for_restored("was brought back from a copy, somebody said")
+        return await settle(journal)
+    finally:
+        await journal.close()

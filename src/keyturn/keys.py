@@ -1,0 +1,193 @@
+"""The key ring of this process: from `KEYTURN_SECRET`, else from a file made on first use.
+
+Several secrets may stand there, separated by white space, the newest first: the first seals and signs, all verify, so
+that keys can be changed without refusing what older ones signed. The file is in the user's state directory, never in
+the working directory, and is used only while nobody else can read or write it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from .core.errors import UserError
+from .core.seal import Ring
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None
+
+VARIABLE = "KEYTURN_SECRET"
+_SHORTEST = 16
+_SHORTEST_IN_FILE = 32
+_LARGEST = 64 * 1024
+
+
+def state_directory() -> Path:
+    """Say where this user's programs keep their state."""
+    given = os.environ.get("KEYTURN_HOME") or os.environ.get("XDG_STATE_HOME")
+    if given:
+        return Path(given) / "keyturn"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "keyturn"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "keyturn"
+    return Path.home() / ".local" / "state" / "keyturn"
+
+
+def ring() -> Ring:
+    """Give the keys of this process, as they are now: a key that was added is there at once."""
+    given = os.environ.get(VARIABLE)
+    return _given(given) if given is not None else _in_file(state_directory() / "key")
+
+
+def own_ring() -> Ring:
+    """Make a ring of one secret that nobody else has, for what does not outlive this process."""
+    return Ring([secrets.token_bytes(32)])
+
+
+@lru_cache(maxsize=8)
+def _given(given: str) -> Ring:
+    found = given.split()
+    if not found or min(map(len, found)) < _SHORTEST:
+        raise UserError(
+            f"{VARIABLE} is too short to be a secret: use at least {_SHORTEST} characters, with white space between "
+            "secrets and nowhere else"
+        )
+    return Ring([secret.encode("utf-8", "surrogateescape") for secret in found])
+
+
+_rings: dict[Path, tuple[tuple[int, ...], Ring]] = {}
+
+
+def _in_file(path: Path) -> Ring:
+    """Read the file where it changed since it was read."""
+    try:
+        known = _rings.get(path)
+        if known is None:
+            _make(path)
+        found, folder = os.lstat(path), os.stat(path.parent)
+        mark = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, folder.st_mode, folder.st_uid)
+        if known is None or known[0] != mark:
+            known = _rings[path] = (mark, Ring([line.encode() for line in secrets_in(path)]))
+    except OSError as error:
+        raise UserError(
+            f"cannot keep the keys that sign states and journals in {path}: {error.strerror}; set {VARIABLE} instead"
+        ) from None
+    return known[1]
+
+
+def secrets_in(path: Path) -> list[str]:
+    """Read the secrets of a key file that nobody else could have written or read."""
+    _check_directory(path.parent)
+    place = _opened(path)
+    try:
+        _check_file(path, os.fstat(place))
+        text = os.read(place, _LARGEST).decode("ascii", "replace")
+    finally:
+        os.close(place)
+    found = text.split()
+    if not found or min(map(len, found)) < _SHORTEST_IN_FILE:
+        raise UserError(f"the key file {path} is damaged; restore it, or delete it and lose what its keys signed")
+    return found
+
+
+def _opened(path: Path) -> int:
+    """Open the file itself: what a link leads to may be somebody else's."""
+    if path.is_symlink():
+        raise UserError(f"the key file {path} is a symbolic link; put the file itself there, or set {VARIABLE}")
+    return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _check_file(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise UserError(f"the key file {path} is no file; move it away, or set {VARIABLE}")
+    if os.name != "posix":
+        return
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UserError(
+            f"the key file {path} belongs to another user, who knows the keys; take it away, or set {VARIABLE}"
+        )
+    if found.st_mode & 0o077:
+        raise UserError(
+            f"others can read or write the key file {path} (mode {stat.S_IMODE(found.st_mode):04o}): chmod 600 it if "
+            "you are sure that nobody did, or delete it and lose what its keys signed"
+        )
+
+
+def _check_directory(path: Path) -> None:
+    if os.name != "posix":
+        return
+    found = path.stat()
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UserError(f"the directory {path} of the key file belongs to another user; set KEYTURN_HOME or {VARIABLE}")
+    if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
+        raise UserError(
+            f"others can write in {path}, where the key file is (mode {stat.S_IMODE(found.st_mode):04o}): chmod 700 "
+            f"it, or set {VARIABLE}"
+        )
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it for this user alone, whatever the umask says; what is there stays so."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True, mode=0o700)
+
+
+def _make(path: Path) -> None:
+    """Make the file whole or not at all, and never over another process's."""
+    make_directory(path.parent)
+    if os.path.lexists(path):
+        return
+    _check_directory(path.parent)
+    draft = _draft(path, [secrets.token_hex(32)])
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def _draft(path: Path, found: list[str]) -> Path:
+    """Write a key file beside the true one, readable by nobody else from its first byte on."""
+    draft = path.with_name(f"key.{secrets.token_hex(8)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write("\n".join(found) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return draft
+
+
+def add_key() -> str:
+    """Put a new secret first in the key file; its id. What older keys signed stays good."""
+    if os.environ.get(VARIABLE) is not None:
+        raise UserError(
+            f"the keys of this process come from {VARIABLE}: put a new secret before the others there, with a space "
+            "between, wherever it is set"
+        )
+    path = state_directory() / "key"
+    ring()  # it is there, and nobody else could have written it
+    with _alone(path.parent):
+        os.replace(_draft(path, [secrets.token_hex(32), *secrets_in(path)]), path)
+        return ring().ids[0]
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Let nobody else change the files of a directory meanwhile, who asks like this."""
+    place = os.open(path, os.O_RDONLY)
+    try:
+        if fcntl is not None:
+            fcntl.flock(place, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(place)

@@ -1,0 +1,295 @@
+"""A store that was brought back from a copy notices it: what it lets run is in doubt, and nothing runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, App, Inbox, Runner, RunState, function_tool
+from keyturn.audit.checker import check
+from keyturn.cli.main import main
+from keyturn.core.errors import Conflict, StoreRestored
+from keyturn.engine import play
+from keyturn.inbox.restored import settle
+from keyturn.journal import open_journal
+from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A state directory of this test's own, and a process that remembers nothing."""
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(play, "LEDGER", _NoLedger())
+    return tmp_path / "home"
+
+
+class _NoLedger:
+    """What one process remembers of its own runs would decide before the store is asked."""
+
+    def take(self, run: str, position: int) -> None: ...
+    def give_back(self, run: str, position: int | None) -> None: ...
+
+
+class Payer:
+    """An agent that pays once it was allowed to, and what it paid."""
+
+    def __init__(self) -> None:
+        self.paid: list[str] = []
+
+        @function_tool(needs_approval=True)
+        def pay(to: str) -> str:
+            self.paid.append(to)
+            return f"paid {to}"
+
+        def reply(items: Any) -> Any:
+            return "done" if tool_outputs(items) else [function_call("pay", {"to": "ada"}, call_id="c1")]
+
+        self.agent = Agent("payer", model=ScriptedModel(reply), tools=[pay])
+
+
+def copied(source: Path, target: Path) -> None:
+    """Copy a file over another, as one brings a backup back."""
+    for end in ("-wal", "-shm"):
+        target.with_name(target.name + end).unlink(missing_ok=True)
+    shutil.copyfile(source, target)
+
+
+async def backed_up(file: Path, payer: Payer, *, approved: bool = False) -> str:
+    """A run that waits, of which a backup is taken; its id."""
+    journal = SQLiteJournal(file)
+    run = (await Runner.run(payer.agent, "go", journal=journal)).run_id
+    if approved:
+        [row] = await journal.requests()
+        await Inbox(journal).approve(row.id, by="ann")
+    await journal.backup(file.with_name("backup.db"))
+    await journal.close()
+    return run
+
+
+async def paid_and_brought_back(file: Path, payer: Payer, *, approved: bool = False) -> str:
+    """The run went on after the backup, and paid; then the backup was brought back."""
+    run = await backed_up(file, payer, approved=approved)
+    journal = SQLiteJournal(file)
+    state = await RunState.load(journal, run, payer.agent)
+    if not approved:
+        state.approve(state.get_interruptions()[0], by="ann")
+    await Runner.run(payer.agent, state)
+    assert payer.paid == ["ada"]
+    await journal.close()
+    copied(file.with_name("backup.db"), file)
+    return run
+
+
+async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(tmp_path: Path) -> None:
+    """H7: approved before the copy, run after it; the copy still says that it may run."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    run = await paid_and_brought_back(file, payer, approved=True)
+    journal = SQLiteJournal(file)
+    with pytest.raises(StoreRestored, match="keyturn restored"):
+        await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    assert payer.paid == ["ada"]
+    done = await settle(journal)
+    assert done is not None
+    assert (done.runs, done.doubts, done.asked, done.unread) == (1, 1, 0, 0)
+    [row] = await journal.runs()
+    assert (row.status, row.error) == ("failed", "StoreRestored")
+    [request] = await journal.requests()
+    assert (request.kind, request.state) == ("in_doubt", "open")
+    report = await check(journal)
+    assert report.ok, report.violations
+    await Inbox(journal).resolve(request.id, "ran", "it was paid", by="ann")
+    result = await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    assert (result.final_output, payer.paid) == ("done", ["ada"])
+    await journal.close()
+
+
+async def test_h7_what_waits_in_a_restored_store_asks_anew(tmp_path: Path) -> None:
+    """H7: an approval that was given before is none any more, and the reason says why it is asked again."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    run = await paid_and_brought_back(file, payer)
+    journal = SQLiteJournal(file)
+    [before] = await journal.requests()
+    assert str(await settle(journal)) == "1 open runs stopped; 0 calls in doubt, 1 ask anew"
+    [after] = await journal.requests()
+    assert (after.id, after.state) == (before.id, "open")
+    assert "brought back from a copy" in after.reason
+    with pytest.raises(Conflict):
+        await Inbox(journal).approve(before.id, by="ann", digest=before.digest)
+    assert (await check(journal)).ok
+    assert (await journal.runs())[0].run == run
+    await journal.close()
+
+
+async def test_h7_it_can_be_interrupted_and_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H7: the store stays marked until every run was told, each once."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    journal = SQLiteJournal(file)
+    runs = [(await Runner.run(payer.agent, "go", journal=journal)).run_id for _ in range(3)]
+    await journal.taken_for_restored("was brought back, the test says")
+    told = 0
+    true = Inbox.tell
+
+    async def dies(self: Inbox, run: str, *commands: Any) -> Any:
+        nonlocal told
+        told += 1
+        if told == 3:
+            raise asyncio.CancelledError
+        return await true(self, run, *commands)
+
+    monkeypatch.setattr(Inbox, "tell", dies)
+    with pytest.raises(asyncio.CancelledError):
+        await settle(journal)
+    await journal.close()
+    monkeypatch.undo()
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    journal = SQLiteJournal(file)
+    with pytest.raises(StoreRestored):
+        await journal.claim(runs[0], "w", 60_000)
+    heads = {run: await journal.head(run) for run in runs}
+    assert await settle(journal) is not None
+    grown = [run for run in runs if await journal.head(run) > heads[run]]
+    assert len(grown) == 1, "those that were told already are not told again"
+    assert await settle(journal) is None
+    await journal.release(await journal.claim(runs[0], "w", 60_000))
+    await journal.close()
+
+
+async def test_h7_a_worker_settles_by_itself_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """H7."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    run = await paid_and_brought_back(file, payer, approved=True)
+    journal = SQLiteJournal(file)
+    with caplog.at_level(logging.WARNING, "keyturn.worker"):
+        async with App([payer.agent], journal) as app:
+            async with asyncio.timeout(20):
+                while (await app.get(run)).status != "failed":
+                    await asyncio.sleep(0.01)
+    assert payer.paid == ["ada"]
+    assert "1 open runs stopped; 1 calls in doubt" in caplog.text
+    await journal.close()
+
+
+def test_h7_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """H7."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    asyncio.run(paid_and_brought_back(file, payer))
+    assert main(["restored", f"sqlite:///{file}"]) == 0
+    assert capsys.readouterr().out == "1 open runs stopped; 0 calls in doubt, 1 ask anew\n"
+    assert main(["restored", f"sqlite:///{file}"]) == 0
+    assert "is the one it was" in capsys.readouterr().out
+    assert main(["restored", f"sqlite:///{file}", "--anyway"]) == 0
+    assert capsys.readouterr().out == "1 open runs stopped; 0 calls in doubt, 1 ask anew\n"
+    assert main(["restored", "memory://"]) == 1
+
+
+async def test_a_store_that_goes_on_is_never_taken_for_a_copy(tmp_path: Path) -> None:
+    """Opened again and again, by two at once, moved to another place: it is the same store."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    for _ in range(3):
+        one, other = SQLiteJournal(file), SQLiteJournal(file)
+        await Runner.run(payer.agent, "go", journal=one)
+        await Runner.run(payer.agent, "go", journal=other)
+        assert (await one.restored(), await other.restored()) == (None, None)
+        await one.close()
+        await other.close()
+    moved = tmp_path / "elsewhere.db"
+    file.rename(moved)
+    journal = SQLiteJournal(moved)
+    await Runner.run(payer.agent, "go", journal=journal)
+    await journal.close()
+    across = tmp_path / "across.db"
+    shutil.copyfile(moved, across)
+    moved.unlink()
+    journal = SQLiteJournal(across)
+    assert await journal.restored() is None
+    await journal.close()
+
+
+async def test_a_copy_beside_a_store_that_lives_is_no_second_one(tmp_path: Path) -> None:
+    """Both hold the same open calls: only one of them may run them."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    run = await backed_up(file, payer, approved=True)
+    copy = SQLiteJournal(tmp_path / "backup.db")
+    with pytest.raises(StoreRestored, match="still there"):
+        await copy.claim(run, "w", 60_000)
+    assert len(await copy.requests()) == 1, "it can be looked at"
+    journal = SQLiteJournal(file)
+    await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    assert payer.paid == ["ada"]
+    assert await settle(copy) is not None
+    await copy.close()
+    again = SQLiteJournal(tmp_path / "backup.db")
+    assert await again.restored() is None, "it is a store of its own now"
+    await again.close()
+    assert await journal.restored() is None
+    await journal.close()
+
+
+async def test_copies_of_an_empty_store_are_stores_of_their_own(tmp_path: Path) -> None:
+    """A template: nothing in it could run twice."""
+    await SQLiteJournal(tmp_path / "empty.db").close()
+    for name in ("one.db", "two.db"):
+        shutil.copyfile(tmp_path / "empty.db", tmp_path / name)
+        journal = SQLiteJournal(tmp_path / name)
+        await Runner.run(Payer().agent, "go", journal=journal)
+        assert await journal.restored() is None
+        await journal.close()
+
+
+async def test_a_mark_is_ahead_of_nothing_and_its_loss_harms_nobody(tmp_path: Path, home: Path) -> None:
+    """A state directory that is lost, spoilt or cannot be written: nothing is noticed, and nothing fails."""
+    payer, file = Payer(), tmp_path / "runs.db"
+    await backed_up(file, payer)
+    for mark in (home / "keyturn" / "stores").iterdir():
+        assert (mark.stat().st_mode & 0o777) == 0o600
+        mark.write_bytes(b"\xff" * 20)
+    for spoil in (lambda: None, lambda: shutil.rmtree(home / "keyturn" / "stores")):
+        spoil()
+        journal = SQLiteJournal(file)
+        assert await journal.restored() is None
+        await journal.close()
+    shutil.rmtree(home / "keyturn" / "stores")
+    (home / "keyturn" / "stores").write_text("")
+    journal = SQLiteJournal(file)
+    await Runner.run(payer.agent, "go", journal=journal)
+    await journal.close()
+
+
+async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(postgres_server: str | None) -> None:
+    """H7: a copy under another name has another identity; so has another server, or another timeline of it."""
+    if postgres_server is None:
+        pytest.skip("there is no PostgreSQL here")
+    import psycopg
+
+    base = postgres_server.rpartition("/")[0]
+    with psycopg.connect(postgres_server, autocommit=True) as db:
+        for name in ("gen_one", "gen_two"):
+            db.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        db.execute("CREATE DATABASE gen_one")
+    payer = Payer()
+    journal: Any = open_journal(f"{base}/gen_one")
+    run = (await Runner.run(payer.agent, "go", journal=journal)).run_id
+    await journal.close()
+    with psycopg.connect(postgres_server, autocommit=True) as db:
+        db.execute("CREATE DATABASE gen_two TEMPLATE gen_one")
+    copy: Any = open_journal(f"{base}/gen_two")
+    with pytest.raises(StoreRestored):
+        await copy.claim(run, "w", 60_000)
+    assert str(await settle(copy)) == "1 open runs stopped; 0 calls in doubt, 1 ask anew"
+    await copy.release(await copy.claim(run, "w", 60_000))
+    await copy.close()
+    for url, why in ((f"{base}/gen_two", None), (f"{base}/gen_one", None)):
+        again: Any = open_journal(url)
+        assert await again.restored() is why
+        await again.close()
+    with psycopg.connect(f"{base}/gen_one", autocommit=True) as db:  # as after a promotion: another timeline
+        db.execute("UPDATE meta SET value = replace(value, '/0000000', '/1000000') WHERE name = 'place'")
+    promoted: Any = open_journal(f"{base}/gen_one")
+    assert "promoted" in str(await promoted.restored())
+    await promoted.close()

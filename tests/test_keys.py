@@ -1,0 +1,166 @@
+"""The key ring: who may read its file, how keys are changed, and what is made for one purpose is good for no other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keyturn import Agent, Runner, RunState, StateRejected, UserError
+from keyturn.cli.main import main
+from keyturn.core.errors import LogDamaged
+from keyturn.core.seal import Chain, Ring
+from keyturn.engine.recent import log_in
+from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.keys import add_key, ring
+from keyturn.models.scripted import ScriptedModel
+
+ONE, TWO = "the-first-secret-of-all", "another-secret-altogether"
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A state directory without a key."""
+    monkeypatch.delenv("KEYTURN_SECRET", raising=False)
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "keyturn"
+
+
+def agent() -> Agent[None]:
+    return Agent("a", model=ScriptedModel(["hello", "hello"]))
+
+
+def test_l3_the_file_and_its_directories_are_private_whatever_the_umask(home: Path) -> None:
+    """L3."""
+    before = os.umask(0)
+    try:
+        ring()
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (home / "key", home, home.parent)]
+    assert modes == [0o600, 0o700, 0o700]
+    assert [path.name for path in home.iterdir()] == ["key"]
+
+
+SPOILT: dict[str, Callable[[Path], object]] = {
+    "others can write it": lambda home: (home / "key").chmod(0o602),
+    "its group can read it": lambda home: (home / "key").chmod(0o640),
+    "others can read it": lambda home: (home / "key").chmod(0o604),
+    "a link": lambda home: ((home / "key").rename(home / "true"), (home / "key").symlink_to(home / "true")),
+    "a link to nothing": lambda home: ((home / "key").unlink(), (home / "key").symlink_to(home / "none")),
+    "a directory": lambda home: ((home / "key").unlink(), (home / "key").mkdir()),
+    "a pipe": lambda home: ((home / "key").unlink(), os.mkfifo(home / "key", 0o600)),
+    "empty": lambda home: (home / "key").write_text(""),
+    "too short": lambda home: (home / "key").write_text("half"),
+    "an open directory": lambda home: home.chmod(0o777),
+    "a directory of a group": lambda home: home.chmod(0o770),
+}
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_l3_a_key_that_others_could_have_written_or_read_is_refused(what: str, home: Path) -> None:
+    """L3: typed, with the remedy, and never replaced without a word."""
+    ring()
+    SPOILT[what](home)
+    for _ in range(2):
+        with pytest.raises(UserError) as caught:
+            ring()
+        assert str(home) in str(caught.value)
+
+
+def test_l3_a_directory_that_others_write_in_is_good_with_its_sticky_bit(home: Path) -> None:
+    """L3: nobody can take another's file away there."""
+    ids = ring().ids
+    home.chmod(0o1777)
+    assert ring().ids == ids
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give a file away")
+def test_l3_another_users_key_is_refused(home: Path) -> None:
+    """L3."""
+    ring()
+    os.chown(home / "key", 12345, 12345)
+    with pytest.raises(UserError, match="another user"):
+        ring()
+
+
+def test_several_secrets_verify_and_the_first_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYTURN_SECRET", ONE)
+    old = ring()
+    monkeypatch.setenv("KEYTURN_SECRET", f" {TWO}\n{ONE} ")
+    both = ring()
+    assert both.ids[1:] == old.ids
+    mac = old.mac("state", b"said")
+    assert both.fits("state", mac, b"said")
+    assert not old.fits("state", both.mac("state", b"said"), b"said")
+    for wrong in (mac[:-1], mac + "A", "é" + mac, "", ".", mac.partition(".")[2]):
+        assert not both.fits("state", wrong, b"said")
+
+
+def test_what_is_made_for_one_purpose_is_good_for_no_other() -> None:
+    keys = Ring([ONE.encode()])
+    for purpose in ("state", "line", "row"):
+        fits = [other for other in ("state", "line", "row") if keys.fits(other, keys.mac(purpose, b"x"), b"x")]
+        assert fits == [purpose]
+
+
+async def test_keys_are_changed_without_refusing_what_older_ones_signed(tmp_path: Path) -> None:
+    """A run whose lines were sealed with both; a state of the old key; and neither for whoever lacks the key."""
+    journal = SQLiteJournal(tmp_path / "runs.db")
+    first = (await Runner.run(agent(), "hi", journal=journal)).run_id
+    text = (await Runner.run(agent(), "hi")).to_state().to_string()
+    old = ring()
+    add_key()
+    assert ring().ids[1:] == old.ids
+    second = (await Runner.run(agent(), "hi", journal=journal)).run_id
+    for run in (first, second):
+        assert len(await log_in(journal, run)) == 2
+    assert (await RunState.from_string(agent(), text)).run_id
+    with pytest.raises(LogDamaged, match="a key that this process does not have"):
+        Chain(lambda: old, "default", second).open((await journal.read(second))[0])
+    await journal.close()
+
+
+async def test_a_process_at_work_takes_in_a_key_that_was_added(tmp_path: Path) -> None:
+    journal = SQLiteJournal(tmp_path / "runs.db")
+    rings = [ring()]
+    chain = Chain(lambda: rings[-1], "default", "run")
+    add_key()
+    sealed = Chain(ring, "default", "run").seal(b"{}")
+    with pytest.raises(LogDamaged):
+        chain.copy().open(sealed)
+    rings.append(ring())
+    assert chain.open(sealed) == b"{}"
+    await journal.close()
+
+
+def test_by_command(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert main(["key", "list"]) == 0
+    [old] = capsys.readouterr().out.splitlines()
+    assert main(["key", "new"]) == 0
+    new, after = capsys.readouterr().out.splitlines()
+    assert new.endswith("seals, signs and verifies")
+    assert after.split() == [old.split()[0], "verifies"]
+    assert (home / "key").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in home.iterdir()] == ["key"]
+    (home / "key").chmod(0o666)
+    assert main(["key", "list"]) == 1
+    assert "chmod 600" in capsys.readouterr().err
+    monkeypatch.setenv("KEYTURN_SECRET", ONE)
+    assert main(["key", "new"]) == 1
+    assert "KEYTURN_SECRET" in capsys.readouterr().err
+    assert ONE not in capsys.readouterr().err
+
+
+async def test_a_state_of_another_purpose_or_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYTURN_SECRET", ONE)
+    data = (await Runner.run(agent(), "hi")).to_state().to_json()
+    monkeypatch.setenv("KEYTURN_SECRET", TWO)
+    with pytest.raises(StateRejected, match="another key"):
+        await RunState.from_json(agent(), data)
+    monkeypatch.setenv("KEYTURN_SECRET", f"{TWO} {ONE}")
+    await RunState.from_json(agent(), data)
