@@ -67,7 +67,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
         else:  # "always" is not used up for nothing
             grant = None
     if grant is not None and grant.verdict == "approve":
-        yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}")
+        yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}", verdict.terms)
         yield ev.GrantUsed(grant.id, call.id)
         return
     shown = preview if action == "ask" else None
@@ -216,6 +216,10 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
 
 def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     """Whether this person may decide this call, in whatever state it waits. A probe speaks for its own tool."""
+    if decision.grant is not None or (decision.via != "person" and decision.decider is not None):
+        raise NotAllowed("a decision is of one person, or of what is no person, and not of both")
+    if decision.via == "on_approval" and (call.state != "asked" or decision.verdict not in ("approve", "reject")):
+        raise NotAllowed("a tool's on_approval approves or rejects what waits for approval, and decides nothing else")
     if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
         return
     if decision.via in _NO_PERSON:
@@ -274,7 +278,7 @@ def _voices(call: Call, decision: ev.Decision) -> set[str]:
     def agrees(vote: ev.Decision) -> bool:
         if vote.verdict == "reject" or decision.verdict == "reject":
             return vote.verdict == decision.verdict
-        alike = (vote.verdict, vote.args) == (decision.verdict, decision.args)
+        alike = (vote.verdict, vote.args, vote.basis) == (decision.verdict, decision.args, decision.basis)
         return alike and same(vote.output, decision.output)
 
     return {by for by, vote in call.votes.items() if agrees(vote)}

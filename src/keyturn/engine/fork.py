@@ -14,7 +14,7 @@ from ..core.codec import Log
 from ..core.decide import step
 from ..core.errors import UserError
 from ..core.evolve import evolve
-from ..core.run import Run, call_digest, new_run
+from ..core.run import Run, call_digest, edit_digest, new_run
 from .live import new_id, new_salt
 
 
@@ -46,12 +46,17 @@ def _rebound(steps: list[ev.Step]) -> list[ev.Step]:
         events: list[ev.AnyEvent] = []
         for event in made.events:
             if isinstance(event, ev.CallDecided | ev.VoteCast):
-                digest = call_digest(run, run.calls[event.decision.call])
-                event = msgspec.structs.replace(event, decision=msgspec.structs.replace(event.decision, digest=digest))
+                event = msgspec.structs.replace(event, decision=_bound_anew(run, event.decision))
             evolve(run, event)
             events.append(event)
         bound.append(msgspec.structs.replace(made, events=events))
     return bound
+
+
+def _bound_anew(run: Run, decision: ev.Decision) -> ev.Decision:
+    call = run.calls[decision.call]
+    runs = None if decision.args is None else edit_digest(run, call, decision.args, decision.basis)
+    return msgspec.structs.replace(decision, digest=call_digest(run, call), runs=runs)
 
 
 def _places(log: Log) -> set[int]:
