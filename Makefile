@@ -39,9 +39,22 @@ $(VENV)/.ready: $(VENV)/.runtime
 	$(call quietly,$(VENV),Installing the tools of the tests (once) ...,$(call INSTALL,$(VENV),-r requirements/dev.txt))
 	@touch $@
 
-# The tests start a throw-away PostgreSQL of their own; where Debian's packages can be had and it is missing, get it.
-$(VENV)/.system: | $(VENV)/.runtime
-	$(call quietly,$(VENV),Looking for PostgreSQL (once) ...,ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null || command -v initdb || { test "$$(id -u)" = 0 && command -v apt-get && { apt-get install -y -q postgresql || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q postgresql; }; }; } || echo "no PostgreSQL here")
+# What the tests use of the machine, as program:package-of-Debian. Where Debian's packages can be had, what is missing is
+# installed; where they cannot, the tests that need it are skipped and say so.
+SYSTEM  = initdb:postgresql bwrap:bubblewrap
+APT_GET = DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -q
+define install_system
+for pair in $(SYSTEM); do \
+  program=$${pair%%:*}; package=$${pair#*:}; \
+  command -v $$program || ls /usr/lib/postgresql/*/bin/$$program 2>/dev/null && continue; \
+  test "$$(id -u)" = 0 && command -v apt-get || { echo "$$program is missing"; continue; }; \
+  $(APT_GET) install -y $$package && continue; \
+  test -n "$$updated" || $(APT_GET) update; updated=yes; \
+  $(APT_GET) install -y $$package || echo "$$package cannot be had"; \
+done; true
+endef
+$(VENV)/.system: Makefile | $(VENV)/.runtime
+	$(call quietly,$(VENV),Looking for what the tests use of this machine (once) ...,$(install_system))
 	@touch $@
 
 $(PEERS)/.ready: requirements/peers.txt

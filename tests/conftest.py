@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from keyturn import MemoryJournal
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+from tests.needs import counted, missing
 
 SWEEP = int(os.environ.get("KEYTURN_SWEEP", "25"))
 
@@ -25,6 +26,15 @@ settings.register_profile(
     "sweep", deadline=None, max_examples=SWEEP, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say last what was skipped and why, one line for each reason."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(config, "workerinput"):
+        return
+    for line in counted(str(report.longrepr[2]) for report in reporter.stats.get("skipped", ())):
+        reporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +60,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/runs.db"}[request.param]
     server = request.getfixturevalue("postgres_server")
     if server is None:
-        pytest.skip("there is no PostgreSQL here")
+        pytest.skip(missing("PostgreSQL"))
     name = f"s{uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as db:
         db.execute(f"CREATE DATABASE {name}".encode())

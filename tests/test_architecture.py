@@ -228,12 +228,17 @@ def in_a_new_process(code: str) -> dict[str, object]:
 
 
 FRONT_DOOR = """
-import sys, time, json
+import sys, json
 before = set(sys.modules)
-start = time.perf_counter()
+calls = 0
+def note(frame, event, about):
+    global calls
+    calls += event in ("call", "c_call")
+sys.setprofile(note)
 import keyturn
-took = time.perf_counter() - start
-print(json.dumps({"took": took, "loaded": sorted({m.split(".")[0] for m in set(sys.modules) - before}),
+sys.setprofile(None)
+new = set(sys.modules) - before
+print(json.dumps({"calls": calls, "modules": len(new), "loaded": sorted({m.split(".")[0] for m in new}),
                   "where": keyturn.__file__}))
 """
 
@@ -254,8 +259,10 @@ def test_the_front_door_is_light() -> None:
 
 
 def test_the_front_door_is_quick() -> None:
-    best = min(float(str(in_a_new_process(FRONT_DOOR)["took"])) for _ in range(3))
-    assert best < 0.150, f"`import keyturn` took {best * 1000:.0f} ms at best; performance allows 150 for all of it"
+    """The benchmarks measure the time; here it is what takes the time: modules that are loaded, and calls they make."""
+    seen = in_a_new_process(FRONT_DOOR)
+    assert int(str(seen["modules"])) < 60, "`import keyturn` loads more than its names need"
+    assert int(str(seen["calls"])) < 30_000, "`import keyturn` does more than make its names known"
 
 
 def test_declaring_an_agent_loads_no_provider() -> None:

@@ -62,7 +62,7 @@ def test_what_was_typed_before_the_question_decides_nothing() -> None:
 
 def test_a_terminal_answers_a_question() -> None:
     shown = on_a_terminal((b"decide > ", b"w\r"), (b"or its number > ", b"2\r"), how="question")
-    assert "ask_user of clerk needs an answer" in shown
+    assert "needs an answer for: ask_user" in shown
     assert "Answered." in shown
     assert "FINAL Done." in shown
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[1]
 INIT = ROOT / "src" / "keyturn" / "__init__.py"
@@ -31,13 +31,13 @@ def test_names_are_listed_once() -> None:
     assert not private, f"private names in keyturn.__all__: {private}"
 
 
-@pytest.mark.parametrize("name", NAMES or ["__all__"])
+@each("name", NAMES or ["__all__"])
 def test_name_can_be_imported(name: str) -> None:
     assert getattr(keyturn, name) is getattr(keyturn, name), f"keyturn.{name} is another object each time"
     assert name in dir(keyturn), f"dir(keyturn) hides {name}: define __dir__ beside __getattr__"
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {"__version__", *WITHOUT_EXAMPLE}) or ["__all__"])
+@each("name", sorted({*NAMES} - {"__version__", *WITHOUT_EXAMPLE}) or ["__all__"])
 def test_name_has_an_example_that_runs(name: str) -> None:
     thing = getattr(keyturn, name)
     own = thing.__doc__ if inspect.isclass(thing) or inspect.isroutine(thing) or inspect.ismodule(thing) else None

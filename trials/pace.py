@@ -57,7 +57,7 @@ async def cycles(url: str, runs: int) -> float:
         while len(waiting) < runs:
             await asyncio.sleep(0.005)
             waiting = list(await office.inbox.list(limit=runs))
-        await asyncio.gather(*(office.inbox.approve(row.id, by="ann") for row in waiting))
+        await asyncio.gather(*(office.inbox.approve(row, by="ann") for row in waiting))
         for run in started:
             assert (await run.result(120)).final_output == "done"
         return runs / (time.perf_counter() - begun)
@@ -73,7 +73,7 @@ async def ways(url: str, samples: int, stamps: Path | None) -> list[float]:
         assert (await run.wait(60)).status == "waiting"
         [row] = await office.inbox.list()
         begun = time.monotonic()
-        await office.inbox.approve(row.id, by="ann")
+        await office.inbox.approve(row, by="ann")
         assert (await run.result(60)).final_output == "done"
         taken.append((reached[0] if stamps is None else _last(stamps)) - begun)
     await office.stop()

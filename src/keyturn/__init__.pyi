@@ -54,8 +54,10 @@ from .core.errors import KeyturnError as KeyturnError
 from .core.errors import MaxTurnsExceeded as MaxTurnsExceeded
 from .core.errors import ModelBehaviorError as ModelBehaviorError
 from .core.errors import ModelRefusalError as ModelRefusalError
+from .core.errors import NotAllowed as NotAllowed
 from .core.errors import NotPending as NotPending
 from .core.errors import OutputGuardrailTripwireTriggered as OutputGuardrailTripwireTriggered
+from .core.errors import RunMissing as RunMissing
 from .core.errors import RunStopped as RunStopped
 from .core.errors import StateRejected as StateRejected
 from .core.errors import StorageError as StorageError
@@ -68,6 +70,8 @@ from .core.errors import ToolTimeoutError as ToolTimeoutError
 from .core.errors import UnsafeStore as UnsafeStore
 from .core.errors import UsageLimitExceeded as UsageLimitExceeded
 from .core.errors import UserError as UserError
+from .core.people import Decider as Decider
+from .core.people import Proof as Proof
 from .core.policy import Approval as Approval
 from .core.policy import CallView as CallView
 from .core.policy import StoppedByPolicy as StoppedByPolicy
@@ -77,6 +81,7 @@ from .core.preview import Diff as Diff
 from .core.preview import Json as Json
 from .core.preview import Preview as Preview
 from .core.preview import Text as Text
+from .core.request import Request as Request
 from .core.usage import Price as Price
 from .core.usage import RequestUsage as RequestUsage
 from .core.usage import Usage as Usage

@@ -18,6 +18,7 @@ from keyturn.agents.output import AgentOutputSchema
 from keyturn.core.errors import UserError
 from keyturn.models.base import ModelSettings
 from keyturn.tools.agent_tool import AgentTool
+from tests.table import each
 
 FIELDS = [
     "name",
@@ -57,7 +58,7 @@ def test_an_agent_needs_only_a_name() -> None:
     assert Agent[int](name="typed").name == "typed"
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "said"),
     [
         ({"name": 3}, "Agent name must be a string, got int"),

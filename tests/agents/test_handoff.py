@@ -14,6 +14,7 @@ from keyturn.agents.context import RunContextWrapper
 from keyturn.agents.handoff import Handoff, HandoffInputData, handoff, handoffs_of
 from keyturn.core.errors import UserError
 from keyturn.tools.base import Handover, InvalidArguments, tool_digest
+from tests.table import each
 
 CONTEXT = RunContextWrapper("ctx")
 
@@ -106,14 +107,14 @@ async def test_the_callback_gets_the_input_as_an_object() -> None:
     assert made.input_json_schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("arguments", ["", "{}", "null", "[]", '{"reason": 3}', '{"reason": "a", "reason": "b"}', "{"])
+@each("arguments", ["", "{}", "null", "[]", '{"reason": 3}', '{"reason": "a", "reason": "b"}', "{"])
 def test_an_input_that_does_not_fit_is_refused_before_anything_runs(arguments: str) -> None:
     made = handoff(Agent("b"), on_handoff=lambda context, given: None, input_type=Escalation)
     with pytest.raises(InvalidArguments, match="The arguments of transfer_to_b are invalid"):
         made.prepare(call(arguments))
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "said"),
     [
         ({"on_handoff": lambda: None}, "on_handoff must take one argument: the context"),

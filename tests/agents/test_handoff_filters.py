@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from keyturn.agents.handoff import HandoffInputData
 from keyturn.agents.handoff_filters import remove_all_tools
+from tests.table import each
 
 KEPT = [{"role": "user", "content": "hi"}, {"type": "message", "role": "assistant"}, {"type": "item_reference"}]
 GONE = [
@@ -37,7 +36,7 @@ GONE = [
 ]
 
 
-@pytest.mark.parametrize("kind", GONE)
+@each("kind", GONE)
 def test_items_of_calls_go(kind: str) -> None:
     history = (KEPT[0], {"type": kind}, KEPT[1], {"type": kind}, KEPT[2])
     data = remove_all_tools(HandoffInputData(history, ({"type": kind},), ()))

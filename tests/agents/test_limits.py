@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Price, RunConfig, UsageLimits, UserError
+from tests.table import each
 
 PRICES = {"m": Price(input="0.25", output=2, cached_input=0.1)}
 
@@ -27,7 +28,7 @@ def test_limits_travel_as_data(limits: UsageLimits) -> None:
     assert RunConfig(usage_limits=data).usage_limits == limits
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "said"),
     [
         ({"requests": -1}, "requests must be a whole number"),

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 from keyturn.agents.output import AgentOutputSchema, AgentOutputSchemaBase, dump, output_schema_for
 from keyturn.core.errors import ModelBehaviorError, UserError
 from keyturn.core.strict import parse
+from tests.table import each
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ def test_objects_are_asked_for_as_they_are(output_type: Any, name: str, text: st
     assert schema.validate_json(text) == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("output_type", "name", "text", "value"),
     [
         (int, "int", "1", 1),
@@ -135,7 +136,7 @@ def test_plain_text_has_no_schema(output_type: Any) -> None:
 # --------------------------------------------------------------------------------------------------------- answers
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("", "not strict JSON: empty"),
@@ -184,7 +185,7 @@ def test_a_type_that_cannot_be_hashed_is_built_each_time() -> None:
 # --------------------------------------------------------------------------------------------------------- the log
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "written"),
     [
         (None, None),

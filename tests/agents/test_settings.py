@@ -20,6 +20,7 @@ from keyturn.agents.settings import (
 from keyturn.core.errors import MaxTurnsExceeded, UserError
 from keyturn.models.base import ModelSettings
 from keyturn.sessions.base import SessionSettings
+from tests.table import each
 
 FAILED = RunErrorHandlerInput(MaxTurnsExceeded("10 turns"), RunContextWrapper(None), run_data=None)
 
@@ -49,7 +50,7 @@ def test_a_dict_is_as_good_as_the_object_at_every_level() -> None:
     assert config.session_settings == SessionSettings(5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "said"),
     [
         ({"tracing_disbled": True}, "RunConfig has no setting 'tracing_disbled'"),

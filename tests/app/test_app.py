@@ -14,11 +14,12 @@ from keyturn import (
     App,
     Approval,
     Conflict,
+    Expired,
     Grant,
     MemorySession,
-    NotPending,
     Policy,
     Rule,
+    RunMissing,
     Runner,
     RunStopped,
     ToolContext,
@@ -84,7 +85,7 @@ async def test_a_run_waits_is_decided_and_ends(store: Any) -> None:
         paused = await run.result()
         assert [item.name for item in paused.interruptions] == ["pay"]
         request = await the_request(app)
-        row = await app.inbox.approve(request.id, by="ann")
+        row = await app.inbox.approve(request, by="ann")
         assert (row.state, row.by) == ("approve", "ann")
         result = await run.result(20)
         assert (result.final_output, desk.paid) == ("done: go", ["ada"])
@@ -104,7 +105,7 @@ async def test_any_app_goes_on_with_a_run(store: Any) -> None:
     working = asyncio.ensure_future(works.work())
     assert (await run.wait(20)).status == "waiting"
     decides = App([], store, worker=False)
-    await decides.inbox.approve((await the_request(decides)).id, by="ann")
+    await decides.inbox.approve(await the_request(decides), by="ann")
     assert (await run.result(20)).final_output == "done: go"
     await works.stop()
     await asyncio.wait_for(working, 20)
@@ -117,7 +118,7 @@ async def test_many_runs_at_once_few_at_a_time(store: Any) -> None:
         runs = [await app.start("ops", f"run {number}") for number in range(20)]
         for run in runs:
             assert (await run.wait(30)).status == "waiting"
-        await asyncio.gather(*(app.inbox.approve(row.id, by="ann") for row in await app.inbox.list()))
+        await asyncio.gather(*(app.inbox.approve(row, by="ann") for row in await app.inbox.list()))
         outputs = [(await run.result(30)).final_output for run in runs]
     assert outputs == [f"done: run {number}" for number in range(20)]
     assert len(desk.paid) == 20
@@ -130,7 +131,7 @@ async def test_a_decision_is_heard_while_another_call_is_at_work(store: Any) -> 
         await asyncio.wait_for(desk.at_work.wait(), 20)
         while not (waiting := await app.inbox.list()):
             await asyncio.sleep(0.01)
-        await app.inbox.approve(waiting[0].id, by="ann")
+        await app.inbox.approve(waiting[0], by="ann")
         async with asyncio.timeout(20):
             while not desk.paid:
                 await asyncio.sleep(0.01)
@@ -165,7 +166,7 @@ async def test_a_cancelled_run_can_no_longer_be_decided(store: Any) -> None:
         request = await the_request(app)
         await app.cancel(run.id)
         with pytest.raises(Conflict, match="cancelled"):
-            await app.inbox.approve(request.id, by="ann")
+            await app.inbox.approve(request, by="ann")
         with pytest.raises(Conflict, match="cancelled"):
             await app.cancel(run.id)
         assert (await app.inbox.get(request.id)).state == "void"
@@ -178,7 +179,7 @@ async def test_a_message_reaches_the_model_after_the_pause(store: Any) -> None:
         run = await app.start("ops", "go")
         await run.wait(20)
         await app.send(run.id, "and hurry")
-        await app.inbox.approve((await the_request(app)).id, by="ann")
+        await app.inbox.approve(await the_request(app), by="ann")
         assert (await run.result(20)).final_output == "done: and hurry"
         with pytest.raises(Conflict, match="finished"):
             await app.send(run.id, "too late")
@@ -194,8 +195,8 @@ async def test_an_expired_request_is_told_to_the_model_without_anybody_looking(s
         assert (await run_over(app, run.id)).status == "finished"
         assert (await app.inbox.get(request.id)).state == "expire"
         assert desk.paid == []
-        with pytest.raises(Conflict, match="decided before: expire by clock"):
-            await app.inbox.approve(request.id, by="ann")
+        with pytest.raises(Expired):
+            await app.inbox.approve(request, by="ann")
 
 
 async def run_over(app: App, run: str) -> Any:
@@ -215,7 +216,7 @@ async def test_a_stream_tells_what_happened_from_the_beginning(store: Any) -> No
                 names.append(getattr(event, "name", event.type))
                 if event.type == "approval_requested_stream_event":
                     assert event.item.params == {"to": "ada"}
-                    await app.inbox.approve(event.item.request_id, by="ann")
+                    await app.inbox.approve(event.item, by="ann")
         assert names == [
             "agent_updated_stream_event",
             "tool_called",
@@ -243,7 +244,7 @@ async def test_the_context_comes_along(store: Any) -> None:
     run = await first.start("ops", "go", context=Customer("ada"))
     async with App([desk.agent()], store, **made) as app:
         await run.wait(20)
-        await app.inbox.approve((await the_request(app)).id, by="ann")
+        await app.inbox.approve(await the_request(app), by="ann")
         await run.result(20)
         assert (await app.state(run.id)).context.context == Customer("ada")
     assert desk.contexts == [Customer("ada")]
@@ -260,7 +261,7 @@ async def test_a_session_is_found_by_its_id(store: Any) -> None:
     run = await starts.start("ops", "go", session_id="s1")
     async with App([desk.agent()], store, sessions=sessions) as app:
         await run.wait(20)
-        await app.inbox.approve((await the_request(app)).id, by="ann")
+        await app.inbox.approve(await the_request(app), by="ann")
         await run.result(20)
     assert [item.get("type", item.get("role")) for item in await kept["s1"].get_items()] == [
         "user",
@@ -292,7 +293,7 @@ async def test_what_a_policy_says_now_counts_for_what_was_decided_before(store: 
     async with before:
         run = await before.start("ops", "go")
         await run.wait(20)
-    await before.inbox.approve((await the_request(before)).id, by="ann")
+    await before.inbox.approve(await the_request(before), by="ann")
     async with App([desk.agent()], store, Policy(Rule("deny", tool="pay", reason="not any more"))):
         assert (await run_over(before, run.id)).status == "finished"
     assert desk.paid == []
@@ -309,7 +310,7 @@ async def test_a_fork_asks_again_and_leaves_the_other_alone(store: Any) -> None:
         fork = await app.fork(run.id)
         assert (await fork.wait(20)).status == "waiting"
         assert (await fork.result()).input == "go"
-        await app.inbox.approve(first.id, by="ann", grant=Grant())
+        await app.inbox.approve(first, by="ann", grant=Grant())
         assert (await run_over(app, run.id)).status == "finished"
         assert (desk.paid, (await fork.get()).status) == (["ada", "bob"], "waiting")
         asked = await the_request(app)
@@ -362,7 +363,7 @@ async def test_a_tool_that_outlasts_the_grace_time_is_in_doubt(store: Any) -> No
     request = await the_request(app)
     assert (request.kind, request.tool) == ("in_doubt", "slow")
     async with App([desk.agent()], store) as next_one:
-        await next_one.inbox.resolve(request.id, "ran", "slept", by="ann")
+        await next_one.inbox.resolve(request, "ran", "slept", by="ann")
         assert (await next_one.result(run.id, 20)).final_output == "done: go"
 
 
@@ -380,9 +381,9 @@ async def test_a_run_of_an_app_can_be_taken_in_hand(store: Any) -> None:
 async def test_what_is_not_there_is_said(store: Any) -> None:
     app = App([Desk().agent()], store, worker=False)
     for ask in (app.get, app.wait, app.result, app.state, app.fork):
-        with pytest.raises(NotPending, match="no run"):
+        with pytest.raises(RunMissing, match="no run"):
             await ask("5e1f")
-    with pytest.raises(NotPending, match="no run"):
+    with pytest.raises(RunMissing, match="no run"):
         await app.send("5e1f", "hello")
     with pytest.raises(TimeoutError):
         await (await app.start("ops", "go")).wait(0.05)

@@ -25,6 +25,7 @@ from keyturn.journal.base import Store
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.crash import Effects, Scenario, play
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+from tests.needs import missing
 from tests.scenarios import CATALOGUE
 
 
@@ -42,7 +43,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, server: str | No
     url = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/runs.db"}.get(request.param)
     if url is None:
         if server is None:
-            pytest.skip("there is no PostgreSQL here")
+            pytest.skip(missing("PostgreSQL"))
         name = f"c{uuid4().hex[:12]}"
         with psycopg.connect(server, autocommit=True) as db:
             db.execute(f"CREATE DATABASE {name}".encode())

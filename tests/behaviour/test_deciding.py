@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from keyturn import (
@@ -24,6 +25,7 @@ from keyturn.core import commands as cm
 from keyturn.core.codec import Log
 from keyturn.core.decide import step
 from keyturn.core.events import CallDecided, CallStarted, Decision, VoteCast
+from keyturn.core.people import Decider
 from keyturn.core.run import call_digest
 from keyturn.engine import play
 from keyturn.engine.ledger import Ledger
@@ -213,15 +215,15 @@ async def test_in_a_shared_log_the_first_decision_stands_and_a_different_one_is_
     waiting = next(iter(held.groups["wait"].values()))
     words: dict[str, Any] = {"args": '{"amount":1,"to":"eve"}'} if verb == "edit" else {}
     words |= {"output": "by hand"} if verb == "answer" else {}
-    first = Decision(waiting.id, verb, call_digest(held, waiting), at=1_000, by="ann", **words)
+    first = Decision(waiting.id, verb, call_digest(held, waiting), at=1_000, decider=Decider("ann"), **words)
     assert [type(event) for event in step(held, cm.Deliver([first]), 1_000)] == [CallDecided]
-    again = Decision(first.call, verb, first.digest, at=2_000, by="bob", **words)
+    again = Decision(first.call, verb, first.digest, at=2_000, decider=Decider("bob"), **words)
     assert step(held, cm.Deliver([again]), 2_000) == []
     others = [
-        Decision(first.call, "reject", first.digest, at=3_000, by="bob", message="no"),
-        Decision(first.call, "approve", first.digest, at=3_000, by="bob"),
-        Decision(first.call, "answer", first.digest, at=3_000, by="bob", output="otherwise"),
-        Decision(first.call, "edit", first.digest, at=3_000, by="bob", args='{"amount":2,"to":"eve"}'),
+        Decision(first.call, "reject", first.digest, at=3_000, decider=Decider("bob"), message="no"),
+        Decision(first.call, "approve", first.digest, at=3_000, decider=Decider("bob")),
+        Decision(first.call, "answer", first.digest, at=3_000, decider=Decider("bob"), output="otherwise"),
+        Decision(first.call, "edit", first.digest, at=3_000, decider=Decider("bob"), args='{"amount":2,"to":"eve"}'),
     ]
     for other in others:
         if (other.verdict, words) == (verb, {}) and other.message is None:
@@ -346,7 +348,9 @@ async def test_changing_an_item_changes_nothing_that_runs(run: Run, carry: Carry
     assert effects == [("pay", "ada", 5)]
     state = result.to_state()
     [item] = state.get_interruptions()
-    item.digest = other.digest[::-1]
+    with pytest.raises(AttributeError):
+        item.digest = other.digest[::-1]
+    item.request = msgspec.structs.replace(item.request, digest=other.digest[::-1])
     state.approve(item)
     with pytest.raises(Conflict):
         await run(agent, state)

@@ -80,7 +80,7 @@ async def test_a_decision_goes_along_with_the_start_that_it_allows(run: Run) -> 
     state.approve(state.get_interruptions()[0])
     assert (await run(desk.agent, state)).final_output == "paid"
     assert desk.journal.appends == [
-        [["CallDecided", "CallStarted"]],
+        [["CallDecided", "CallScreened", "CallStarted"]],
         [["CallFinished"]],
         [["ReplyRecorded", "FrameClosed"]],
     ]
@@ -106,7 +106,7 @@ async def test_what_was_said_is_recorded_before_anything_of_the_users_runs(run: 
     state.approve(state.get_interruptions()[0])
     await run(desk.agent, state)
     told = [names for lines in desk.journal.appends for names in lines]
-    assert told[:4] == [["CallDecided"], ["CallStarted"], ["CallFinished"], ["ReplyRecorded"]]
+    assert told[:4] == [["CallDecided", "CallScreened"], ["CallStarted"], ["CallFinished"], ["ReplyRecorded"]]
     assert told[4:] == [["GuardrailReported", "FrameClosed"]]
     assert seen == [1, 4, 4]
 
@@ -116,7 +116,7 @@ async def test_who_decides_otherwise_in_that_moment_wins_and_the_other_is_told(r
     state = await desk.asked(run)
     [request] = await desk.inbox.list()
     with pytest.raises(Conflict) as refused:
-        await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.reject(request.id, by="bob"))
+        await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.reject(request, by="bob"))
     assert refused.value.winner == "bob"
     assert (await desk.journal.runs())[0].status == "running"
     again = await run(desk.agent, await RunState.load(desk.journal, state.run_id, desk.agent))
@@ -127,9 +127,9 @@ async def test_two_who_say_the_same_in_that_moment_are_of_one_mind(run: Run) -> 
     desk = Desk()
     state = await desk.asked(run)
     [request] = await desk.inbox.list()
-    result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.approve(request.id, by="bob"))
+    result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.approve(request, by="bob"))
     assert (result.final_output, desk.paid) == ("paid", [5])
-    assert desk.journal.appends[:2] == [[["CallDecided"]], [["CallStarted"]]]
+    assert desk.journal.appends[:2] == [[["CallDecided"]], [["CallScreened", "CallStarted"]]]
 
 
 async def test_a_message_in_that_moment_is_taken_in_and_the_decision_stands(run: Run) -> None:
@@ -137,7 +137,7 @@ async def test_a_message_in_that_moment_is_taken_in_and_the_decision_stands(run:
     state = await desk.asked(run)
     result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.send(state.run_id, "be quick"))
     assert (result.final_output, desk.paid) == ("paid", [5])
-    assert desk.journal.appends[:2] == [[["InputAdded"]], [["CallDecided", "CallStarted"]]]
+    assert desk.journal.appends[:2] == [[["InputAdded"]], [["CallDecided", "CallScreened", "CallStarted"]]]
 
 
 async def test_a_word_on_the_same_state_in_that_moment_is_kept_for_the_next_resume(run: Run) -> None:

@@ -265,14 +265,34 @@ async def test_an_edit_runs_where_what_was_shown_still_stands(run: Run, carry: C
     assert (result.final_output, tool.done) == ("done", [("a", "edited", {"a": "old"})])
 
 
-async def test_an_edit_to_another_place_is_not_held_against_it(run: Run) -> None:
+async def test_m3_an_edit_to_another_place_asks_once_more(run: Run) -> None:
+    """M3: nobody was shown what stands there. Who was shown it is bound to that, and to nothing else."""
     tool = Shelf({"a": "old", "b": "else"})
     agent = clerk(tool)
     state = (await run(agent, "go")).to_state()
     state.approve(state.get_interruptions()[0], edit={"at": "b", "text": "edited"})
     tool.world["a"] = "other"
+    result = await run(agent, state)
+    [item] = result.interruptions
+    assert (item.params["at"], item.preview, tool.done) == ("b", shows("else", "edited", at="b"), [])
+    state = result.to_state()
+    state.approve(item)
     assert (await run(agent, state)).final_output == "done"
     assert tool.world == {"a": "other", "b": "edited"}
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+async def test_m3_an_edit_is_bound_to_what_its_editor_was_shown(run: Run, carry: Carry, meanwhile: bool) -> None:
+    tool = Shelf({"a": "old", "b": "else"})
+    agent = clerk(tool)
+    state = await carry(agent, (await run(agent, "go")).to_state())
+    edit = {"at": "b", "text": "edited"}
+    state.approve(state.get_interruptions()[0], edit=edit, seen=await tool.preview(edit))
+    if meanwhile:
+        tool.world["b"] = "another's"
+    result = await run(agent, await carry(agent, state))
+    assert [item.preview for item in result.interruptions] == [shows("another's", "edited", at="b")] * meanwhile
+    assert tool.world["b"] == ("another's" if meanwhile else "edited")
 
 
 async def test_an_edited_call_asks_again_as_it_was_edited(run: Run, carry: Carry) -> None:

@@ -113,7 +113,7 @@ async def test_a_decision_between_the_reading_of_a_run_and_its_holding_is_not_sl
             if self.at:
                 [request] = await self.requests(Query(run=run, state="open"))
                 self.at = b""
-                await Inbox(self).approve(request.id, by="ada")
+                await Inbox(self).approve(request, by="ada")
             return await super().claim(run, worker, ttl_ms)
 
     journal, desk = Busy(), Desk()

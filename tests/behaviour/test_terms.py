@@ -73,17 +73,32 @@ async def test_a_request_expires_and_is_rejected_once(run: Run, carry: Carry, ef
 
 
 async def test_a_decision_at_the_last_millisecond_counts(run: Run, carry: Carry, effects: Effects) -> None:
-    """Promise 28 and D1: and one that was made in time counts even if it is delivered late."""
+    """Promise 28 and D1: delivered in time, it counts."""
     clock = Clock()
     agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
     clock.pass_ms(HOUR)
     state = await on_time(carry, agent, result.to_state(), clock)
     state.approve(state.get_interruptions()[0])
-    clock.pass_ms(10 * HOUR)
-    state = await on_time(carry, agent, state, clock)
-    result = await run(agent, state)
+    result = await run(agent, await on_time(carry, agent, state, clock))
     assert (result.final_output, effects) == ("done", [("pay", "ada", 5)])
+
+
+async def test_m1_a_decision_that_is_delivered_too_late_does_not_count(
+    run: Run, carry: Carry, effects: Effects
+) -> None:
+    """M1: the time that counts is the journal's at delivery. It is refused once, and the run goes on from there."""
+    clock = Clock()
+    agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
+    result = await timed(run, agent, clock)
+    state = await on_time(carry, agent, result.to_state(), clock)
+    state.approve(state.get_interruptions()[0])
+    clock.pass_ms(HOUR + 1)
+    state = await on_time(carry, agent, state, clock)
+    with pytest.raises(Expired):
+        await run(agent, state)
+    result = await run(agent, state)
+    assert (result.final_output, effects) == ("done", [])
 
 
 async def test_only_the_request_that_ran_out_is_rejected(run: Run, carry: Carry, effects: Effects) -> None:
@@ -189,7 +204,7 @@ async def test_terms_of_time_alone_need_no_inbox(run: Run, effects: Effects) -> 
     state = (await run(agent, "go")).to_state()
     state.approve(state.get_interruptions()[0])
     result = await run(agent, state)
-    assert (effects, len(events(result, CallScreened))) == ([("pay", "ada", 5)], 1)
+    assert (effects, len(events(result, CallScreened))) == ([("pay", "ada", 5)], 2)
 
 
 async def test_an_approval_alone_asks(run: Run, effects: Effects) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import threading
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +21,7 @@ from keyturn import (
     ToolOutputImage,
     ToolOutputText,
     ToolTimeoutError,
+    UserError,
     function_tool,
 )
 from tests.behaviour.ways import (
@@ -427,7 +427,6 @@ async def test_a_hundred_megabytes_are_cut_in_plain_sight(world: World, shape: s
     tool = FunctionTool("give", "gives", {"type": "object", "properties": {}}, give)
     ask = world.tool("ask", needs_approval=True)
     agent = Agent("a", model=model([call("give", "c1")], [call("ask", "c2")], "done"), tools=[tool, ask])
-    began = time.perf_counter()
     result = await plain(agent, "go")
     told = outputs(result.to_input_list())["c1"]
     assert len(told) < 2_000_000
@@ -435,7 +434,6 @@ async def test_a_hundred_megabytes_are_cut_in_plain_sight(world: World, shape: s
     assert len(result.to_state().to_string()) < 10_000_000
     result = await plain(agent, await approved(result, agent, saved=True))
     assert (result.final_output, world.done) == ("done", ["give", "ask(0)"])
-    assert time.perf_counter() - began < 10
 
 
 @both
@@ -491,9 +489,11 @@ async def test_half_a_character_does_not_cost_the_run(world: World, run: Run) ->
     agent = Agent("a", model=model(["half \ud83d", call("ask", "c1")], "end \ud83d"), tools=[tool])
     result = await run(agent, "go \ud83d")
     state = await state_of(result, agent, True)
-    state.reject(state.get_interruptions()[0], rejection_message="no \ud83d")
+    with pytest.raises(UserError, match="half a character"):  # L1: who writes it can still mend it
+        state.reject(state.get_interruptions()[0], rejection_message="no \ud83d")
+    state.reject(state.get_interruptions()[0], rejection_message="no")
     result = await run(agent, state)
     assert result.final_output == "end \ud83d"
     again = await run(agent, await state_of(result, agent, True))
-    assert (again.final_output, outputs(again.to_input_list())) == ("end ?", {"c1": "no ?"})
+    assert (again.final_output, outputs(again.to_input_list())) == ("end ?", {"c1": "no"})
     assert world.done == []

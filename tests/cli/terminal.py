@@ -42,6 +42,11 @@ def processes(shown: str) -> list[str]:
     return re.findall(r"^  process (\d+)", shown, re.MULTILINE)
 
 
+def unfolded(shown: str) -> str:
+    """What was shown, with the rows put together that were folded behind a margin."""
+    return re.sub(r"\n +: ", "", shown)
+
+
 def at_a_terminal(
     arguments: Sequence[str], *typed: tuple[bytes, bytes], environ: dict[str, str] | None = None
 ) -> tuple[str, int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn.cli.main import main
-from tests.cli.terminal import COMMAND, KEYS, SECRET, at_a_terminal, played, processes
+from tests.cli.terminal import COMMAND, KEYS, SECRET, at_a_terminal, played, processes, unfolded
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +41,10 @@ def test_without_a_terminal_it_plays_itself(finished: tuple[Path, str]) -> None:
     assert first != second
     assert f"kill -9 {first}" in shown
     assert "by signal 9" in shown
-    assert "Refused, nothing was changed. The arguments of delete_backups are invalid" in shown
-    for word in ("Approved.", "Approved as you changed it.", "Rejected.", "Answered.", "later calls of send_notice"):
-        assert word in shown
+    assert "Refused, nothing was changed: The arguments of delete_backups are invalid" in shown
+    granted = "Approved, and so is every later call of this tool by this agent"
+    for words in ("Approved.", "Approved as you changed it.", "Rejected.", "Answered.", granted):
+        assert words in " ".join(shown.split())
     assert "This is what became of it." in shown
     assert "Conflict: this state is stale" in shown
     assert "StateRejected: this state was changed after it was saved" in shown
@@ -89,7 +91,7 @@ def test_a_person_decides_at_a_terminal(tmp_path: Path) -> None:
     after = world(tmp_path / "d")
     assert [effect.split(",")[0] for effect in after["effects"]] == ["restart_service worker", "send_notice #ops"]
     assert "the key: I did it myself" in shown
-    assert "Input should be 'api' or 'worker'" in " ".join(shown.split())
+    assert "Input should be 'api' or 'worker'" in unfolded(shown)
 
 
 @pytest.mark.parametrize("leave", [b"\x03", b"\x04", b"q\r"])
@@ -104,11 +106,11 @@ def test_to_leave_is_never_an_approval_and_the_run_goes_on_later(
         (b"decide > ", leave),
     )  # fmt: skip
     assert code == 0
-    assert f"keyturn demo --resume {directory / 'run.json'}" in shown
+    assert re.search(rf"keyturn demo --resume:? {re.escape(str(directory / 'run.json'))}", unfolded(shown))
     assert not (directory / "world.json").exists()
     assert main(["demo", "--play", "--resume", str(directory / "run.json")]) == 0
     resumed = capsys.readouterr().out
-    assert "rotate_key was decided before: reject." in resumed
+    assert "Decided before: rotate_key: reject" in resumed
     assert "the key: not now" in resumed
 
 

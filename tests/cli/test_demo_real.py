@@ -16,7 +16,7 @@ from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.testing.loopback.server import Fault
-from tests.cli.terminal import COMMAND, KEYS, SECRET, at_a_terminal, played, processes
+from tests.cli.terminal import COMMAND, KEYS, SECRET, at_a_terminal, played, processes, unfolded
 
 WIRES: dict[str, tuple[Any, str, str]] = {
     "openai": (ResponsesServer, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
@@ -44,7 +44,7 @@ def provider(wire: str, *steps: Any) -> Iterator[tuple[Any, dict[str, str]]]:
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(unfolded(text).replace(" | ", " ").split())
 
 
 @wires

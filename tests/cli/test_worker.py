@@ -92,7 +92,7 @@ def test_told_to_end_it_finishes_what_it_began(here: Path) -> None:
         wait_for(*(here / f"begun-slow{number}" for number in (1, 2, 3)))
         running.send_signal(signal.SIGTERM)
         assert running.stderr is not None
-        assert running.stderr.readline() == "working for ops\n"
+        assert running.stderr.readline() == "working for: ops\n"
         assert "finishing what was begun" in running.stderr.readline()
         later = asyncio.run(start(here, *(f"quick{number}" for number in range(7))))
         (here / "go").touch()

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core.errors import BadJson, UserError
-from keyturn.core.predicate import OPERATORS, check_where, holds
+from keyturn.core.policy import CallView
+from keyturn.core.predicate import OPERATORS, Truth, check_where, evaluate, holds, may_hold
 from keyturn.core.strict import parse
+from keyturn.policies.rules import Policy, Rule
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -20,6 +22,8 @@ JSON = st.recursive(
     max_leaves=6,
 )
 
+MISSING = object()
+FORMS = [" {}", "{}\n", "./{}", "\u200b{}", "\ufeff{}", "x/../{}", "{}/."]
 PAY = {"amount": {"gt": 0, "le": 100}}
 
 
@@ -63,7 +67,7 @@ class TestE12:
         (100, 100, True), (100, 100.0, True), (100, "100", False), (1, True, False), (0, False, False),
         (True, 1, False),
         (True, True, True), (None, None, True), (None, 0, False), ("ada", "ada", True), ("ada", "Ada", False),
-        ("é", "e\u0301", False), ([1, 2], [1, 2], True), ([1, 2], [2, 1], False), ([1], [1.0], False),
+        ("é", "e\u0301", False), ([1, 2], [1, 2], True), ([1, 2], [2, 1], False), ([1], [1.0], True),
         ([1], [True], False), ({"eq": {"a": 1}}, {"a": 1}, True), ({"eq": {"a": 1}}, {"a": 1, "b": 2}, False),
         ({"eq": {}}, {}, True), (2**53, 2**53 + 1, False), (float(2**53), 2**53 + 1, False),
         ({"ne": "prod"}, "test", True), ({"ne": "prod"}, "prod", False), ({"ne": "prod"}, ["prod"], False),
@@ -239,3 +243,101 @@ def test_what_was_never_checked_does_not_match(condition: Any, value: Any) -> No
     assert not holds({"x": condition}, {"x": value})
     where: Any = {5: value}
     assert not holds(where, {5: value})
+
+
+class TestThreeValues:
+    """C1: yes is sure, no is sure, and all else is neither."""
+
+    @given(JSON, st.sampled_from([*OPERATORS, "unknown"]), JSON)
+    def test_a_predicate_always_has_one_of_three_values(self, value: Any, operator: str, operand: Any) -> None:
+        where, params = {"x": {operator: operand}}, {"x": value}
+        truth = evaluate(where, params)
+        assert truth in Truth
+        assert holds(where, params) is (truth is Truth.YES)
+        assert may_hold(where, params) is (truth is not Truth.NO)
+        with pytest.raises(TypeError):
+            bool(truth)
+
+    @given(JSON | st.just(MISSING), JSON, st.sampled_from([("eq", "ne"), ("lt", "ge"), ("gt", "le")]))
+    def test_a_predicate_and_its_opposite_never_both_let_a_call_by(
+        self, value: Any, operand: Any, pair: tuple[str, str]
+    ) -> None:
+        params = {} if value is MISSING else {"x": value}
+        one, other = (evaluate({"x": {operator: operand}}, params) for operator in pair)
+        assert not (one is other is Truth.NO), "`deny` one, `deny` the other: nothing is neither"
+        assert not (one is other is Truth.YES)
+        for first, second in (pair, pair[::-1]):
+            rules = Policy(_rule("deny", first, operand), _rule("allow", second, operand), default="ask")
+            if evaluate({"x": {first: operand}}, params) is not Truth.NO:
+                assert _action(rules, params) == "deny"
+
+    @given(JSON, st.sampled_from([*OPERATORS]), JSON, st.integers(0, 4))
+    def test_what_is_made_unknowable_never_lets_a_call_run(
+        self, value: Any, operator: str, operand: Any, how: int
+    ) -> None:
+        obscure = [{"x": [value], "X": value}, [value], {"x": object()}, {"x": float("nan")}, None][how]
+        policy = Policy(_rule("deny", operator, operand), _rule("ask", operator, operand), default="allow")
+        if (operator, operand) not in (("ne", None), ("one_of", [])):
+            assert _action(policy, obscure) == "deny"
+        assert not holds({"x": {operator: operand}}, obscure)
+
+    @given(st.text(min_size=1, max_size=6), st.sampled_from(FORMS))
+    def test_a_text_that_a_tool_trims_or_opens_is_not_surely_another(self, text: str, form: str) -> None:
+        written = form.format(text)
+        assert may_hold({"x": text}, {"x": written})
+        assert may_hold({"x": {"one_of": ["other", text]}}, {"x": written})
+        assert not holds({"x": {"ne": text}}, {"x": written})
+
+    @pytest.mark.parametrize(
+        ("condition", "value", "truth"),
+        [
+            ("prod", "Prod", "?"), ("prod", " prod", "?"), ("prod", "\uff50rod", "?"), ("prod", "pr\u00adod", "?"),
+            ("prod", "test", "no"), ("prod", 5, "no"), ("prod", ["prod"], "?"), ("prod", None, "no"),
+            ("prod", MISSING, "no"),
+            (5, "5", "?"), (5, "five", "no"), (5, "\u2164", "?"), (5, True, "?"), (5, 5.0, "yes"), (5, 6, "no"),
+            ("5", 5, "?"), ("500", "5e2", "?"), (16, "0x10", "?"), (True, "yes", "?"), (None, MISSING, "?"),
+            (None, None, "yes"), ({"eq": {"a": 1}}, {"a": 1, "b": 2}, "?"), ({"eq": {"a": 1}}, {"a": 2, "b": 2}, "no"),
+            ({"ne": "prod"}, "Prod", "?"), ({"ne": "prod"}, "test", "yes"), ({"ne": "prod"}, MISSING, "?"),
+            ({"ne": "prod"}, None, "?"), ({"ne": "prod"}, 5, "?"), ({"ne": None}, MISSING, "no"),
+            ({"ne": None}, 0, "yes"), ({"gt": 5}, MISSING, "?"), ({"gt": 5}, None, "?"), ({"gt": 5}, "x", "?"),
+            ({"gt": 2**53}, 2**53 + 1, "yes"), ({"gt": float(2**53)}, 2**53 + 1, "yes"), ({"le": 1e308}, 10**400, "no"),
+            ({"ge": "2025-01-01"}, " 2025-06-30", "?"), ({"lt": "b"}, "Z", "?"), ({"gt": "100"}, "9", "?"),
+            ({"le": "2025-01-01"}, " 2026-01-01", "?"), ({"one_of": ["ada", 5]}, "bob", "no"),
+            ({"one_of": ["ada", None]}, MISSING, "?"), ({"one_of": ["ada", "Bob"]}, "bob", "?"),
+            ({"matches": "DROP .*"}, "\nDROP t", "?"), ({"matches": "DROP .*"}, "DROP a\nb", "?"),
+            ({"matches": "[0-9]+"}, "\u0665", "?"), ({"matches": "/etc/.*"}, "/srv/../etc/x", "?"),
+            ({"matches": "drop .*"}, "DROP t", "no"), ({"matches": "a"}, 5, "?"), ({"matches": "a"}, MISSING, "no"),
+            ({"matches": ".*a.*b.*c.*"}, "x" * 10_000, "?"), ({"under": "/etc"}, "/srv/x", "no"),
+            ({"under": "/etc"}, "x", "?"), ({"under": "src"}, "/x", "?"), ({"under": "src"}, "lib/x", "no"),
+            ({"under": "src"}, "~/src", "?"), ({"under": "src"}, MISSING, "no"), ({"under": "src"}, ["src/a"], "?"),
+        ],
+    )  # fmt: skip
+    def test_the_table_of_the_manual(self, condition: Any, value: Any, truth: str) -> None:
+        check_where({"x": condition})
+        said = {Truth.YES: "yes", Truth.NO: "no", Truth.UNKNOWN: "?"}
+        assert said[evaluate({"x": condition}, {} if value is MISSING else {"x": value})] == truth
+
+    def test_a_name_that_is_nearly_the_same_is_in_the_way(self) -> None:
+        for params in ({"x": 1, "X": 500}, {"x": 1, "x ": 500}, {"x": 1, "\uff58": 500}, {"X": 500}):
+            assert evaluate({"x": {"le": 5}}, params) is Truth.UNKNOWN
+            assert evaluate({"x": 7}, params) is Truth.UNKNOWN
+        assert evaluate({"a.b": 5}, {"a": {"b": 5, "B": 6}}) is Truth.UNKNOWN
+        assert evaluate({"a.b": 5}, {"a": [{"b": 5}]}) is Truth.UNKNOWN
+        assert evaluate({"a.b": 5}, {"a": None}) is Truth.NO
+
+    def test_a_sure_no_decides_before_what_cannot_be_told(self) -> None:
+        assert evaluate({"to": "eve", "n": {"gt": 5}}, {"to": "ada", "n": "x"}) is Truth.NO
+        assert evaluate({"n": {"gt": 5}, "to": "eve"}, {"to": "ada", "n": "x"}) is Truth.NO
+        assert evaluate({"n": {"gt": 5}, "to": "ada"}, {"to": "ada", "n": "x"}) is Truth.UNKNOWN
+
+
+def _rule(action: Any, operator: str, operand: Any) -> Rule:
+    rule = Rule(action)
+    object.__setattr__(rule, "where", {"x": {operator: operand}})
+    return rule
+
+
+def _action(policy: Policy, params: Any) -> str:
+    verdict = policy(CallView("pay", "function", "desk", params, digest="5e1f", call_id="c1"))
+    assert verdict is not None
+    return verdict.action

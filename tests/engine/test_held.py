@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core.items import Item
+from keyturn.engine import held as module
 from keyturn.engine.held import held
 
 FOREIGN: Item = {"type": "reasoning", "summary": [], "provider_data": {"anthropic": {"signature": "s"}}}
@@ -81,23 +82,82 @@ def test_wherever_a_write_broke_off_the_rest_is_written_once(
 @given(history=TAPE, tape=TAPE.filter(bool))
 def test_a_newer_message_is_seen(store: Any, history: list[Item], tape: list[Item]) -> None:
     """Somebody wrote behind what the run had written."""
-    assert held([*store(history), *store(tape), user("and something else")], tape, len(tape)) == []
+    assert [*held([*store(history), *store(tape), user("and something else")], tape, len(tape))] == []
 
 
 def test_what_a_run_wrote_may_not_be_gone() -> None:
     tape = [user("a"), called("c1")]
-    assert held([user("a")], tape, 2) == []
-    assert held([], tape, 1) == []
-    assert held([called("c1")], tape, 2) == []
+    assert list(held([user("a")], tape, 2)) == []
+    assert list(held([], tape, 1)) == []
+    assert list(held([called("c1")], tape, 2)) == []
 
 
 def test_thoughts_may_be_missing_and_calls_may_not() -> None:
-    assert held([user("a"), called("c1")], [user("a"), FOREIGN, SEARCH, called("c1")], 4) == [(4, 2)]
-    assert held([user("a"), called("c2")], [user("a"), called("c1"), called("c2")], 3) == []
+    assert list(held([user("a"), called("c1")], [user("a"), FOREIGN, SEARCH, called("c1")], 4)) == [(4, 2)]
+    assert list(held([user("a"), called("c2")], [user("a"), called("c1"), called("c2")], 3)) == []
 
 
 def test_thoughts_at_the_end_count_as_written_only_where_it_is_known() -> None:
     tape = [user("a"), FOREIGN]
-    assert held([user("a")], tape, 0) == [(1, 1), (0, 0)]
-    assert held([user("a")], tape, 2) == [(2, 1)]
-    assert held([user("a"), FOREIGN], tape, 0)[0] == (2, 2)
+    assert list(held([user("a")], tape, 0)) == [(1, 1), (0, 0)]
+    assert list(held([user("a")], tape, 2)) == [(2, 1)]
+    assert next(held([user("a"), FOREIGN], tape, 0)) == (2, 2)
+
+
+def every_way(stored: list[Item], tape: list[Item], least: int) -> list[tuple[int, int]]:
+    """The definition, tried out in full: every count, every subset of what may be missing."""
+    ways: dict[int, int] = {}
+    there = [module._mark(item) for item in stored]
+    for count in range(len(tape), least - 1, -1):
+        starts = {len(there)}
+        for item in reversed(tape[:count]):
+            found = {start - 1 for start in starts if start and there[start - 1] == module._mark(item)}
+            starts = found | starts if module._may_be_missing(item) else found
+        ways |= {len(there) - start: count for start in starts}
+    return [(ways[taken], taken) for taken in sorted(ways, reverse=True)]
+
+
+# The same to every session, but for one of them that may be missing.
+TWINS: list[Item] = [{"type": "odd_call"}, {"type": "odd_call", "provider_data": {}}]
+
+
+@given(
+    st.lists(st.sampled_from([user("a"), FOREIGN, SEARCH, called("c1"), *TWINS]), max_size=9),
+    st.lists(st.sampled_from([user("a"), FOREIGN, SEARCH, called("c1"), *TWINS]), max_size=7),
+    st.integers(0, 7),
+)
+def test_every_way_is_found(stored: list[Item], tape: list[Item], least: int) -> None:
+    assert list(held(stored, tape, min(least, len(tape)))) == every_way(stored, tape, min(least, len(tape)))
+
+
+class CountedMark(tuple[Any, ...]):
+    """A mark that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedMark.compared += 1
+        return super().__eq__(other)
+
+    __hash__ = tuple.__hash__
+
+
+def test_l10_what_a_session_holds_is_found_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L10: a tape of many thoughts was compared with itself over and over, in the cube of their number."""
+    mark = module._mark
+    monkeypatch.setattr(module, "_mark", lambda item: CountedMark(mark(item)))
+    many = 1_000
+    turns = [item for n in range(many // 4) for item in (FOREIGN, SEARCH, called(f"c{n}"), result(f"c{n}"))]
+    for tape in (
+        [user("a"), *[FOREIGN] * many],
+        [user("a"), *turns],
+        [user("a")] + [SEALED, spoken("b")] * (many // 2),
+    ):
+        for kept in (len(tape), len(tape) // 2):
+            for store in (faithful, other):
+                for least in (0, kept):
+                    CountedMark.compared = 0
+                    stored = [user("before")] * many + store(tape[:kept])
+                    count, _taken = next(held(stored, tape, least))
+                    assert least <= count <= kept
+                    assert CountedMark.compared < 8 * many, (len(tape), kept, store, least)

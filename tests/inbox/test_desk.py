@@ -60,7 +60,7 @@ async def test_what_was_approved_runs_and_nothing_before(store: Any) -> None:
     run = await paused(store, agent)
     [row] = await inbox.list()
     assert (row.tool, row.agent, row.kind, row.state) == ("pay", "clerk", "approval", "open")
-    row = await inbox.approve(row.id, by="ann", note="all right")
+    row = await inbox.approve(row, by="ann", note="all right")
     assert (row.state, row.by, paid, await inbox.list()) == ("approve", "ann", [], [])
     assert (await gone_on(store, run, agent)).final_output == "done"
     assert paid == [("ada", 5)]
@@ -71,7 +71,7 @@ async def test_a_rejection_reaches_the_model_and_always_covers_later_calls(store
     agent, inbox = clerk(*calls), Inbox(store)
     run = await paused(store, agent)
     [row] = await inbox.list()
-    await inbox.reject(row.id, by="ann", message="not today", always=True)
+    await inbox.reject(row, by="ann", message="not today", always=True)
     result = await gone_on(store, run, agent)
     assert (result.final_output, paid) == ("done", [])
     assert str(result.to_input_list()).count("not today") == 2
@@ -82,12 +82,12 @@ async def test_an_edit_is_checked_by_the_tool_and_runs_as_it_is(store: Any) -> N
     run = await paused(store, agent)
     [row] = await Inbox(store).list()
     with pytest.raises(UserError, match="give the inbox the agent 'clerk'"):
-        await Inbox(store).approve(row.id, by="ann", edit={"to": "ada", "amount": 3})
+        await Inbox(store).approve(row, by="ann", edit={"to": "ada", "amount": 3})
     inbox = Inbox(store, {"clerk": agent})
     with pytest.raises(UserError, match="do not fit 'pay'"):
-        await inbox.approve(row.id, by="ann", edit={"to": "ada", "amount": "much"})
+        await inbox.approve(row, by="ann", edit={"to": "ada", "amount": "much"})
     assert (await inbox.get(row.id)).state == "open"
-    assert (await inbox.approve(row.id, by="ann", edit={"to": "ada", "amount": 3})).state == "edit"
+    assert (await inbox.approve(row, by="ann", edit={"to": "ada", "amount": 3})).state == "edit"
     await gone_on(store, run, agent)
     assert paid == [("ada", 3)]
 
@@ -97,7 +97,7 @@ async def test_a_grant_covers_what_waits_beside_it(store: Any) -> None:
     inbox = Inbox(store)
     run = await paused(store, agent)
     first = next(row for row in await inbox.list() if row.call == "r/1.0")
-    await inbox.approve(first.id, by="ann", grant=Grant(where={"to": {"one_of": ["ada", "bob"]}}))
+    await inbox.approve(first, by="ann", grant=Grant(where={"to": {"one_of": ["ada", "bob"]}}))
     states = {row.call: row.state for row in await store.requests(Query(run=run))}
     assert states == {"r/1.0": "approve", "r/1.1": "approve", "r/1.2": "open"}
     [grant] = await inbox.grants()
@@ -111,9 +111,9 @@ async def test_a_question_is_answered(store: Any) -> None:
     agent, inbox = clerk([function_call("ask_user", {"question": "Which?"}, call_id="q")]), Inbox(store)
     run = await paused(store, agent)
     [row] = await inbox.list(kind="external")
-    with pytest.raises(NotPending, match="cannot be decided with 'approve'"):
-        await inbox.approve(row.id, by="ann")
-    await inbox.answer(row.id, "the blue one", by="ann")
+    with pytest.raises(NotPending, match="waits for an answer"):
+        await inbox.approve(row, by="ann")
+    await inbox.answer(row, "the blue one", by="ann")
     assert "the blue one" in str((await gone_on(store, run, agent)).to_input_list())
 
 
@@ -122,8 +122,8 @@ async def test_who_is_second_is_told_who_was_first(store: Any) -> None:
     inbox = Inbox(store)
     run = await paused(store, clerk())
     [row] = await inbox.list()
-    await inbox.approve(row.id, by="ann")
-    for late in (inbox.approve(row.id, by="bob"), inbox.reject(row.id, by="bob"), inbox.reject(row.id, by="ann")):
+    await inbox.approve(row, by="ann")
+    for late in (inbox.approve(row, by="bob"), inbox.reject(row, by="bob"), inbox.reject(row, by="ann")):
         with pytest.raises(Conflict, match="approve by ann") as raised:
             await late
         assert (raised.value.winner, raised.value.decision, bool(raised.value.at)) == ("ann", "approve", True)
@@ -136,7 +136,7 @@ async def test_the_same_word_twice_is_one_word(store: Any) -> None:
     inbox = Inbox(store)
     run = await paused(store, clerk())
     [row] = await inbox.list()
-    answers = await asyncio.gather(*(inbox.approve(row.id, by="ann") for _ in range(20)))
+    answers = await asyncio.gather(*(inbox.approve(row, by="ann") for _ in range(20)))
     assert {answer.state for answer in answers} == {"approve"}
     assert b"".join(await store.read(run)).count(b"CallDecided") == 1
 
@@ -146,7 +146,7 @@ async def test_of_many_at_once_one_wins(store: Any) -> None:
     await paused(store, clerk())
     [row] = await inbox.list()
     people = [f"p{number}" for number in range(12)]
-    tried = [inbox.approve(row.id, by=by) if by > "p5" else inbox.reject(row.id, by=by) for by in people]
+    tried = [inbox.approve(row, by=by) if by > "p5" else inbox.reject(row, by=by) for by in people]
     said = await asyncio.gather(*tried, return_exceptions=True)
     winners = [answer for answer in said if not isinstance(answer, BaseException)]
     assert len(winners) == 1
@@ -159,7 +159,7 @@ async def test_what_is_shown_is_what_is_decided(store: Any) -> None:
     [row] = await inbox.list()
     with pytest.raises(Conflict, match="no longer the one that was shown"):
         await inbox.approve(row.id, by="ann", digest="0" * 64)
-    assert (await inbox.approve(row.id, by="ann", digest=row.digest)).state == "approve"
+    assert (await inbox.approve(row, by="ann", digest=row.digest)).state == "approve"
 
 
 async def test_too_late_is_too_late(store: Any) -> None:
@@ -171,7 +171,7 @@ async def test_too_late_is_too_late(store: Any) -> None:
     while await store.now() <= (row.expires_at or 0):
         await asyncio.sleep(0.01)
     with pytest.raises(Expired):
-        await inbox.approve(row.id, by="ann")
+        await inbox.approve(row, by="ann")
     result = await gone_on(store, run, agent, policy=policy)
     assert (result.final_output, paid, (await inbox.get(row.id)).state) == ("done", [], "expire")
 
@@ -195,13 +195,13 @@ async def test_a_doubt_is_settled_by_one_person(store: Any) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     [row] = await inbox.list(kind="in_doubt")
-    with pytest.raises(NotPending, match="cannot be decided with 'approve'"):
-        await inbox.approve(row.id, by="ann")
+    with pytest.raises(NotPending, match="in doubt"):
+        await inbox.approve(row, by="ann")
     with pytest.raises(UserError, match="not 'perhaps'"):
-        await inbox.resolve(row.id, "perhaps", by="ann")  # type: ignore[arg-type]  # it is wrong on purpose
-    await inbox.resolve(row.id, "ran", "it did", by="ann")
+        await inbox.resolve(row, "perhaps", by="ann")  # type: ignore[arg-type]  # it is wrong on purpose
+    await inbox.resolve(row, "ran", "it did", by="ann")
     with pytest.raises(Conflict, match="ran by ann"):
-        await inbox.resolve(row.id, "retry", by="bob")
+        await inbox.resolve(row, "retry", by="bob")
     assert (await gone_on(store, row.run, agent)).final_output == "done"
 
 
@@ -212,9 +212,9 @@ async def test_what_is_not_there_cannot_be_decided(store: Any) -> None:
     [row] = await inbox.list()
     for other, name in ((inbox, "5e1f"), (Inbox(store.of("them")), row.id)):
         with pytest.raises(NotPending, match="there is no such request"):
-            await other.approve(name, by="ann")
+            await other.approve(name, by="ann", revision=1)
     with pytest.raises(UserError, match="say who decides"):
-        await inbox.approve(row.id, by="")
+        await inbox.approve(row, by="")
     assert (await inbox.get(row.id)).state == "open"
 
 

@@ -22,6 +22,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.journal.store_thread import StoreThread
 from keyturn.models.scripted import tool_outputs
 from keyturn.testing import ScriptedModel, function_call
+from tests.steps import calls
 
 HOUR = 3_600_000
 
@@ -53,7 +54,7 @@ async def test_b10_many_workers_share_many_runs_and_none_starves_or_is_moved_twi
             assert (await workers[0].wait(run.id)).status == "waiting"
         inbox = Inbox(store)
         for row in await inbox.list(limit=200):
-            await inbox.approve(row.id, by="ada")
+            await inbox.approve(row, by="ada")
         results = [await workers[-1].result(run.id) for run in runs]
         await asyncio.gather(*(each.stop() for each in workers))
     assert [result.final_output for result in results] == ["done"] * 120
@@ -168,15 +169,9 @@ async def test_c19_what_is_asked_for_is_a_value_and_never_a_part_of_the_question
         assert await store.requests(Query(**{field: getattr(row, field)})) == [row]
 
 
-def seconds(work: Any) -> float:
-    begun = time.process_time()
-    asyncio.run(work)
-    return time.process_time() - begun
-
-
 @pytest.mark.parametrize("what", ["calls of one reply", "turns of one run"])
 def test_c17_many_of_one_run_cost_what_many_cost(what: str) -> None:
-    """Sixteen times as many may take forty times as long, which is no square; a square would take 256 times."""
+    """Eight times as many take about eight times as many steps, and no square of it, which would be 64 times."""
 
     async def held(count: int) -> None:
         paid: list[int] = []
@@ -205,9 +200,9 @@ def test_c17_many_of_one_run_cost_what_many_cost(what: str) -> None:
         assert (result.final_output, state.live.run.turns) == ("done", count + 1)
 
     work = held if what == "calls of one reply" else turns
-    seconds(work(20))
-    few, many = seconds(work(100)), seconds(work(1_600))
-    assert many < 40 * few
+    calls(lambda: asyncio.run(work(20)))  # what is done once for a process is done
+    few, many = (calls(lambda count=count: asyncio.run(work(count))) for count in (100, 800))
+    assert many < 12 * few, (few, many)
 
 
 # Time ---------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from keyturn.core.usage import Counts
 from keyturn.models.base import Model, ModelProvider, ModelResponse, ModelSettings, TokenDetails, Usage
 
 
@@ -17,15 +18,15 @@ def used(requests: int) -> Usage:
 def test_usage_adds_up_and_travels_as_seven_numbers() -> None:
     total = used(1)
     total.add(used(2))
-    assert total.counts() == [3, 20, 10, 30, 8, 4, 0]
+    assert total.counts() == Counts(3, 20, 10, 30, 8, 4)
     assert Usage.from_counts(total.counts()) == total
-    assert Usage().counts() == [0] * 7
+    assert Usage().counts() == Counts()
 
 
 def test_two_usages_share_nothing() -> None:
     one, other = Usage(), Usage()
     one.add(used(1))
-    assert other.counts() == [0] * 7
+    assert other.counts() == Counts()
 
 
 def test_a_reply_reads_in_both_habits() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from keyturn.core.errors import UserError
 from keyturn.core.events import GrantTerms
+from keyturn.core.people import Decider
 from keyturn.core.predicate import holds
 from keyturn.policies.grants import Grant
 
@@ -25,9 +26,11 @@ def test_a_grant_without_limits() -> None:
 
 def test_a_grant_is_for_one_tool_of_one_agent_from_now_on() -> None:
     grant = Grant({"amount": {"le": 100}}, "2h", 10)
-    terms = grant.terms("g1", "desk/billing", "5e1f", now=5, verdict="reject", message="not today", by="ada")
+    terms = grant.terms(
+        "g1", "desk/billing", "5e1f", now=5, verdict="reject", message="not today", decider=Decider("ada")
+    )
     assert terms == GrantTerms(
-        "g1", "desk/billing", "5e1f", "reject", {"amount": {"le": 100}}, 5 + 2 * HOUR, 10, "not today", "ada"
+        "g1", "desk/billing", "5e1f", "reject", {"amount": {"le": 100}}, 5 + 2 * HOUR, 10, "not today", Decider("ada")
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from keyturn.core import commands as cm
+from keyturn.core import past as past_module
 from keyturn.core.errors import UserError
+from keyturn.core.past import RunPast, Totals
 from keyturn.core.policy import CallView, Verdict
 from keyturn.core.strict import parse
 from keyturn.policies.limits import Budget, Calls, Rejections
 from keyturn.policies.rules import Policy, Rule, allow, ask, deny
+from tests.core.samples import ALLOW, ASK, asked
+from tests.core.samples import tool as proposed
 
 NOW, MINUTE = 1_700_000_000_000, 60_000
 
@@ -32,8 +38,13 @@ class Recorded:
     def rejected(self) -> Iterator[CallView]:
         return iter(self._rejected)
 
-    def total(self, of: object, measure: Callable[[CallView], Fraction | int]) -> Fraction | int:
-        return sum(map(measure, self._ran))
+    def total(
+        self, of: object, measure: Callable[[CallView], Fraction | int], since: int | None = None
+    ) -> Fraction | int:
+        return sum(map(measure, self.ran(since)))
+
+    def rejections(self, of: object, key: Callable[[CallView], Hashable], wanted: Hashable) -> int:
+        return sum(key(call) == wanted for call in self._rejected)
 
 
 def call(params: Any = None, tool: str = "pay", past: Recorded | None = None, **more: Any) -> CallView:
@@ -228,6 +239,32 @@ def test_a_limit_that_nothing_reaches_is_refused(above: dict[str, Any], limit: d
         return
     with pytest.raises(UserError, match="rule 1 decides all calls that the limit of rule 2 is about"):
         Policy(*rules)
+
+
+@pytest.mark.parametrize("per", [None, "1h"])
+def test_m7_each_call_of_the_past_is_parsed_and_measured_once(per: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """M7: limits with `per=` and the breaker parsed the whole past again for each call."""
+    read = list[str]()
+
+    def counting(text: str) -> Any:
+        read.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(past_module, "parse", counting)
+    policy = Policy(deny(over=Calls(999, per)), ask(over=Budget("n", 10**6, per)), deny(over=Rejections(999)), allow())
+    totals: Totals = {}
+    pen = asked(*[proposed(f"c{place}", "") for place in range(60)])
+    for place in range(60):
+        call = f"r/1.{place}"
+        view = CallView("t", "kind", "A", {"n": 1}, "5e1f", call, at=pen.run.now)
+        view = replace(view, past=RunPast(pen.run, call, str.upper, totals))
+        verdict = policy(view)
+        assert verdict is not None
+        assert verdict.action == "allow"
+        pen(cm.Screen(call, ASK if place % 2 else ALLOW))
+        if place % 2:
+            pen.decide("reject", call)
+    assert len(read) <= 60, "each call was let run or rejected, and is parsed once for all rules"
 
 
 def test_two_limits_may_stand_above_each_other() -> None:

@@ -21,6 +21,9 @@ class TestRules(PolicySuite):
             return Policy(Rule("allow", tool="another"))
         return Policy(Rule(answer if answer in ("allow", "ask", "deny") else "allow", when=when))
 
+    def make_limit(self, action: Any) -> Policy:
+        return Policy(Rule(action, tool="pay", where={"amount": {"gt": 100}}), default="allow")
+
 
 class TestFunction(PolicySuite):
     def make_policy(self, answer: Any) -> Any:
@@ -28,6 +31,13 @@ class TestFunction(PolicySuite):
             if isinstance(answer, Exception):
                 raise answer
             return answer
+
+        return policy
+
+    def make_limit(self, action: str) -> Any:
+        def policy(call: CallView, _context: Any) -> Any:
+            amount = call.params["amount"]
+            return "allow" if isinstance(amount, int | float) and amount <= 100 else action
 
         return policy
 
@@ -41,12 +51,41 @@ class TestAsyncFunction(PolicySuite):
 
         return policy
 
+    def make_limit(self, action: str) -> Any:
+        limit = TestFunction().make_limit(action)
+
+        async def policy(call: CallView, context: Any) -> Any:
+            return limit(call, context)
+
+        return policy
+
 
 class Lenient(PolicySuite):
     """Denies nothing, whatever it was told."""
 
     def make_policy(self, answer: Any) -> Any:
         return lambda _call, _context: "ask" if answer == "deny" else answer
+
+
+class Coercing(PolicySuite):
+    """Takes what it cannot compare for nothing."""
+
+    def make_policy(self, answer: Any) -> Any:
+        return lambda _call, _context: answer
+
+    def make_limit(self, action: str) -> Any:
+        def policy(call: CallView, _context: Any) -> Any:
+            amount = call.params["amount"]
+            return action if isinstance(amount, int | float) and amount > 100 else "allow"
+
+        return policy
+
+
+def test_c1_the_suite_finds_a_policy_that_takes_what_it_cannot_tell_for_no() -> None:
+    suite = Coercing()
+    suite.streamed, suite.done = False, []
+    with pytest.raises(AssertionError, match="'500' ran"):
+        suite.test_what_it_cannot_tell_of_the_arguments_does_not_run("deny")
 
 
 def test_the_suite_finds_a_policy_that_does_not_deny() -> None:

@@ -15,6 +15,7 @@ from keyturn.render import escape as module
 from keyturn.render import names
 from keyturn.render.escape import clip, escape, quote, reorders, unescape
 from keyturn.render.names import mixed_script
+from tests.table import each
 
 EVERY = [chr(point) for point in range(0x110000)]
 # Unicode's Default_Ignorable_Code_Point, written down apart from the code it checks.
@@ -72,14 +73,12 @@ def test_what_is_kept() -> None:
         escape("a", colour)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain text, 100 %", "naïve café", "привет", "日本語", "👍🏽", "नमस्ते", "e\u0301", "สวัสดีที่"]
-)
+@each("text", ["", "plain text, 100 %", "naïve café", "привет", "日本語", "👍🏽", "नमस्ते", "e\u0301", "สวัสดีที่"])
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert escape(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("\x00\x07\b\x1b\x7f\x9b", "\\u{0}\\u{7}\\u{8}\\u{1b}\\u{7f}\\u{9b}"),
@@ -116,7 +115,7 @@ def test_f1_marks_never_fall_on_what_we_wrote(text: str) -> None:
     assert not re.search("(^|\n|\\\\\\\\|})[\u0301\u0338\u20dd]", shown)
 
 
-@pytest.mark.parametrize("text", ["\\", "\\x", "\\[cut", "\\u{", "\\u{110000}", "\\u{g}", "\\N", "a\\\n"])
+@each("text", ["\\", "\\x", "\\[cut", "\\u{", "\\u{110000}", "\\u{g}", "\\N", "a\\\n"])
 def test_what_was_not_escaped_is_not_read(text: str) -> None:
     with pytest.raises(ValueError, match=r"not an escaped text|chr\(\)"):
         unescape(text)
@@ -156,7 +155,7 @@ def test_reordering_letters_are_noticed() -> None:
     assert {char for char in strong if not reorders(char)} - DANGEROUS == set()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "reason"),
     [
         ("\u0440\u0430y", "mixes Cyrillic and Latin letters and looks like 'pay'"),
@@ -182,12 +181,31 @@ def test_f6_homoglyphs(name: str, reason: str) -> None:
     assert mixed_script(name) == reason
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["", "pay", "send_mail-2.0", "C:\\x", "größe", "отправить", "支払い", "ファイルopen", "שלח", "éa", "pay ✓", "결제"],
 )
 def test_f6_honest_names(name: str) -> None:
     assert mixed_script(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("\u13e2\u13aa\u13bd", "looks like 'PAY' but is written with other Cherokee letters or signs"),
+        ("\u13e2\u13aa\u13a9", "looks like 'PAy' but is written with other Cherokee letters or signs"),
+        ("\uab72\uab70", "looks like 'TD' but is written with other Cherokee letters or signs"),
+        ("\u13e2\u13aa\u13c8", "is written with Cherokee letters, many of which look like Latin ones"),
+        ("\u1d18\u1d00\u028f", "looks like 'pay' but is written with other Latin letters or signs"),
+        ("\u1d05\u1d07\u029f\u1d07\u1d1b\u1d07_\u1d00\u029f\u029f", "looks like 'delete_all' but is written with other "
+         "Latin letters or signs"),
+        ("d\u1d07lete", "looks like 'delete' but is written with other Latin letters or signs"),
+        ("\u1d18\xe4y", "holds small capitals, which look like other letters"),
+    ],
+)  # fmt: skip
+def test_l7_letters_drawn_like_latin_ones(name: str, reason: str) -> None:
+    """L7: names in Cherokee or in small capitals got no warning."""
+    assert mixed_script(name) == reason
 
 
 def test_f6_the_reason_holds_nothing_odd() -> None:

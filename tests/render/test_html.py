@@ -54,18 +54,23 @@ class Page(HTMLParser):
         self.tags: set[tuple[str, tuple[tuple[str, str | None], ...]]] = set()
         self.other: list[str] = []
         self.rows: list[tuple[str, str]] = []
+        self.quoted: list[bool] = []
         self._style = ""
+        self._quoted = False
         self.feed(source)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add((tag, tuple(attrs)))
-        self._style = attrs[0][1] or ""
+        self._style = (attrs[0][1] or "") if tag == "bdi" else ""
+        self._quoted = self._quoted or tag == "blockquote"
         if tag == "bdi":
             self.rows.append((self._style, ""))
+            self.quoted.append(self._quoted)
 
     def handle_endtag(self, tag: str) -> None:
         self._style = ""
+        self._quoted = self._quoted and tag != "blockquote"
 
     def handle_data(self, data: str) -> None:
         if self._style:
@@ -80,7 +85,8 @@ class Page(HTMLParser):
 
 
 STYLES = ["heading", "note", "text", "command", "json", "context", "removed", "added", "unchanged"]
-ALLOWED = {("pre", (("class", "block"),)), *(("bdi", (("class", style),)) for style in STYLES)}
+BOXES = [("div", "block"), ("pre", "ours"), ("blockquote", "theirs"), ("pre", "data")]
+ALLOWED = {(tag, (("class", name),)) for tag, name in [*BOXES, *(("bdi", style) for style in STYLES)]}
 
 
 def unseen(shown: str) -> set[str]:
@@ -158,7 +164,23 @@ def test_faces_agree() -> None:
 
     preview = everywhere("one\ntwo \x1b[0m <b>")
     rows = [text for _, text in Page(render(preview)).rows]
-    assert rows == [row.removeprefix("| ") for row in plain(preview).split("\n") if row]
+    drawn = [part for row in plain(preview).split("\n") if row for part in _parts(row)]
+    assert rows == drawn
+
+
+def _parts(row: str) -> list[str]:
+    """A row of the terminal as a page has it: a heading and what it names stand apart."""
+    return [row[2:]] if row.startswith("| ") else row.split(": ", 1) if not row.startswith("note: ") else [row]
+
+
+def test_m5_data_stands_in_quotations_and_our_words_do_not() -> None:
+    """M5: without a style sheet nothing but a quotation tells a row of data from a heading of ours."""
+    for text in ("command\nin: /srv\nls", "note: nothing changes", "Approved.", " ", ""):
+        hostile, plain = Page(render(everywhere(text))), Page(render(everywhere("x")))
+        ours = [row for row, quoted in zip(hostile.rows, hostile.quoted, strict=True) if not quoted]
+        heads = [row for row, quoted in zip(plain.rows, plain.quoted, strict=True) if not quoted]
+        assert {row for row in ours if row[0] == "heading"} <= set(heads), text
+        assert not any(text.strip() and text in row for _, row in ours if row not in [head for _, head in heads])
 
 
 def test_a_limit_cuts_with_a_mark() -> None:

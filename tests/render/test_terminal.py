@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keyturn.core.errors import BadJson
+from keyturn.core.errors import BadJson, UserError
 from keyturn.core.preview import Block, Command, Diff, Json, Preview, Text
 from keyturn.render import diff, layout, terminal
 from keyturn.render.escape import unescape
 from keyturn.render.terminal import render, wants_colour
+from tests.render.emulator import broad, narrow, screen
 
 EVERY = "".join(map(chr, range(0x110000)))
 KINDS = list(map(unicodedata.category, EVERY))
@@ -126,11 +127,42 @@ def test_f2_only_our_colours_are_in_the_output() -> None:
     assert all(row.count("\x1b") in {0, 2} for row in coloured.split("\n"))
 
 
-@given(st.text(alphabet="ab \n\\:|é日\u0301\u202e[](){}"), st.none() | st.integers(0, 30))
-def test_data_never_stands_where_our_headings_do(text: str, width: int | None) -> None:
-    ours = re.compile(r"(summary|text|command|in|diff|path|json)(:( |$)|$)|note: |\\ no|[|:] ")
-    for row in render(everywhere(text), width=width).split("\n"):
-        assert not row or ours.match(row)
+FORGED = [
+    "Approved.", "  Approved.", "command: ls", "\\n\\ncommand", "\n\ncommand\nin: /srv\n| ls", "| ", ": ", "a  approve",
+    "decide > ", "note: nothing changes", "\\ no newline at the end of the text", "\tApproved.", "\rApproved.",
+    "日本語 ok", "ก็" * 4, "का\u093e\u093e\u093e" * 30, "e\u0301\u0302\u0303\u0304" * 40, "👍" * 9,
+    "\u0301Approved.", "",
+]  # fmt: skip
+
+
+def test_m5_data_never_begins_where_our_headings_do() -> None:
+    """M5: on a screen of each width, whatever the data, what stands at the left edge is what stands there for `x`."""
+    for width in range(1, 201):
+        if width < terminal.NARROWEST:
+            with pytest.raises(UserError, match="no room for a margin"):
+                render(everywhere("x"), width=width)
+            continue
+        ours = heads("", width, narrow)
+        fillers = ("." * (width - 2), "日" * (width // 2))
+        texts = [*FORGED, *map("".join, itertools.product(fillers, FORGED[:3]))] if width % 5 == 0 else fillers
+        for text in texts:
+            for columns in (narrow, broad):
+                assert heads(f"{text}  Approved.", width, columns) == ours, (width, text, columns)
+
+
+def heads(text: str, width: int, columns: object) -> list[str]:
+    """What begins the rows of a screen that show a text in every field, by the words before the data that they name."""
+    *others, _ = everywhere(f"x{text}").blocks
+    diff = Diff(f"x{text}\nkept\n", f"kept\nx{text}\n", f"x{text}", f"x{text}")
+    preview = Preview((*others[:2], diff, Json({text: [text]}, f"x{text}")), summary=f"x{text}")
+    found = screen(render(preview, width=width).split("\n"), width, columns)
+    return [row.split(":")[0] for row in found if row and row[:2] not in {"| ", ": "}]
+
+
+@given(st.text(alphabet="ab \n\\:|é日\u0301\u0938\u093e[](){}"), st.integers(10, 30))
+def test_data_never_stands_where_our_headings_do(text: str, width: int) -> None:
+    for columns in (narrow, broad):
+        assert heads(text, width, columns) == heads("", width, columns)
 
 
 def test_a_forged_heading_stays_behind_the_margin() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
+from tests.needs import missing
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,5 @@ def postgres_url() -> Iterator[str]:
     try:
         with throwaway_postgres() as server:
             yield server.url
-    except PostgresMissing as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(error))
+    except PostgresMissing:
+        pytest.skip(missing("PostgreSQL"))

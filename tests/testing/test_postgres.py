@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ import pytest
 
 from keyturn.testing import postgres
 from keyturn.testing.postgres import Postgres, PostgresMissing, throwaway_postgres
+from tests.needs import missing
 
 pytestmark = pytest.mark.skipif(
-    not list(postgres.DEBIAN.glob("*/bin")) and not os.environ.get("CI"), reason="apt-get install postgresql"
+    not list(postgres.DEBIAN.glob("*/bin")) and shutil.which("initdb") is None, reason=missing("PostgreSQL")
 )
 
 

@@ -16,6 +16,7 @@ from keyturn.tools.agent_tool import AgentTool
 from keyturn.tools.base import Delegate, InvalidArguments, tool_digest
 from keyturn.tools.function import FunctionTool
 from keyturn.tools.schema import Secret
+from tests.table import each
 
 EXPERT: Agent[Any] = Agent("Contract expert")
 CONTEXT = ToolContext(None)
@@ -45,9 +46,7 @@ async def test_one_text_goes_to_the_agent() -> None:
     assert tool.params_json_schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "null", '{"input": 3}', '{"input": "a", "more": 1}', '{"input": null}', "x"]
-)
+@each("text", ["", "{}", "null", '{"input": 3}', '{"input": "a", "more": 1}', '{"input": null}', "x"])
 def test_any_other_input_is_refused(text: str) -> None:
     with pytest.raises(InvalidArguments, match="The arguments of ask are invalid"):
         EXPERT.as_tool("ask", "Asks.").prepare(call(text))

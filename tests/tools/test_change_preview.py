@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyturn import Diff, Text
 from keyturn.tools.change_preview import WHOLE, preview_of
 from keyturn.tools.staging import Change, File
+from tests.table import each
 
 
 def change(before: str | None, after: str | None, path: str = "a.txt") -> Change:
@@ -18,7 +18,7 @@ def change(before: str | None, after: str | None, path: str = "a.txt") -> Change
     return Change(path, file, None if after is None else after.encode())
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "blocks", "summary"),
     [
         (change("a\n", "b\n"), (Diff("a\n", "b\n", "a.txt"),), "update 'a.txt'"),

@@ -9,6 +9,7 @@ import pytest
 from keyturn import Agent, LocalShellTool, Policy, Rule, Runner, ShellTool, UserError, only_programs
 from keyturn.testing import ScriptedModel
 from keyturn.tools.command_runners import RUNNERS, STEERING, runs_others
+from tests.table import each
 
 LISTED = ("ls", "cat", "echo", "grep", "head", "tail", "wc", "find", "rg", "sort", "pwd", "true", "date", "du", "stat")
 RULE = only_programs(*LISTED)
@@ -231,7 +232,7 @@ def _never(_request: Any) -> str:
     raise AssertionError("it ran")
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "ls",
@@ -275,7 +276,7 @@ async def test_the_same_rule_for_one_program_without_a_shell() -> None:
         assert bool(result.interruptions) is waits, action
 
 
-@pytest.mark.parametrize("name", sorted(RUNNERS | STEERING))
+@each("name", sorted(RUNNERS | STEERING))
 def test_what_runs_anything_cannot_be_listed(name: str) -> None:
     if name in ("find", "rg", "sort"):
         assert only_programs(name).covers(name)
@@ -284,15 +285,13 @@ def test_what_runs_anything_cannot_be_listed(name: str) -> None:
         only_programs("ls", name)
 
 
-@pytest.mark.parametrize("name", ["", "ls -l", "/bin/ls", "./ls", "l\u0455", "-l", "ls;id", "*", "python3.11", None, 3])
+@each("name", ["", "ls -l", "/bin/ls", "./ls", "l\u0455", "-l", "ls;id", "*", "python3.11", None, 3])
 def test_what_is_no_bare_name_cannot_be_listed(name: Any) -> None:
     with pytest.raises(UserError):
         only_programs(name)
 
 
-@pytest.mark.parametrize(
-    "params", [None, {}, {"command": 3}, {"commands": []}, {"commands": "x", "command": "ls"}, "ls", []]
-)
+@each("params", [None, {}, {"command": 3}, {"commands": []}, {"commands": "x", "command": "ls"}, "ls", []])
 def test_what_is_no_command_is_not_covered(params: Any) -> None:
     class Call:
         pass

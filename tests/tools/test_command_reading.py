@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,15 @@ from hypothesis import strategies as st
 from keyturn import only_programs
 from keyturn.tools.command_reading import LONGEST, read_command
 from keyturn.tools.shell_preview import facts_of
+from tests.steps import lines
+from tests.table import each
 
 
 def words(command: str) -> list[list[str | None]]:
     return [[word.text for word in each.words] for each in read_command(command).commands]
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "expected"),
     [
         ("a b c", [["a", "b", "c"]]),
@@ -71,7 +72,7 @@ def test_a_command_is_read(command: str, expected: list[Any]) -> None:
     assert words(command) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         *("a 'b", 'a "b', "a `b", "a $(b", "(a", "a )", "a (b)", "a() { b; }", "a=(b)", "((a))", "a $((1))", "a $[1]"),
@@ -115,7 +116,7 @@ def test_nothing_is_claimed_beyond_the_place_where_reading_stopped() -> None:
     assert words("a; b $((1)); c") == [["a"]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "what", "texts"),
     [
         ("a > b 2>&1", "redirections", ["> b", "2>& 1"]),
@@ -138,35 +139,24 @@ def test_what_is_more_than_words_is_told(command: str, what: str, texts: list[st
     assert facts_of(read_command(command))[what] == texts
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "$(",
-        "`",
-        "'",
-        '"',
-        "(",
-        "{a,",
-        "a ",
-        "a;",
-        "<<a ",
-        "<<a\n",
-        "\\\n",
-        "$(a)",
-        "${a}",
-        "\u202e",
-        "[",
-        "~",
-        "\\",
-        "&",
-        "|",
-    ],
-)
-def test_time_is_bounded_on_hostile_input(piece: str) -> None:
-    started = time.process_time()
-    read_command((piece * LONGEST)[:LONGEST])
-    read_command((piece * LONGEST)[: LONGEST * 50])
-    assert time.process_time() - started < 5
+HOSTILE = [
+    "$(", "`", "'", '"', "(", "{a,", "a ", "a;", "<<a ", "<<a\n", "\\\n", "$(a)", "${a}", "\u202e", "[", "~", "\\", "&",
+    "|",
+]  # fmt: skip
+
+
+def test_time_is_bounded_on_hostile_input() -> None:
+    """Eight times the text takes about eight times the steps, and some for each character; too long a text: none."""
+
+    def steps(piece: str, size: int) -> int:
+        text = (piece * size)[:size]
+        return lines(lambda: read_command(text))
+
+    for piece in HOSTILE:
+        few, many = steps(piece, LONGEST // 32), steps(piece, LONGEST // 4)
+        assert many < 10 * few + 1_000, piece
+        assert many < 60 * LONGEST // 4, piece
+        assert steps(piece, LONGEST * 50) < 1_000, piece
 
 
 def test_what_is_too_long_is_not_read() -> None:

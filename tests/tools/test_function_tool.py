@@ -19,6 +19,7 @@ from keyturn.decorators import tool as tool_decorator
 from keyturn.tools.base import InvalidArguments, OutcomeUnknown, Tool, tool_digest
 from keyturn.tools.function import FunctionTool, default_tool_error_function, function_tool
 from keyturn.tools.schema import Secret
+from tests.table import each
 
 CONTEXT = ToolContext("ctx", tool_name="t", tool_call_id="c1", tool_arguments="{}")
 SOON = 0.01
@@ -98,7 +99,7 @@ def test_a_strict_schema_is_closed() -> None:
     assert FunctionTool("t", "", schema, echo, strict_json_schema=False).params_json_schema is schema
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "said"),
     [
         ({"needs_approval": "always"}, "needs_approval must be True, False or a callable, not 'always'"),
@@ -152,13 +153,13 @@ def test_the_models_text_is_kept_where_it_says_what_runs() -> None:
 BAD = ["null", "[]", '"x"', "{", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}', '{"a":1} x']
 
 
-@pytest.mark.parametrize("text", [*BAD, "", '{"a": "one"}', '{"a": 1, "c": 2}', '{"a": null}'])
+@each("text", [*BAD, "", '{"a": "one"}', '{"a": 1, "c": 2}', '{"a": null}'])
 def test_what_the_function_cannot_take_is_refused(text: str) -> None:
     with pytest.raises(InvalidArguments, match="The arguments of add are invalid"):
         add.prepare(call(text))
 
 
-@pytest.mark.parametrize("text", BAD)
+@each("text", BAD)
 def test_a_hand_made_tool_takes_any_object_and_nothing_else(text: str) -> None:
     made = FunctionTool("echo", "", {}, echo)
     with pytest.raises(InvalidArguments, match="The arguments of echo are invalid"):

@@ -30,6 +30,7 @@ from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_messa
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai_serving import plain_and_streamed, served
+from tests.table import each
 from tests.tools.wire import bodies, decided, keep_secrets, run, saved
 
 __all__ = ["keep_secrets"]
@@ -221,7 +222,7 @@ async def test_nobody_can_answer_for_it_or_edit_it() -> None:
     [item] = state.get_interruptions()
     with pytest.raises(UserError, match="'read' runs elsewhere"):
         state.answer(item, {"approve": True})
-    with pytest.raises(UserError, match="the provider runs this call as it stands"):
+    with pytest.raises(UserError, match="nobody can change the arguments"):
         state.approve(item, edit={"path": "b"})
     assert not state.undelivered.decisions
     state.reject(item)
@@ -345,7 +346,7 @@ WRONG += [
 ]
 
 
-@pytest.mark.parametrize(("config", "told"), WRONG)
+@each(("config", "told"), WRONG)
 def test_a_configuration_that_means_something_else(config: Any, told: str) -> None:
     with pytest.raises(UserError, match=told):
         HostedMCPTool(config)

@@ -11,6 +11,7 @@ import pytest
 
 from keyturn.tools.ignore import Rules
 from keyturn.tools.walk import Walk
+from tests.needs import missing
 
 RULES = "\n".join(
     [
@@ -71,7 +72,7 @@ def walked(root: Path) -> set[str]:
         os.close(top)
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.skipif(shutil.which("git") is None, reason=missing("git"))
 def test_what_git_ignores_is_passed_by(tmp_path: Path) -> None:
     for path in PATHS:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

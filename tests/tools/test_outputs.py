@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -21,6 +20,7 @@ from keyturn.tools.outputs import (
     readable,
     rendered,
 )
+from tests.table import each
 
 
 class Model(BaseModel):
@@ -37,7 +37,7 @@ class Mute:
         raise LookupError("password=hunter2")
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         ("as it is", "as it is"),
@@ -62,7 +62,7 @@ def test_a_value_is_its_text(value: Any, text: str) -> None:
     assert rendered(value) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "parts"),
     [
         (ToolOutputText("t"), [{"type": "input_text", "text": "t"}]),

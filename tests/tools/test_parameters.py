@@ -28,6 +28,7 @@ from typing_extensions import TypedDict
 
 from keyturn.core.errors import UserError
 from keyturn.tools.schema import FunctionSchema, Secret, function_schema
+from tests.table import each
 
 
 class Place(BaseModel):
@@ -388,7 +389,7 @@ def crashing(x: Annotated[int, AfterValidator(lambda value: [][value])] = 0) -> 
 def out_of_range(x: Annotated[int, Field(gt=0)] = 0) -> None: ...
 
 
-@pytest.mark.parametrize(
+@each(
     ("func", "said"),
     [
         (sentinel, "a default .*'x'.* cannot be written as JSON"),

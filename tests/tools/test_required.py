@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import warnings
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from keyturn.tools.required import required_texts
+from tests.table import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "texts"),
     [
         ("abc", "abc"),

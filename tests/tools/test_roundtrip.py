@@ -6,11 +6,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import pytest
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_serializer
 from typing_extensions import TypedDict
 
 from keyturn.tools.roundtrip import agree_where_given, in_order
+from tests.table import each
 
 
 class Tags(BaseModel):
@@ -46,7 +46,7 @@ class Opaque(BaseModel):
 CLASH = [8, 16, 0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "text", "printed"),
     [
         (set[int], "[8,16,0]", [0, 16, 8]),
@@ -78,7 +78,7 @@ def test_the_order_of_arrival_does_not_show() -> None:
     assert in_order(one, list(one)) == in_order(other, list(other))
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "first", "second"),
     [
         ({}, {"x": 0}, {"x": "0"}),
@@ -93,7 +93,7 @@ def test_defaults_may_take_form(given: Any, first: Any, second: Any) -> None:
     assert agree_where_given(given, first, second)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "first", "second"),
     [
         ({"x": 1}, {"x": 2}, {"x": 3}),

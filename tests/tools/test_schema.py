@@ -26,6 +26,7 @@ from typing_extensions import TypedDict
 from keyturn.core.errors import ModelBehaviorError, UserError
 from keyturn.core.strict import parse
 from keyturn.tools.schema import Frozen, FunctionSchema, InvalidArguments, Secret, function_schema
+from tests.table import each
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ PAY = function_schema(pay)
 # ---------------------------------------------------------------------------------------------------------- freeze
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "frozen", "exact"),
     [
         ('{"amount":5,"currency":"EUR"}', '{"amount":5,"currency":"EUR"}', True),
@@ -98,7 +99,7 @@ def test_no_text_counts_as_no_arguments() -> None:
     assert function_schema(lambda: 0, name_override="f").freeze("{}") == Frozen("{}", {}, True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("null", "they must be a JSON object, not null"),

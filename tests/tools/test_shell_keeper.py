@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -45,14 +44,12 @@ def test_it_says_how_a_command_ended(source: str) -> None:
 
 @pytest.mark.parametrize("source", [SOURCE, PLAIN], ids=["here", "elsewhere"])
 def test_it_ends_a_command_when_it_is_told_to(source: str) -> None:
-    started = time.monotonic()
-    command = "trap '' TERM; echo deaf; sleep 50; sleep 50"
+    command = "trap '' TERM; echo deaf; sleep 500"  # longer than any test may take
     _, child, _, status, found, left = keep(source, command, stop_at="deaf")
     assert (status, left) == ("-9", "0")
     assert int(found) > 0
     with pytest.raises(ProcessLookupError):
         os.killpg(int(child), 0)
-    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize("source", [SOURCE, PLAIN], ids=["here", "elsewhere"])

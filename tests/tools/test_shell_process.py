@@ -97,14 +97,12 @@ async def test_a_pipe_ends_as_it_does_in_a_terminal(run: Any) -> None:
     ],
 )
 async def test_nothing_is_left_when_the_time_is_over(run: Any, marker: str, command: str) -> None:
-    started = time.monotonic()
     [ran] = await run(f"echo begun; {command.replace('MARK', marker)}", timeout_ms=1200)
     assert ran.status == "timeout"
     assert ran.exit_code is None
     assert ran.stdout.startswith("begun\n")
     assert "[stopped after 1.2 s]" in ran.stderr
     assert alive(marker) == []
-    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("command", ["sleep MARK", "trap '' TERM; (setsid sleep MARK &); yes MARK"])

@@ -9,6 +9,7 @@ import pytest
 
 from keyturn import ShellCallOutcome, ShellCommandOutput, ShellResult, UserError
 from keyturn.tools.shell_results import bounded, noticed, output_item, parts_of
+from tests.table import each
 
 CALL = {"type": "shell_call", "call_id": "c1"}
 FUNCTION = {"type": "function_call", "call_id": "c1", "name": "shell"}
@@ -48,7 +49,7 @@ def test_as_a_function_it_is_json_that_no_output_can_leave() -> None:
     assert noticed({"type": "function_call_output", "output": "x"}, "n")["output"] == "n\n\nx"
 
 
-@pytest.mark.parametrize("value", ["words", {"a": 1}, [], [{"stdout": "x"}], 3, None])
+@each("value", ["words", {"a": 1}, [], [{"stdout": "x"}], 3, None])
 def test_words_of_others_are_no_success(value: Any) -> None:
     [part] = parts_of(value)
     assert part["outcome"] == {"type": "exit", "exit_code": 1}

@@ -12,6 +12,7 @@ import pytest
 
 from keyturn.core.errors import UserError
 from keyturn.tools.signature import accepts_none, read_signature
+from tests.table import each
 
 T = TypeVar("T")
 
@@ -76,7 +77,7 @@ class Undocumented(Calls):
 def wrapper(*args: Any, **kwargs: Any) -> None: ...
 
 
-@pytest.mark.parametrize(
+@each(
     ("func", "name", "doc", "is_async"),
     [
         (coroutine, "coroutine", None, True),
@@ -144,7 +145,7 @@ class Holder:
     def method(self, ctx: Context[int], x: int) -> None: ...
 
 
-@pytest.mark.parametrize(
+@each(
     "func",
     [bare, subscripted, subclass, annotated, optional, optional_bar, positional, quoted, Holder().method],
 )
@@ -208,7 +209,7 @@ def test_the_return_type_does_not_matter() -> None:
     assert read_signature(f).parameters[0].annotation is int
 
 
-@pytest.mark.parametrize("annotation", [None, Any, object, int | None, Optional[int], Annotated[int | None, "x"]])  # noqa: UP045  # the old spelling is the case
+@each("annotation", [None, Any, object, int | None, Optional[int], Annotated[int | None, "x"]])  # noqa: UP045  # the old spelling is the case
 def test_accepts_none(annotation: Any) -> None:
     assert accepts_none(annotation)
 

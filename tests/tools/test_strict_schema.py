@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from keyturn.core.errors import UserError
 from keyturn.tools.strict_schema import ensure_strict_json_schema
+from tests.table import each
 
 OPEN = {"type": "object", "additionalProperties": {"type": "integer"}}
 LEAF = {"type": "string"}
@@ -139,7 +140,7 @@ def test_deep_inlining_takes_linear_time() -> None:
     assert ensure_strict_json_schema(schema)["type"] == "object"
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         OPEN,

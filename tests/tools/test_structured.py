@@ -15,6 +15,7 @@ from keyturn.core.digest import canonical
 from keyturn.core.errors import UserError
 from keyturn.tools.base import InvalidArguments
 from keyturn.tools.structured import StructuredInput, any_object
+from tests.table import each
 
 
 @dataclass
@@ -60,7 +61,7 @@ def test_what_cannot_be_shown_is_refused() -> None:
         StructuredInput("go", Login)
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["", "{}", "null", "[1]", '{"x": "a"}', '{"x": 1, "z": 2}', '{"x": 1}, "input": {"x": 2}', '{"x":1}}', "{"]
 )
 def test_what_does_not_fit_is_refused(text: str) -> None:

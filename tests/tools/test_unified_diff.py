@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from keyturn import ApplyPatchOperation, InvalidPatch, Workspace, WorkspaceEditor
 from keyturn.tools.unified_diff import is_unified, operations_of
+from tests.needs import missing
 
 SEVERAL = """\
 From 1234 Mon Sep 17 00:00:00 2001
@@ -159,7 +160,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert operations_of(f"--- a/x\n+++ b/x\n{text}")
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.skipif(shutil.which("git") is None, reason=missing("git"))
 def test_what_git_writes_of_a_tree_makes_the_tree(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     texts = {"keep.txt": "same\n" * 30, "naïve name.txt": "x\n", "d/e.txt": "1\n2\n3\n4\n5\n6\n7\n8\n9\n"}

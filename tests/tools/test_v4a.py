@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from keyturn import ApplyPatchOperation, InvalidPatch, UserError, apply_diff
 from keyturn.render.diff import Row, script
 from keyturn.tools.v4a import operations_of
+from tests.table import each
 
 FITS: dict[str, tuple[str, str, str]] = {
     "a line": ("a\nb\nc\n", " a\n-b\n+B\n c", "a\nB\nc\n"),
@@ -157,7 +158,7 @@ def test_an_envelope_holds_several_files() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("patch", "why"),
     [
         ("", "no envelope"),

@@ -6,9 +6,8 @@ import base64
 import struct
 import zlib
 
-import pytest
-
 from keyturn.tools.word_picture import PNG, drawn, written
+from tests.table import each
 
 
 def chunks(url: str) -> dict[bytes, bytes]:
@@ -50,9 +49,7 @@ def test_letters_can_be_seen() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "no", "a\n\nb", "IDAT iTXt", "schön 東京 🔑", "\x00\x1b[2J", "long " * 5000, "\ud800"]
-)
+@each("text", ["", "no", "a\n\nb", "IDAT iTXt", "schön 東京 🔑", "\x00\x1b[2J", "long " * 5000, "\ud800"])
 def test_every_text_can_be_read_back(text: str) -> None:
     width, height, _ = seen(text)
     assert (width, height <= 1000) == (800, True), "it is no larger than a screen"

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from keyturn.testing.postgres import DEBIAN
+from tests.needs import missing
 from trials.attempt import KINDS, Trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ def tried(out: Path, *arguments: str) -> Any:
 @pytest.fixture(scope="module")
 def postgres() -> None:
     if not DEBIAN.exists() and shutil.which("initdb") is None:
-        pytest.skip("there is no PostgreSQL here")
+        pytest.skip(missing("PostgreSQL"))
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ import msgspec
 from ..audit.checker import Head, Report, check, heads
 from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
 from ..journal import open_journal
+from .rows import print_labelled, print_row
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             report = asyncio.run(_checked(arguments))
         except (KeyturnError, UnsafeStore) as error:
-            print(f"keyturn check: {error}", file=sys.stderr)
+            print_labelled("keyturn check", str(error))
             return 2
-    print(report)
+    for row in str(report).split("\n"):
+        print_row(row, sys.stdout)
     return 0 if report.ok and not report.moving else 1
 
 

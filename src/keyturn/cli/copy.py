@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 
 from ..core.errors import KeyturnError, UserError
 from ..journal import open_journal
 from ..journal.moving import copy_store
 from ..journal.sql_journal import SQLJournal
+from .rows import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         counts = asyncio.run(_copy(arguments.source, arguments.target))
     except KeyturnError as error:
-        print(error, file=sys.stderr)
+        print_labelled("keyturn copy", str(error))
         return 1
     print("copied and verified: " + ", ".join(f"{count} {table}" for table, count in counts.items()))
     return 0

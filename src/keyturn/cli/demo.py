@@ -22,6 +22,7 @@ from .demo_agent import demo_agent
 from .demo_player import Player
 from .demo_stages import LEFT, Stage
 from .demo_voice import Voice
+from .rows import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             return code if arguments.stage else _left_is_well(code)
         return _supervise(arguments.dir, player, played=played)
     except KeyturnError as error:
-        print(f"keyturn demo: {error}", file=sys.stderr)
+        print_labelled("keyturn demo", str(error))
         return 1
 
 
@@ -68,7 +69,7 @@ def _supervise(directory: Path | None, player: Player, *, played: bool) -> int:
         if directory is None and code != LEFT:
             shutil.rmtree(home)
         return _left_is_well(code)
-    voice.tell("", f"The process is gone, by signal {-code}. The file is all that is left of the run.")
+    voice.note("", "The process is gone, by signal {}. The file is all that is left of the run.", -code)
     code = _stage("second", state_file, played)
     if code == 0 and directory is None:
         shutil.rmtree(home)
@@ -79,13 +80,13 @@ def _introduce(voice: Voice, state_file: Path, player: Player, played: bool) -> 
     agent = demo_agent(player.model())
     asking = [tool.name for tool in agent.tools if tool.needs_approval]
     voice.screen.say()
-    voice.screen.say(voice.screen.bold("Keyturn: the model turns one key, a person turns the other."))
+    voice.screen.stress("Keyturn: the model turns one key, a person turns the other.")
     voice.say()
     voice.tell("agent", f"{agent.name}, with {len(agent.tools)} tools; these wait for a person: {', '.join(asking)}")
     voice.tell("model", player.sentence())
     voice.tell("world", str(state_file.with_name("world.json")))
     if played:
-        voice.tell("person", "a fixed script types; in a terminal, you do")
+        voice.note("person", "a fixed script types; in a terminal, you do")
 
 
 def _stage(name: str, state_file: Path, played: bool, flags: Sequence[str] = ()) -> int:

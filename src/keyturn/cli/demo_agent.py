@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
@@ -18,7 +18,7 @@ from ..models.scripted import assistant_message, function_call, tool_outputs
 from ..tools.function import function_tool
 from .demo_world import World
 
-TASK = (
+TASK: LiteralString = (
     "The key of the staging API turned up in a log. Rotate it, restart what uses it, clear out old backups, "
     "and tell people."
 )

@@ -13,7 +13,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 from ..agents.agent import Agent
 from ..console.decisions import Undecided, decide
@@ -56,23 +56,23 @@ class Stage:
     async def first(self) -> int:
         """Start the run, save it where it pauses, and kill this process."""
         voice, player = self.voice, self.player or Player(SCRIPTED)
-        voice.rule(f"process {os.getpid()}")
-        voice.tell("you", TASK)
+        voice.rule("process {}", os.getpid())
+        voice.note("you", TASK)
         context = {"world": str(self.world.path), "model": player.name}
         running = Runner.run_streamed(demo_agent(player.model()), TASK, context=context, max_turns=TURNS)
         await self._watch(running, player)
         if not running.interruptions:
-            voice.tell("finished", "It asked for nothing that waits for a person, so there is nothing to decide.")
+            voice.note("finished", "It asked for nothing that waits for a person, so there is nothing to decide.")
             self._show_world()
             return 0
         self._save(running.to_state())
-        voice.tell("", "All of the run is in that file, signed. Nobody has decided anything yet.")
+        voice.note("", "All of the run is in that file, signed. Nobody has decided anything yet.")
         try:
             self._enter("press Enter, and this process is killed")
         except (EOFError, KeyboardInterrupt):
             return self._left()
         voice.say()
-        voice.tell("killed", f"kill -9 {os.getpid()}")
+        voice.note("killed", "kill -9 {}", os.getpid())
         sys.stdout.flush()
         os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
         return 1
@@ -80,14 +80,14 @@ class Stage:
     async def second(self) -> int:
         """Take the run up from its file, let a person decide, and go on until it is finished."""
         voice, before = self.voice, self.state_file.read_text()
-        voice.rule(f"process {os.getpid()}")
+        voice.rule("process {}", os.getpid())
         voice.tell("loads", str(self.state_file))
         state = await RunState.from_string(demo_agent(None), before)
         player = self.player or Player(state.context.context.get("model", SCRIPTED))
         voice.tell("model", player.sentence())
         agent = demo_agent(player.model())
         if not _goes_on(state):
-            voice.tell("finished", "This run is over; nothing waits.")
+            voice.note("finished", "This run is over; nothing waits.")
             return 0
         while _goes_on(state):
             try:
@@ -105,7 +105,7 @@ class Stage:
                 raise
             state = running.to_state()
             self._save(state)
-        voice.tell("finished", "What ops said last is its final answer.")
+        voice.note("finished", "What ops said last is its final answer.")
         await self._show_what_is_refused(agent, before)
         self._show_world()
         return 0
@@ -164,7 +164,7 @@ class Stage:
         try:
             await RunState.from_string(agent, forged)
         except StateRejected as error:
-            voice.say(f"The same file with one byte changed, the one at {at}:")
+            voice.screen.say("The same file with one byte changed, the one at {}:", at)
             voice.tell("refused", f"StateRejected: {error}")
 
     def _show_world(self) -> None:
@@ -181,7 +181,7 @@ class Stage:
         os.replace(draft, self.state_file)
         self.voice.tell("saved", f"{self.state_file}  {len(text):,} bytes")
 
-    def _enter(self, what: str) -> None:
+    def _enter(self, what: LiteralString) -> None:
         if self.played or not sys.stdin.isatty():
             return
         self.voice.screen.say()
@@ -191,10 +191,10 @@ class Stage:
         self._go_on_with("You left, so the run waits; nothing was approved by that. To go on, today or in a week:")
         return LEFT
 
-    def _go_on_with(self, why: str) -> None:
+    def _go_on_with(self, why: LiteralString) -> None:
         self.voice.say()
         self.voice.say(why)
-        self.voice.screen.copied(f"keyturn demo --resume {shlex.quote(str(self.state_file))}")
+        self.voice.screen.copied("keyturn demo --resume", shlex.quote(str(self.state_file)))
 
 
 def _goes_on(state: RunState[Any]) -> bool:

@@ -1,18 +1,28 @@
 """How the demo speaks: a word in the first column, what it is about beside it, and rules between processes.
 
-Text of a model or a tool is escaped before it is laid out.
+What a model, a tool or a file's name says stands behind a margin of its own, as at the console: no row of it begins
+where one of ours does.
 """
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
+from typing import LiteralString
 
 from ..console.screen import MARGIN, Screen
 from ..render.escape import escape
+from ..render.layout import Line
+from ..render.terminal import folded_words, rows
 
 COLUMN = 10
-_COLOURS = {"you": "36", "waits": "33", "refused": "31", "killed": "31", "finished": "32"}
+NARROW = 40  # with fewer columns, what is said stands under its word
+_COLOURS: dict[str, LiteralString] = {
+    "you": "36",
+    "waits": "33",
+    "refused": "31",
+    "killed": "31",
+    "finished": "32",
+}
 
 
 @dataclass(frozen=True)
@@ -24,25 +34,38 @@ class Voice:
     @property
     def width(self) -> int:
         """The columns that a line may have."""
-        return max(40, min(self.screen.width, 100))
+        return min(self.screen.columns, 100)
 
-    def tell(self, word: str, text: str) -> None:
-        """A word of ours, and a text by anybody."""
+    def tell(self, word: LiteralString, text: str) -> None:
+        """Write a word of ours, and beside it, behind a margin, a text by anybody."""
+        if self.width < NARROW:
+            self.screen.label(word, text)
+            return
         room = self.width - len(MARGIN) - COLUMN
-        rows = [row for line in escape(text).split("\n") for row in textwrap.wrap(line, room) or [""]]
-        for place, row in enumerate(rows):
-            lead = word if place == 0 else ""
+        lines = [Line("text", line) for line in escape(text).split("\n")]
+        self._beside(word, [row for line in lines for row in rows(line, width=room)])
+
+    def note(self, word: LiteralString, words: LiteralString, *values: int) -> None:
+        """Write a word of ours, and beside it more of ours."""
+        room = self.width - len(MARGIN) - COLUMN
+        self._beside(word, folded_words(words.format(*values).split(" "), max(room, 1)))
+
+    def _beside(self, word: LiteralString, column: list[str]) -> None:
+        lead: str = word
+        for row in column:
             painted = self.screen.paint(_COLOURS.get(word, "2"), lead) + " " * (COLUMN - len(lead))
             self.screen.show((MARGIN + painted + row).rstrip())
+            lead = ""
 
-    def say(self, text: str = "") -> None:
-        """Sentences of ours."""
-        for row in textwrap.wrap(text, self.width - len(MARGIN), break_long_words=False) or [""]:
-            self.screen.say(row)
+    def say(self, text: LiteralString = "") -> None:
+        """Write sentences of ours."""
+        for row in folded_words(text.split(" "), max(self.width - len(MARGIN), 1)):
+            self.screen.show(MARGIN + row if row else "")
 
-    def rule(self, title: str) -> None:
-        """A new process begins, or a new part."""
-        line = "\u2500" * max(2, self.width - len(title) - len(MARGIN) - 1)
+    def rule(self, title: LiteralString, *values: int) -> None:
+        """Begin a new process, or a new part."""
+        words = title.format(*values)
+        line = "\u2500" * max(2, self.width - len(words) - len(MARGIN) - 1)
         self.screen.say()
-        self.screen.show(f"{MARGIN}{self.screen.bold(title)} {self.screen.dim(line)}")
+        self.screen.show(f"{MARGIN}{self.screen.paint('1', words)} {self.screen.paint('2', line)}")
         self.screen.say()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from typing import Any
 
 from ..core.errors import KeyturnError
 from ..core.policy import milliseconds
 from ..journal import open_journal
 from ..journal.retention import ended_before, erase_ended
+from .rows import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         count = asyncio.run(_erased(arguments))
     except KeyturnError as error:
-        print(f"keyturn erase: {error}", file=sys.stderr)
+        print_labelled("keyturn erase", str(error))
         return 1
     runs = "1 run" if count == 1 else f"{count} runs"
     print(f"erased {runs}; the digests stay" if arguments.yes else f"{runs} ended before that; --yes erases them")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..app import App
 from ..core.errors import UnsafeStore, UserError
+from .rows import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             app = found(arguments.app)
         except (UserError, UnsafeStore) as error:
-            print(error, file=sys.stderr)
+            print_labelled("keyturn worker", str(error))
             return 2
     asyncio.run(_work(app))
     return 0
@@ -64,7 +65,7 @@ async def _work(app: App) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    print(f"working for {', '.join(app.agents)}", file=sys.stderr)
+    print_labelled("working for", ", ".join(app.agents))
     await asyncio.wait({working})
     if not working.cancelled():
         working.result()

@@ -56,7 +56,9 @@ def decide(
     >>> agent = Agent("ops", model=model, tools=[rotate])
     >>> state = decide(Runner.run_sync(agent, "rotate"), ask=lambda prompt: "a", width=100)
     <BLANKLINE>
-      ops wants to run rotate  1 of 1
+      Call 1 of 1
+      agent: ops
+      wants to run: rotate
       json
       | {
       |   "service": "api"
@@ -74,7 +76,7 @@ def decide(
         if not isinstance(waiting, RunState):
             _show_words(desk.screen, waiting)
         for place, item in enumerate(items, 1):
-            desk.settle(item, f"{place} of {len(items)}")
+            desk.settle(item, place, len(items))
     except (EOFError, KeyboardInterrupt):
         raise Undecided(state) from None
     if items and not state.undelivered.decisions:

@@ -1,7 +1,8 @@
 """One person and one state: each waiting call is shown whole, and a typed key decides it.
 
 An empty line and an unknown key decide nothing; Ctrl-C and the end of the input pass through. What a key does is a row
-of the table at the end. This file asks and records; it runs nothing.
+of the table at the end. This file asks and records; it runs nothing. Names, reasons, choices and errors are anybody's
+words: they are labelled, never put into a sentence of ours.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import msgspec
 
@@ -19,20 +20,21 @@ from ..core.preview import Diff, Preview
 from ..engine.items import ToolApprovalItem
 from ..engine.state import RunState
 from ..policies.grants import Grant
-from ..render.escape import escape, quote
 from ..render.names import mixed_script
 from ..tools.base import InvalidArguments, tool_digest
 from .request import Request
 from .screen import Screen
 
-_WANTS = {
-    "approval": "{agent} wants to run {tool}",
-    "in_doubt": "{agent} wants to run {tool}",
-    "external": "{tool} of {agent} needs an answer",
+_WANTS: dict[str, LiteralString] = {
+    "approval": "wants to run",
+    "in_doubt": "wants to run",
+    "external": "needs an answer for",
 }
 ROWS = 40  # what a person can be expected to read without asking for the rest
 
-_IN_DOUBT = "It was started, and nobody can say whether it happened: the process died or was stopped in the middle."
+_IN_DOUBT: LiteralString = (
+    "It was started, and nobody can say whether it happened: the process died or was stopped in the middle."
+)
 
 
 class Desk:
@@ -42,17 +44,17 @@ class Desk:
         self.state, self.screen, self.by = state, screen, by
         self.granted: set[tuple[int, str | None]] = set()  # by agent and tool
 
-    def settle(self, item: ToolApprovalItem, place: str) -> None:
+    def settle(self, item: ToolApprovalItem, place: int, count: int) -> None:
         """Ask about one call until it is decided or left."""
         decided = self.state.undelivered.decisions.get(item.call)
         if decided is not None:
-            self.screen.say(f"{_name(item)} was decided before: {decided.verdict}.")
+            self.screen.label("Decided before", f"{item.qualified_name}: {decided.verdict}")
             return
         if item.kind == "approval" and _granted(item) in self.granted:
-            self.screen.say(f"{_name(item)} needs no answer: what you granted covers it.")
+            self.screen.label("What you granted covers it", item.qualified_name or "")
             return
         request = Request(item)
-        self._introduce(item, place)
+        self._introduce(item, place, count)
         self.present(request)
         while not self._decided(request):
             pass
@@ -61,12 +63,13 @@ class Desk:
         """Ask once. True when the call needs no more asking."""
         screen, keys = self.screen, offered(request)
         screen.say()
-        screen.offer(f"{screen.bold(letter)} {key.word}" for letter, key in keys.items())
+        screen.offer((letter, key.word) for letter, key in keys.items())
         typed = screen.read("decide").lower()
         key = next((key for letter, key in keys.items() if typed in (letter, key.word)), None)
         if key is None:
             if typed:
-                screen.say(f"{quote(typed)} is not one of these keys. Nothing was decided.")
+                screen.label("Not one of these keys", typed)
+                screen.say("Nothing was decided.")
             return False
         if key.runs and not request.seen_whole:
             screen.say("There is more to see first: s shows it.")
@@ -74,27 +77,28 @@ class Desk:
         try:
             return key.act(self, request)
         except KeyturnError as error:
-            screen.say(f"Not decided: {escape(str(error), keep='')}")
+            screen.label("Not decided", str(error))
             return False
 
-    def _introduce(self, item: ToolApprovalItem, place: str) -> None:
-        """Who wants what, and why it asks."""
-        screen, agent = self.screen, item.agent.name
+    def _introduce(self, item: ToolApprovalItem, place: int, count: int) -> None:
+        """Say who wants what, and why it asks."""
+        screen, agent, tool = self.screen, item.agent.name, item.qualified_name or ""
         screen.say()
-        wants = _WANTS[item.kind].format(agent=escape(agent, keep=""), tool=_name(item))
-        screen.say(screen.bold(wants) + screen.dim(f"  {place}"))
-        for name in (agent, item.qualified_name or ""):
+        screen.stress("Call {} of {}", place, count)
+        screen.label("agent", agent)
+        screen.label(_WANTS[item.kind], tool)
+        for name in (agent, tool):
             doubt = mixed_script(name)
             if doubt:
-                screen.say(f"Beware: the name {escape(name, keep='')} {doubt}.")
+                screen.label("Beware", f"the name {name} {doubt}")
         if item.kind == "in_doubt":
             screen.say(_IN_DOUBT)
         if item.tool is not None and item.tool.risk:
-            screen.say(f"Its risk, as the tool states it: {escape(item.tool.risk, keep='')}")
+            screen.label("Its risk, as the tool states it", item.tool.risk)
         if item.reason:
-            screen.say(f"It asks because: {escape(item.reason, keep='')}")
+            screen.label("It asks because", item.reason)
         if item.expires_at is not None:
-            screen.say(f"It waits until {datetime.fromtimestamp(item.expires_at / 1000, UTC):%Y-%m-%d %H:%M} UTC.")
+            screen.say("It waits until {:%Y-%m-%d %H:%M} UTC.", datetime.fromtimestamp(item.expires_at / 1000, UTC))
         if item.difference:
             before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
             screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
@@ -107,16 +111,12 @@ class Desk:
         for row in rows if request.seen_whole else rows[:ROWS]:
             self.screen.show(row)
         if not request.seen_whole:
-            whole = sha256(msgspec.json.encode(preview)).hexdigest()
-            self.screen.say(f"[{len(rows) - ROWS} of {len(rows)} rows are not shown; sha256 of the whole: {whole}]")
-
-
-def _name(item: ToolApprovalItem) -> str:
-    return escape(item.qualified_name or "", keep="")
+            self.screen.say("[{} of {} rows are not shown]", len(rows) - ROWS, len(rows))
+            self.screen.label("sha256 of the whole", sha256(msgspec.json.encode(preview)).hexdigest())
 
 
 def _approve(desk: Desk, request: Request) -> bool:
-    desk.state.approve(request.item, edit=request.edit, by=desk.by)
+    desk.state.approve(request.item, edit=request.edit, seen=request.seen(), by=desk.by)
     desk.screen.decided("Approved." if request.edit is None else "Approved as you changed it.", runs=True)
     return True
 
@@ -125,10 +125,12 @@ def _grant(desk: Desk, request: Request) -> bool:
     item = request.item
     terms = desk.screen.read("for how long? empty: this whole run; 3: three more calls; 2h: two hours")
     grant = Grant(uses=int(terms)) if terms.isdecimal() else Grant(expires=terms or None)
-    desk.state.approve(item, edit=request.edit, grant=grant, by=desk.by)
+    desk.state.approve(item, edit=request.edit, seen=request.seen(), grant=grant, by=desk.by)
     if not terms:
         desk.granted.add(_granted(item))
-    desk.screen.decided(f"Approved, and later calls of {_name(item)} too, whatever their arguments.", runs=True)
+    desk.screen.decided(
+        "Approved, and so is every later call of this tool by this agent, whatever its arguments.", runs=True
+    )
     return True
 
 
@@ -154,12 +156,15 @@ def _answer(desk: Desk, request: Request) -> bool:
     return True
 
 
+_PICK: LiteralString = "one of these, or its number"
+_WRITE: LiteralString = "your answer; an object or a list as JSON"
+
+
 def _tell(desk: Desk, request: Request) -> bool:
-    """Answer what a tool asks. Choices are the model's or a stranger's words, and are quoted."""
+    """Answer what a tool asks. Choices are the model's or a stranger's words."""
     for place, choice in enumerate(request.choices, 1):
-        desk.screen.say(f"{place} {quote(str(choice))}")
-    prompt = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
-    words = desk.screen.read(prompt)
+        desk.screen.label("choice", f"{place}  {choice}")
+    words = desk.screen.read(_PICK if request.choices else _WRITE)
     if not words:
         desk.screen.say("Nothing was written, so nothing was decided.")
         return False
@@ -181,7 +186,7 @@ def _edit(desk: Desk, request: Request) -> bool:
         try:
             request.change(text)
         except (InvalidArguments, BadJson) as error:
-            desk.screen.say(f"Refused, nothing was changed. {escape(str(error), keep='')}")
+            desk.screen.label("Refused, nothing was changed", str(error))
         else:
             desk.screen.say()
             desk.present(request)
@@ -226,21 +231,22 @@ def _quit(desk: Desk, request: Request) -> bool:
 
 def _explain(desk: Desk, request: Request) -> bool:
     for letter, key in offered(request).items():
-        desk.screen.say(f"{desk.screen.bold(letter)} {key.word}: {key.meaning}")
-    desk.screen.say(f"A decision is for exactly this call: digest {request.item.digest}")
+        desk.screen.explain(letter, key.word + ": " + key.meaning)
+    desk.screen.say("A decision is for exactly this call and no other.")
+    desk.screen.label("digest", request.item.digest)
     return False
 
 
 class Key(NamedTuple):
     """What a key does; `runs` says that it lets the tool run."""
 
-    word: str
+    word: LiteralString
     act: Callable[[Desk, Request], bool]
-    meaning: str
+    meaning: LiteralString
     runs: bool = False
 
 
-KEYS = {
+KEYS: dict[LiteralString, Key] = {
     "a": Key("approve", _approve, "let exactly this call run", runs=True),
     "e": Key("edit", _edit, "change its arguments; you see the changed call before you approve it"),
     "r": Key("reject", _reject, "do not run it; the model reads your reason"),
@@ -254,17 +260,21 @@ KEYS = {
     "q": Key("quit", _quit, "leave the run paused"),
     "?": Key("explain", _explain, "say what the keys do"),
 }
-_OF_QUESTIONS = {
+_OF_QUESTIONS: dict[LiteralString, Key] = {
     "w": Key("answer", _tell, "answer it; the tool goes on with what you write", runs=True),
     "r": Key("reject", _refuse, "give no answer; the tool hears that, and your reason"),
 }
-_OFFERED = {"approval": "aerwglq?", "external": "wrlq?", "in_doubt": "dntlq?"}
+_OFFERED: dict[str, tuple[LiteralString, ...]] = {
+    "approval": ("a", "e", "r", "w", "g", "l", "q", "?"),
+    "external": ("w", "r", "l", "q", "?"),
+    "in_doubt": ("d", "n", "t", "l", "q", "?"),
+}
 
 
-def offered(request: Request) -> dict[str, Key]:
+def offered(request: Request) -> dict[LiteralString, Key]:
     """The keys that this call, as it is now, can be decided with."""
     kind = request.item.kind
-    letters = _OFFERED[kind] if request.seen_whole else "s" + _OFFERED[kind]
+    letters = _OFFERED[kind] if request.seen_whole else ("s", *_OFFERED[kind])
     without = {"e": request.editable, "w": request.answerable}
     keys = KEYS | _OF_QUESTIONS if kind == "external" else KEYS
     return {letter: keys[letter] for letter in letters if without.get(letter, True)}

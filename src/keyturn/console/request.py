@@ -26,6 +26,7 @@ class Request:
         self.item = item
         self.edit: dict[str, Any] | None = None
         self.seen_whole = False
+        self._edited: Preview | None = None
 
     @property
     def editable(self) -> bool:
@@ -59,7 +60,15 @@ class Request:
 
     def preview(self) -> Preview:
         """What would run if it were approved now."""
-        return self.item.preview if self.edit is None else self._preview_of(self.edit)
+        if self.edit is None:
+            return self.item.preview
+        if self._edited is None:
+            self._edited = self._preview_of(self.edit)
+        return self._edited
+
+    def seen(self) -> Preview | None:
+        """What was shown of a changed call: its approval is bound to that."""
+        return self._edited
 
     def _preview_of(self, edit: dict[str, Any]) -> Preview:
         """What the tool shows of changed arguments; where it cannot be had now, the arguments themselves."""
@@ -78,6 +87,7 @@ class Request:
         shown = self._redacted(now)
         wanted: Any = parse(text) if text.startswith("{") else {**shown, **_assignment(text, now)}
         self.edit = self.item.tool.edit(unredacted(wanted, shown, now)).params
+        self._edited = None
         self.seen_whole = False
 
     def difference(self) -> Preview:

@@ -1,12 +1,13 @@
-"""A terminal with a person at it: lines of ours, previews through the one renderer, and what is typed.
+"""A terminal with a person at it: what is ours, what is not, and what is typed.
 
-Nothing that a model or a tool wrote is printed here without having been escaped. What was typed before a question
-was asked is no answer to it.
+Two ways lead to the screen. `say` and its kin write words of ours: constants of this program (`LiteralString`, which
+the type checker enforces) filled with numbers and times. `label` and `draw` write what anybody else wrote: escaped,
+and behind a margin that no row of ours has, also where a row is folded. What was typed before a question was asked
+is no answer to it.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import signal
 import sys
@@ -14,13 +15,21 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
 
 from msgspec.structs import replace
 
 from ..core.preview import Preview, Text
-from ..render.terminal import render, wants_colour
+from ..render.escape import escape
+from ..render.layout import Line
+from ..render.terminal import NARROWEST, folded_words, render, rows, wants_colour
 
-MARGIN = "  "
+MARGIN: LiteralString = "  "
+
+
+class TooNarrow(EOFError):
+    """The terminal has no room for the margin, so that nothing can be shown; nobody can be asked."""
 
 
 @dataclass(kw_only=True)
@@ -34,7 +43,7 @@ class Screen:
     ask: Callable[[str], str] = input
     show: Callable[[str], object] = print
     colour: bool = False
-    width: int = 100
+    width: int | None = 100  # None asks the terminal, each time anew: it may be made narrower
 
     @classmethod
     def here(
@@ -44,81 +53,91 @@ class Screen:
         colour: bool | None = None,
         width: int | None = None,
     ) -> Screen:
-        """The screen of this process; what is given stands instead."""
+        """Describe the screen of this process; what is given stands instead."""
         return cls(
             ask=ask or _typed_afresh,
             show=show or print,
             colour=wants_colour(sys.stdout) if colour is None else colour,
-            width=width or shutil.get_terminal_size((100, 24)).columns,
+            width=width,
         )
 
-    def say(self, words: str = "") -> None:
-        """A sentence of ours, folded where the screen ends."""
-        for row in _folded(words.split(" "), max(self.width - len(MARGIN), 20)):
+    @property
+    def columns(self) -> int:
+        """The columns that a row may have now."""
+        return shutil.get_terminal_size((100, 24)).columns if self.width is None else self.width
+
+    def say(self, words: LiteralString = "", *values: int | datetime) -> None:
+        """Write a sentence of ours, folded where the screen ends."""
+        self._ours(words.format(*values).split(" "))
+
+    def stress(self, words: LiteralString, *values: int | datetime) -> None:
+        """Write a sentence of ours that stands out, where there is colour."""
+        self._ours(self.paint("1", word) for word in words.format(*values).split(" "))
+
+    def decided(self, words: LiteralString, *, runs: bool) -> None:
+        """Write what was decided, in the colour of what follows from it."""
+        self._ours(self.paint("32" if runs else "33", word) for word in words.split(" "))
+
+    def offer(self, keys: Iterable[tuple[LiteralString, LiteralString]]) -> None:
+        """Write keys and their words beside each other, as many in a row as fit; none is torn apart."""
+        self._ours((f"{self.paint('1', letter)} {word}" for letter, word in keys), gap="  ")
+
+    def explain(self, key: LiteralString, words: LiteralString) -> None:
+        """Write what a key does."""
+        self._ours([self.paint("1", key), *words.split(" ")])
+
+    def _ours(self, words: Iterable[str], gap: str = " ") -> None:
+        for row in folded_words(words, max(self.columns - len(MARGIN), 1), gap):
             self.show(MARGIN + row if row else "")
 
-    def offer(self, choices: Iterable[str]) -> None:
-        """Choices beside each other, as many in a row as fit; none is torn apart."""
-        for row in _folded(choices, max(self.width - len(MARGIN), 20), gap="  "):
+    def label(self, lead: LiteralString, text: str) -> None:
+        """Write a text of anybody's behind words of ours that say what it is; it stays behind them."""
+        line = Line("text", escape(text, keep=""), lead)
+        for row in rows(line, colour=self.colour, width=self._room()):
             self.show(MARGIN + row)
 
-    def copied(self, command: str) -> None:
-        """A command to be copied: in one piece, whatever the width."""
-        self.show(MARGIN + command)
+    def _room(self) -> int:
+        """The columns beside our indentation, or `TooNarrow`: without its margin nothing of anybody's is shown."""
+        columns = self.columns
+        if columns < len(MARGIN) + NARROWEST:
+            self.say("This terminal has {} columns; {} are needed to show a call.", columns, len(MARGIN) + NARROWEST)
+            raise TooNarrow
+        return columns - len(MARGIN)
 
-    def decided(self, words: str, *, runs: bool) -> None:
-        """What was decided, in the colour of what follows from it."""
-        self.say(self.paint("32" if runs else "33", words))
+    def copied(self, command: LiteralString, argument: str) -> None:
+        """Write a command to be copied: in one piece where the screen has room for it, else as any label."""
+        row = f"{command} {escape(argument, keep='')}"
+        if len(row) <= self._room() and row.isascii():
+            self.show(MARGIN + row)
+        else:
+            self.label(command, argument)
 
-    def read(self, prompt: str) -> str:
-        """A line of theirs. What no text can hold (a terminal of another encoding) stays as an escape."""
+    def read(self, prompt: LiteralString) -> str:
+        """Ask for a line of theirs. What no text can hold (a terminal of another encoding) stays as an escape."""
         return self.ask(f"{MARGIN}{prompt} > ").encode("utf-8", "backslashreplace").decode().strip()
 
     def draw(self, preview: Preview) -> None:
-        """A preview, whole."""
+        """Write a preview, whole."""
         for row in self.rows(preview):
             self.show(row)
 
     def rows(self, preview: Preview) -> list[str]:
-        """A preview as rows, all set in by as much, so that its margins stay in line.
+        """Draw a preview as rows, all set in by as much, so that its margins stay in line.
 
         A summary that a block repeats under its own heading, which says whose words those are, is not drawn twice.
         """
         if any(isinstance(block, Text) and block.text == preview.summary for block in preview.blocks):
             preview = replace(preview, summary="")
-        drawn = render(preview, colour=self.colour, width=self.width - len(MARGIN))
+        drawn = render(preview, colour=self.colour, width=self._room())
         return [MARGIN + row if row else "" for row in drawn.split("\n")]
 
-    def bold(self, words: str) -> str:
-        """Words that stand out, where there is colour."""
-        return self.paint("1", words)
-
-    def dim(self, words: str) -> str:
-        """Words that step back, where there is colour."""
-        return self.paint("2", words)
-
-    def paint(self, code: str, words: str) -> str:
-        """Words in a colour, where there is any."""
+    def paint(self, code: LiteralString, words: str) -> str:
+        """Put words in a colour, where there is any."""
         return f"\x1b[{code}m{words}\x1b[0m" if self.colour and words else words
 
 
-_COLOUR = re.compile(r"\x1b\[\d*m")
-
-
-def _folded(words: Iterable[str], room: int, gap: str = " ") -> list[str]:
-    """Words in rows of at most `room` columns, as far as each word fits; our own colours take no room."""
-    rows = [""]
-    for word in words:
-        row = f"{rows[-1]}{gap}{word}" if rows[-1] else word
-        if rows[-1] and len(_COLOUR.sub("", row)) > room:
-            rows.append(word)
-        else:
-            rows[-1] = row
-    return rows
-
-
 def _typed_afresh(prompt: str) -> str:
-    """`input`, after forgetting what was typed before this question stood on the screen."""
+    """Read a line by `input`, after forgetting what was typed before this question stood on the screen."""
     with _interruptible():
         if sys.stdin.isatty():
             _forget()

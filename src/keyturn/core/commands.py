@@ -96,10 +96,14 @@ class RefuseReply(Command, frozen=True):
 
 
 class Screen(Command, frozen=True):
-    """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown."""
+    """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown.
+
+    `on_decision` says that it is the newest policy's word on a decision, and no first verdict.
+    """
 
     call: str
     verdict: Verdict
+    on_decision: bool = False
     reports: list[Report] = []
     preview: Preview | None = None
 

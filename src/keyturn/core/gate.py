@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from . import commands as cm
 from . import events as ev
 from .digest import canonical, same
-from .errors import BadJson, Conflict, Expired, NotAllowed, NotPending, UserError
+from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
 from .people import barred, plain_text
 from .policy import Approval, Verdict
-from .predicate import check_where, holds
+from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import Word
 from .run import Call, Run, call_digest, edit_digest
@@ -42,8 +42,10 @@ _NO_PERSON = ("grant", "clock", "probe")
 def screen(run: Run, c: cm.Screen) -> Events:
     """Record a verdict on a call: the first one, or that of the newest policy on a decision."""
     call = run.calls.get(c.call)
-    if call is None or run.status in OVER or not (call.state == "proposed" or (call.recheck and call.state in READY)):
+    if call is None or run.status in OVER:
         return
+    if not (call.recheck and call.state in READY) if c.on_decision else call.state != "proposed":
+        return  # it was asked of something else: what is shown now has not been judged
     if c.preview is not None:
         canonical(c.preview.basis)  # a decision will be bound to it
     if c.reports:
@@ -92,10 +94,11 @@ def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) 
         return False
     spent = grant.uses is not None and run.grant_uses[grant.id] >= grant.uses
     over = grant.expires_at is not None and run.now >= grant.expires_at
-    try:
-        return not spent and not over and holds(grant.where, call.params)
-    except BadJson:  # what cannot be compared does not match
+    if spent or over:
         return False
+    # An approval covers what it surely means. "Never again" holds where nobody can tell, too.
+    means = holds if grant.verdict == "approve" else may_hold
+    return means(grant.where, call.params)
 
 
 def needed(terms: Approval | None, verdict: str) -> int:
@@ -153,18 +156,18 @@ def revoke(run: Run, c: cm.Revoke) -> Events:
 
 def deliver(run: Run, c: cm.Deliver) -> Events:
     """Record decisions, from whatever door, all or none."""
-    open_run(run)
     fresh: dict[str, ev.Decision] = {}
-    for decision in c.decisions:
-        if not _standing(run, decision):
-            _check_decision(run, decision)
-            if not _alike(fresh.setdefault(decision.call, decision), decision):
-                raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+    for decision in [decision for decision in c.decisions if not _standing(run, decision)]:
+        _check_decision(run, decision)
+        if not _alike(fresh.setdefault(decision.call, decision), decision):
+            raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+    if c.grants:
+        open_run(run)
     for grant in c.grants:
         _check_grant(run, grant, c.decisions)
     for decision in c.replaced:
         if decision.call in fresh:
-            yield ev.VoteCast(replace(decision, at=run.now), replaced=True)
+            yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
     for decision in fresh.values():
         yield from _decided(run, run.calls[decision.call], decision)
     for grant in c.grants:
@@ -197,13 +200,15 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
     if call is None or call.state not in WAITING:
         if before is not None:
             raise Conflict(
-                f"this call was already decided ({before.verdict}) by {before.by or 'somebody else'}; "
+                f"this call was decided before: {before.verdict} by {before.by or 'somebody else'}; "
                 "the first decision stands",
                 winner=before.by,
                 decision=before.verdict,
                 at=before.at,
             )
+        open_run(run)
         raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
+    open_run(run)
     if decision.verdict not in OPENING[call.state]:
         raise NotPending(f"a call that is {call.state} cannot be decided with {decision.verdict!r}")
     if decision.digest != call_digest(run, call):
@@ -254,8 +259,11 @@ def _lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
 
 
 def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
-    """Record a decision as of now, whatever time its door had; it settles the call once enough people say the same."""
-    decision = replace(decision, at=run.now, runs=None)
+    """Record a decision; it settles the call once enough people say the same.
+
+    It may have been said before it was delivered, and then goes stale the earlier; it is never of the future.
+    """
+    decision = replace(decision, at=min(decision.at or run.now, run.now), runs=None)
     if decision.args is not None:
         decision = replace(decision, runs=edit_digest(run, call, decision.args, decision.basis))
     by = decision.by or ""

@@ -1,20 +1,92 @@
 """The past of a run as policies may see it: read from what the run recorded, never from memory of the process.
 
 The run keeps one entry for each call that was let run, in the order in which that was settled, and one more, with the
-opposite sign, where it turns out that it did not run. So a sum over all of them costs what is new in it.
+opposite sign, where it turns out that it did not run. Each entry is parsed and measured once: what is counted again
+costs only what is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
 
 from .policy import CallView
 from .run import Let, Run
 from .strict import parse
 
-# For each thing that is counted: what it is, how many entries were counted, the last of them, and what they came to.
-Totals = dict[int, tuple[object, int, Let | None, Fraction | int]]
+# Arguments that are kept parsed while one call is screened, in characters of their text: for rules that count alike.
+_KEPT = 1 << 20
+
+
+class _Sums:
+    """What the entries of `run.let` measure, and their sum from a moment on that moves forward with the calls.
+
+    An entry that takes one back has the time of that one, so that both are inside a stretch of time or both outside.
+    """
+
+    def __init__(self, of: object) -> None:
+        self.of = of
+        self.read = 0
+        self.last: Let | None = None
+        self.sum: Fraction | int = 0
+        self._times: list[int] = []
+        self._amounts: list[Fraction | int] = []
+        self._place: dict[str, int] = {}
+        self._first = 0
+
+    def add(self, let: Let, measure: Callable[[Let], Fraction | int]) -> None:
+        if let.sign < 0:
+            place = self._place.pop(let.call)
+            self.sum -= self._amounts[place] if place >= self._first else 0
+            self._amounts[place] = 0
+        else:
+            amount = measure(let)  # it may raise: then the entry is not counted as read
+            self._place[let.call] = len(self._times)
+            self._times.append(let.at)
+            self._amounts.append(amount)
+            self.sum += amount
+        self.read += 1
+        self.last = let
+
+    def begin(self, since: int | None) -> None:
+        """Leave out what was earlier. A clock that was put back moves the begin back as well."""
+        while since is not None and self._first < len(self._times) and self._times[self._first] < since:
+            self.sum -= self._amounts[self._first]
+            self._first += 1
+        while self._first and (since is None or self._times[self._first - 1] >= since):
+            self._first -= 1
+            self.sum += self._amounts[self._first]
+
+    def without(self, call: str) -> Fraction | int:
+        """The sum over all calls but one."""
+        place = self._place.get(call, -1)
+        return self.sum - self._amounts[place] if place >= self._first else self.sum
+
+
+class _Keys:
+    """How many entries of `run.rejected` have each key, and which keys a call had each time."""
+
+    def __init__(self, of: object) -> None:
+        self.of = of
+        self.read = 0
+        self.last: Let | None = None
+        self.count = Counter[Hashable]()
+        self._of_call: dict[str, list[Hashable]] = {}
+
+    def add(self, let: Let, key: Hashable) -> None:
+        self.read += 1
+        self.last = let
+        self.count[key] += 1
+        self._of_call.setdefault(let.call, []).append(key)
+
+    def without(self, call: str, key: Hashable) -> int:
+        """How many calls but one have a key."""
+        return self.count[key] - self._of_call.get(call, []).count(key)
+
+
+# What was counted before, by the identity of what it was counted for: each keeps that object, so that none is reused.
+Totals = dict[tuple[str, int], "_Sums | _Keys"]
 
 
 class RunPast:
@@ -30,6 +102,8 @@ class RunPast:
         self._call = call
         self._name_of = name_of
         self._totals: Totals = {} if totals is None else totals
+        self._views: dict[int, tuple[Let, CallView]] = {}
+        self._room = _KEPT
 
     def ran(self, since: int | None = None) -> Iterator[CallView]:
         """The other calls that were let run, the latest first."""
@@ -48,21 +122,36 @@ class RunPast:
         """The calls that were rejected, the latest first."""
         return (self._view(let) for let in reversed(self._run.rejected) if let.call != self._call)
 
-    def total(self, of: object, measure: Callable[[CallView], Fraction | int]) -> Fraction | int:
-        """The sum of a measure over `ran()`; what was measured for `of` before is not measured again."""
+    def total(
+        self, of: object, measure: Callable[[CallView], Fraction | int], since: int | None = None
+    ) -> Fraction | int:
+        """The sum of a measure over `ran(since)`; what was measured for `of` before is not measured again."""
         lets = self._run.let
-        _of, count, last, total = self._totals.get(id(of), (of, 0, None, 0))
-        if _of is not of or count > len(lets) or (count and lets[count - 1] is not last):
-            count, total = 0, 0  # the run was folded anew
-        for place in range(count, len(lets)):
-            total += lets[place].sign * measure(self._view(lets[place]))
-        self._totals[id(of)] = (of, len(lets), lets[-1] if lets else None, total)
-        own = self._run.calls.get(self._call)
-        return total - measure(self._view(own.let)) if own is not None and own.let is not None else total
+        sums = self._totals.get(("ran", id(of)))
+        if not isinstance(sums, _Sums) or _anew(sums, of, lets):
+            sums = self._totals["ran", id(of)] = _Sums(of)
+        for place in range(sums.read, len(lets)):
+            sums.add(lets[place], lambda let: measure(self._view(let)))
+        sums.begin(since)
+        return sums.without(self._call)
+
+    def rejections(self, of: object, key: Callable[[CallView], Hashable], wanted: Hashable) -> int:
+        """How many calls of `rejected()` have a key; what got its key for `of` before is not asked for it again."""
+        lets = self._run.rejected
+        keys = self._totals.get(("rejected", id(of)))
+        if not isinstance(keys, _Keys) or _anew(keys, of, lets):
+            keys = self._totals["rejected", id(of)] = _Keys(of)
+        for place in range(keys.read, len(lets)):
+            keys.add(lets[place], key(self._view(lets[place])))
+        return keys.without(self._call, wanted)
 
     def _view(self, let: Let) -> CallView:
+        """An entry as a policy sees it, parsed once for all rules that look at it in this screening."""
+        seen = self._views.get(id(let))
+        if seen is not None and seen[0] is let:
+            return seen[1]
         made = let.proposal
-        return CallView(
+        view = CallView(
             made.name,
             made.kind,
             self._name_of(let.agent),
@@ -74,3 +163,12 @@ class RunPast:
             path=let.agent,
             at=let.at,
         )
+        self._room -= len(let.text)
+        if self._room >= 0:
+            self._views[id(let)] = (let, view)
+        return view
+
+
+def _anew(kept: _Sums | _Keys, of: object, lets: list[Let]) -> bool:
+    """Whether what is kept is of something else, or of a run that was folded anew."""
+    return kept.of is not of or kept.read > len(lets) or (kept.read > 0 and lets[kept.read - 1] is not kept.last)

@@ -8,7 +8,7 @@ What is wrong is refused when it is made, where the one who wrote it still sees 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
 from typing import Any, Literal, Protocol, cast, get_args
 
@@ -233,8 +233,14 @@ class Past(Protocol):
         """The calls that were rejected, the latest first."""
         ...
 
-    def total(self, of: object, measure: Callable[[CallView], Fraction | int]) -> Fraction | int:
-        """The sum of a measure over `ran()`. What was measured for `of` before is not measured again."""
+    def total(
+        self, of: object, measure: Callable[[CallView], Fraction | int], since: int | None = None
+    ) -> Fraction | int:
+        """The sum of a measure over `ran(since)`. What was measured for `of` before is not measured again."""
+        ...
+
+    def rejections(self, of: object, key: Callable[[CallView], Hashable], wanted: Hashable) -> int:
+        """How many calls of `rejected()` have a key. What got its key for `of` before is not asked for it again."""
         ...
 
 

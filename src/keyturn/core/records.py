@@ -66,8 +66,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     """What was decided of one call: bound to the digest of what was shown, single use.
 
     `decider` is the person, `via` what decided where that was no person: a grant (`grant` is its id), the clock, the
-    tool's own probe or its `on_approval`. `at` is the run's time when the decision was delivered, whatever the clock
-    of its decider said. `args` is the edited text of what will run, `runs` the digest of the call with it, and `basis`
+    tool's own probe or its `on_approval`. `at` is when it was said, by the run's time at the latest: it may have been
+    delivered later. `args` is the edited text of what will run, `runs` the digest of the call with it, and `basis`
     what the editor looked at. `output` is a person's own result, `message` the words for the model, `note` the words
     for the record, `proof` what the person's own key made of it.
     """

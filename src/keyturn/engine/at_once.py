@@ -16,6 +16,7 @@ from ..core.errors import Conflict
 from ..core.items import Item
 from ..core.policy import ALLOW
 from ..core.run import Call, Frame
+from ..core.states import WAITING
 from ..tools.base import Tool
 from .before_start import before_start, hooked
 from .drive import Drive
@@ -25,7 +26,7 @@ from .scope import Scope
 
 async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.Command) -> None:
     """Record what was said, and with it the start that it allows, which the loop goes on from."""
-    starts = await _start(drive, decisions)
+    starts = await _passed(drive, decisions)
     try:
         await drive.commit(*commands, *starts)
     except Conflict:
@@ -33,12 +34,12 @@ async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.
             raise
         await drive.commit(*commands)
         return
-    drive.begun.update(start.call for start in starts if isinstance(start, cm.StartCall))
+    drive.begun |= {start.call: None for start in starts if isinstance(start, cm.StartCall)}
 
 
 async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
     """Record that no policy stands against a decision, and with it the start of the call where nothing comes first."""
-    passed = cm.Screen(call.id, ALLOW)
+    passed = cm.Screen(call.id, ALLOW, on_decision=True)
     if before_start(drive, drive.scope(call.frame), call, tool):
         await drive.commit(passed)
         return
@@ -47,21 +48,29 @@ async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
     except Conflict:  # its siblings or guardrails come first, or its approval went stale
         await drive.commit(passed)
         return
-    drive.begun.add(call.id)
+    drive.begun[call.id] = None
 
 
-async def _start(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Command]:
-    """The start of the call that a lone decision lets run, where nothing is asked or looked at before it starts."""
-    if len(decisions) != 1:
+async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Command]:
+    """That no policy stands against these decisions, where there is none, and the start that a lone one allows."""
+    made: list[cm.Command] = []
+    for decision in decisions:
+        call = drive.run.calls.get(decision.call)
+        if call is None or call.state not in WAITING or (await drive.enter(call.frame)).config.policy is not None:
+            continue
+        made.append(cm.Screen(call.id, ALLOW, on_decision=True))
+        if len(decisions) == 1 and call.state == "asked" and decision.verdict in ("approve", "edit"):
+            made += await _start(drive, call)
+    return made
+
+
+async def _start(drive: Drive, call: Call) -> list[cm.Command]:
+    """The start of a call, where nothing is asked or looked at before it starts and nothing else is to be done."""
+    scope = await drive.enter(call.frame)
+    tool = await drive.find_tool(call)
+    if tool is None or pending(drive.run) or before_start(drive, scope, call, tool):
         return []
-    [decision] = decisions
-    call = drive.run.calls.get(decision.call)
-    if call is None or call.state != "asked" or decision.verdict not in ("approve", "edit") or pending(drive.run):
-        return []
-    scope, tool = await drive.enter(call.frame), await drive.find_tool(call)
-    if tool is None or before_start(drive, scope, call, tool):
-        return []
-    return [cm.Screen(call.id, ALLOW), cm.StartCall(call.id, call.proposal.tool)]
+    return [cm.StartCall(call.id, call.proposal.tool)]
 
 
 def end_of(drive: Drive, frame: Frame, scope: Scope, reply: list[Item]) -> list[cm.JudgeFrame]:

@@ -19,7 +19,11 @@ from .facts import jsonable
 from .live import new_id
 
 Outcome = Literal["ran", "did_not_run", "retry"]
-_INSTEAD = {"approval": "approve(), reject() or answer()", "external": "answer() or reject()", "in_doubt": "resolve()"}
+_WAITS = {
+    "approval": "waits for an approval: use approve(), reject() or answer()",
+    "external": "waits for an answer and not for an approval: use answer() or reject()",
+    "in_doubt": "is in doubt, and somebody must say what became of it: use resolve()",
+}
 
 
 class Said(NamedTuple):
@@ -50,9 +54,9 @@ def approve(
 ) -> Said:
     """Let exactly this call run, or with other arguments, and later ones that a grant covers."""
     if edit is None:
-        made = _decision(request, "approve", words)
+        made = _decision(request, "approve", now, words)
     else:
-        made = _decision(request, "edit", words, args=edit.args, basis=edit.basis)
+        made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis)
     return Said(made, None if grant is None else _standing(request, grant, made, "approve", now))
 
 
@@ -60,23 +64,23 @@ def reject(
     request: Request, now: int, *, message: str | None = None, always: bool = False, **words: Unpack[Words]
 ) -> Said:
     """Refuse the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
-    made = _decision(request, "reject", words, message=message)
+    made = _decision(request, "reject", now, words, message=message)
     return Said(made, _standing(request, Grant(), made, "reject", now) if always else None)
 
 
-def answer(request: Request, output: Any, **words: Unpack[Words]) -> Said:
+def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> Said:
     """Give the call's result in its tool's place, or what its tool asked for."""
-    return Said(_decision(request, "answer", words, output=jsonable(output)))
+    return Said(_decision(request, "answer", now, words, output=jsonable(output)))
 
 
-def resolve(request: Request, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> Said:
+def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> Said:
     """Say what became of a call in doubt: it ran, with this output, it did not, or it is to be tried again."""
     if outcome not in ("ran", "did_not_run", "retry"):
         raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
-    return Said(_decision(request, outcome, words, output=jsonable(output)))
+    return Said(_decision(request, outcome, now, words, output=jsonable(output)))
 
 
-def _decision(request: Request, verdict: Word, words: Words, **facts: Any) -> ev.Decision:
+def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: Any) -> ev.Decision:
     check_verdict(request, verdict)
     who = decider_of(words.get("by"))
     why = barred(request.terms, who, request.requester, words.get("proof"))
@@ -91,6 +95,7 @@ def _decision(request: Request, verdict: Word, words: Words, **facts: Any) -> ev
         request.call,
         verdict,
         request.digest,
+        now,
         decider=who,
         via=words.get("via", "person"),
         note=words.get("note"),
@@ -107,7 +112,7 @@ def check_verdict(request: Request, verdict: Word) -> None:
         raise UserError(f"nobody can change the arguments of {request.tool!r}; approve or reject the call as it is")
     if verdict == "answer" and "approve" in request.verdicts:
         raise UserError(f"{request.tool!r} runs elsewhere, nobody can answer in its place; approve() or reject() it")
-    raise NotPending(f"this call is {request.kind}; use {_INSTEAD[request.kind]}")
+    raise NotPending(f"this call {_WAITS[request.kind]}")
 
 
 def _standing(request: Request, grant: Grant, made: ev.Decision, verdict: str, now: int) -> ev.GrantTerms:

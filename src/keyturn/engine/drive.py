@@ -37,7 +37,7 @@ class Drive(Writer):
         self.meter = Meter(live)
         self.uncertain: set[str] = set()
         # Calls whose start is recorded, and whose tool was not touched yet.
-        self.begun: set[str] = set()
+        self.begun: dict[str, None] = {}
         self.result: Callable[..., Any] = _no_result
         self.prepared: dict[str, Prepared] = {}
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None

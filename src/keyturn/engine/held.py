@@ -6,40 +6,66 @@ in any of them is its mark. Pure functions over items; the history before them i
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..core.items import Item
+
+Mark: TypeAlias = tuple[Any, ...]
 
 # Of what carries a provider's own data, these say the same to everybody and are kept by every store.
 _FOR_ALL = ("message", "function_call", "custom_tool_call")
 
 
-def held(stored: list[Item], tape: list[Item], least: int) -> list[tuple[int, int]]:
-    """What a session may hold of a run's tape at its end: how many items of the tape, and in how many of its own.
+def held(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int, int]]:
+    """Tell what a session may hold of a run's tape at its end: how many items of the tape, in how many of its own.
 
     What explains the most of the session comes first. `least` is what the run knows to be written. Thoughts may be
     missing; where that leaves open whether the last ones were written, they count as not written: a store that keeps
     none can be given them again, and from one that does they would be lost.
 
     >>> said, thought = {"role": "user", "content": "hi"}, {"type": "reasoning", "summary": []}
-    >>> held([said], [said, thought], 0)
+    >>> list(held([said], [said, thought], 0))
     [(1, 1), (0, 0)]
     """
-    marks, there = [_mark(item) for item in tape], [_mark(item) for item in stored]
-    optional = [_may_be_missing(item) for item in tape]
-    ways: dict[int, int] = {}
-    for count in range(len(tape), least - 1, -1):
-        starts = {len(there)}
-        for place in range(count - 1, -1, -1):
-            found = {start - 1 for start in starts if start and there[start - 1] == marks[place]}
-            starts = found | starts if optional[place] else found
-            if not starts:
-                break
-        ways |= {len(there) - start: count for start in starts}
-    return [(ways[taken], taken) for taken in sorted(ways, reverse=True)]
+    there = [_mark(item) for item in stored[max(len(stored) - len(tape), 0) :]]
+    known = [_Known(_mark(item), _may_be_missing(item)) for item in tape]
+    certain = {item.mark for item in known if not item.optional}
+    for start in range(len(there) + 1):
+        count = _count(there, start, known, certain, least)
+        if count is not None:
+            yield count, len(there) - start
 
 
-def _mark(item: Item) -> tuple[Any, ...]:
+class _Known(NamedTuple):
+    """An item of the tape: what is left of it in any session, and whether it may be missing there."""
+
+    mark: Mark
+    optional: bool
+
+
+def _count(there: list[Mark], start: int, tape: list[_Known], certain: set[Mark], least: int) -> int | None:
+    """Count the items of the tape that end a session where its first one stands at `start`; None where none do.
+
+    An item that may be missing is taken to be there where it fits: that is right, and one walk is enough, unless
+    its mark is also one of an item that must be there. Then both are followed.
+    """
+    end = len(there)
+    at = {start}
+    for place, (mark, optional) in enumerate(tape):
+        if place >= least and end in at:
+            return place
+        fits = {here for here in at if here < end and there[here] == mark}
+        after = {here + 1 for here in fits}
+        if optional:
+            after |= at if mark in certain else at - fits
+        if not after:
+            return None
+        at = after
+    return len(tape) if end in at else None
+
+
+def _mark(item: Item) -> Mark:
     """What is left of an item in any session, however it rewrites ids, fields and the form of texts."""
     kind = item.get("type", "message")
     return (kind, *(item.get(name) for name in ("role", "call_id", "name", "arguments")), _text(item.get("content")))

@@ -101,7 +101,7 @@ async def reopen(drive: Drive, frame: Frame, scope: Scope) -> None:
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
     """How much of the tape the session holds at its end, and the history before it."""
-    ways = held(stored, frame.tape, frame.written)
+    ways = list(held(stored, frame.tape, frame.written))
     if not ways:
         raise Conflict("the session went on without this run: its pause was superseded by a newer message")
     if known is not None and all(count == frame.written for count, _taken in ways):

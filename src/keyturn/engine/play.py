@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.effects import pending
-from ..core.errors import Conflict, MaxTurnsExceeded, StorageError, ToolMissing, UserError
+from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StorageError, ToolMissing, UserError
 from ..core.gate import open_run
 from ..core.items import input_items
 from ..core.run import Frame, Run
@@ -243,6 +243,11 @@ class Play:
 
     async def _take_up(self) -> None:
         run, said, drive = self.run, self.said, self.drive
+        if said.journalled and self.live.journal is None:
+            raise UserError(
+                "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
+                "journal= to resume it"
+            )
         if run.about.get("policy") and self.scope.config.policy is None:
             raise UserError("this run was started under a policy; pass policy= to resume it under one")
         await self._check_reachable()
@@ -258,7 +263,12 @@ class Play:
         self._check_limits()
         most = self.max_turns
         resume = cm.Resume(limits=self.limits) if most is None else cm.Resume(most.most, most.most is None, self.limits)
-        await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
+        try:
+            await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
+        except Expired:  # it is refused once; the clock's word is recorded, and the next resume goes on from there
+            self.state.forget(self.said)
+            await drive.commit(cm.Tick())
+            raise
         self.state.delivered(len(self.live.log), self.said)
         self.live.context.decisions.clear()
 

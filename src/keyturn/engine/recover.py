@@ -46,5 +46,6 @@ async def _probe(drive: Drive, call: Call) -> None:
         return
     ran = answer is not False
     output = None if answer is True or not ran else jsonable(answer)
-    said = decisions.resolve(request_of(drive.run, call), "ran" if ran else "retry", output, via="probe")
+    now = drive.live.clock()
+    said = decisions.resolve(request_of(drive.run, call), now, "ran" if ran else "retry", output, via="probe")
     await drive.commit(cm.Deliver([said.decision]))

@@ -46,7 +46,7 @@ _TOOL_CHANGED = "the tool changed after it was shown: compare its description an
 async def run_tool(drive: Drive, call_id: str) -> None:
     """Run a call that may run."""
     call, begun = drive.run.calls[call_id], call_id in drive.begun
-    drive.begun.discard(call_id)
+    drive.begun.pop(call_id, None)
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     if begun:
         await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))

@@ -55,7 +55,7 @@ def _counts(scope: Scope) -> bool:
 
 async def _screen_again(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
     verdict = await recheck(drive, scope, call, tool)
-    await drive.commit(cm.Screen(call.id, verdict))
+    await drive.commit(cm.Screen(call.id, verdict, on_decision=True))
     return verdict
 
 
@@ -76,7 +76,7 @@ async def _screen(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict
         reports, message = await rejected_by_input(drive, call, tool, context)
         if message is not None:
             verdict = Verdict("deny", reason=message, by="guardrail")
-            await drive.commit(cm.Screen(call.id, verdict, reports))
+            await drive.commit(cm.Screen(call.id, verdict, reports=reports))
             return verdict
     await drive.commit(cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool)))
     return verdict

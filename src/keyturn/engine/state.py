@@ -16,6 +16,7 @@ from ..core.codec import Log
 from ..core.errors import Conflict, Expired, NotPending, UserError
 from ..core.items import Item
 from ..core.people import decider
+from ..core.preview import Preview
 from ..journal import opened
 from ..journal.base import Journal
 from ..models.base import Usage
@@ -108,6 +109,10 @@ class RunState(Generic[TContext]):
         """What was said by then is in the log now."""
         self._said, self._position = self._said.since(said), position
 
+    def forget(self, said: Undelivered) -> None:
+        """Drop what came too late: it is refused once, and not again at each resume."""
+        self._said = self._said.since(said)
+
     def moved(self, position: int) -> None:
         """The run came this far under this state."""
         self._position = position
@@ -145,16 +150,19 @@ class RunState(Generic[TContext]):
         grant: Grant | None = None,
         note: str | None = None,
         by: str | None = None,
+        seen: Preview | None = None,
     ) -> None:
         """Let exactly this call run.
 
         `edit` gives other arguments, whole (or the text, of a tool that takes one): they are validated now and run as
-        they are. `always_approve=True` or a `Grant` approves later calls of the same tool of the same agent too.
+        they are. `seen` is what the editor was shown of the edited call: without it, a tool that looks at the world
+        asks once more where the edit touches what nobody was shown. `always_approve=True` or a `Grant` approves later
+        calls of the same tool of the same agent too.
         """
         item = self._pending(approval_item)
         call = self._live.run.calls.get(item.call)
         given = grant if grant is not None else Grant() if always_approve else None
-        made = edited(item, edit, call)
+        made = edited(item, edit, call, seen)
         self._said.say(decisions.approve(item.request, self._now(), edit=made, grant=given, note=note, by=by))
 
     def reject(
@@ -173,7 +181,7 @@ class RunState(Generic[TContext]):
 
     def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
         """Give the model a person's own result; the tool does not run."""
-        self._said.say(decisions.answer(self._pending(approval_item).request, output, note=note, by=by))
+        self._said.say(decisions.answer(self._pending(approval_item).request, self._now(), output, note=note, by=by))
 
     def resolve(
         self,
@@ -185,7 +193,8 @@ class RunState(Generic[TContext]):
         by: str | None = None,
     ) -> None:
         """Say what became of a call in doubt: it ran (with this output), it did not, or it shall be tried again."""
-        self._said.say(decisions.resolve(self._pending(approval_item).request, outcome, output, note=note, by=by))
+        item = self._pending(approval_item)
+        self._said.say(decisions.resolve(item.request, self._now(), outcome, output, note=note, by=by))
 
     def revoke(self, grant: str | ev.GrantTerms, *, by: str | None = None) -> None:
         """Take a standing decision back, one of `grants`; what it let run before stays."""

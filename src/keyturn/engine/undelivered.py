@@ -17,7 +17,7 @@ from ..core import events as ev
 from ..core.errors import BadJson, UserError
 from ..core.items import Item
 from ..core.people import Decider
-from ..core.preview import unredacted
+from ..core.preview import Preview, unredacted
 from ..core.run import Call
 from ..tools.base import InvalidArguments
 from .decisions import Edit, Said, check_verdict
@@ -105,7 +105,9 @@ def _claimed(by: Decider | None) -> Decider | None:
     return None if by is None else Decider(by.id)
 
 
-def edited(item: ToolApprovalItem, edit: Mapping[str, Any] | str | None, call: Call | None) -> Edit | None:
+def edited(
+    item: ToolApprovalItem, edit: Mapping[str, Any] | str | None, call: Call | None, seen: Preview | None = None
+) -> Edit | None:
     """What will run after an edit, validated by the tool, or `UserError`; None where nothing was edited.
 
     A redacted value that was left as it was shown keeps its true value.
@@ -117,6 +119,7 @@ def edited(item: ToolApprovalItem, edit: Mapping[str, Any] | str | None, call: C
         raise UserError(f"the tool {item.tool_name!r} is not there to check the edit; give the agent the tool again")
     try:
         true = call.params if call is not None else item.params
-        return Edit(item.tool.edit(unredacted(edit, item.params, true)).text)
+        text = item.tool.edit(unredacted(edit, item.params, true)).text
+        return Edit(text, None if seen is None else dict(seen.basis))
     except (InvalidArguments, BadJson) as error:
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None

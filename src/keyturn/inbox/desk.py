@@ -17,6 +17,7 @@ from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, NotPending, RunMissing, UserError
 from ..core.people import Decider, Proof, decider, plain_text
+from ..core.preview import Preview
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
@@ -85,12 +86,13 @@ class Inbox:
         by: str | Decider,
         edit: Mapping[str, Any] | str | None = None,
         grant: Grant | None = None,
+        seen: Preview | None = None,
         **words: Unpack[Naming],
     ) -> RequestRow:
         """Let exactly this call run, or with other arguments, or from now on what a grant covers."""
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
-        made = None if edit is None else await self._edited(log, waiting, edit)
+        made = None if edit is None else await self._edited(log, waiting, edit, seen)
         now = await self._store.now()
         said = decisions.approve(waiting, now, edit=made, grant=grant, **_words(by, words))
         return await self._deliver(log, shown, said)
@@ -115,7 +117,8 @@ class Inbox:
         """Give the call's result in its tool's place, or what its tool asked for."""
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
-        return await self._deliver(log, shown, decisions.answer(waiting, output, **_words(by, words)))
+        now = await self._store.now()
+        return await self._deliver(log, shown, decisions.answer(waiting, now, output, **_words(by, words)))
 
     async def resolve(
         self,
@@ -129,7 +132,8 @@ class Inbox:
         """Say what became of a call in doubt."""
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
-        said = decisions.resolve(waiting, outcome, output, **_words(by, words))
+        now = await self._store.now()
+        said = decisions.resolve(waiting, now, outcome, output, **_words(by, words))
         return await self._deliver(log, shown, said)
 
     async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
@@ -193,12 +197,23 @@ class Inbox:
         deliver = cm.Deliver([said.decision], [] if said.grant is None else [said.grant])
         resume = [cm.Resume()] if log.run.status == "failed" else []
         written = await self._commit(log, deliver, *resume)
+        before = log.run.decided.get(said.decision.call)
+        if not written.events and before is not None and before.decider != said.decision.decider:
+            raise Conflict(  # they are of one mind, but it is not on their word that it runs
+                f"this call was decided before: {before.verdict} by {before.by or 'somebody else'}; "
+                "the first decision stands",
+                winner=before.by,
+                decision=before.verdict,
+                at=before.at,
+            )
         row = await self._row(shown.id)
         ends = [] if written.changes is None else written.changes.closed
         end = next((end for end in ends if end.id == shown.id), None)
         return row if end is None or row.state != "open" else row.ended(end)
 
-    async def _edited(self, log: Log, request: Request, edit: Mapping[str, Any] | str) -> decisions.Edit | None:
+    async def _edited(
+        self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
+    ) -> decisions.Edit | None:
         """What will run after an edit, checked by the tool."""
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
@@ -208,7 +223,7 @@ class Inbox:
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
-        return edited(item, edit, live.run.calls.get(item.call))
+        return edited(item, edit, live.run.calls.get(item.call), seen)
 
 
 class _Named(NamedTuple):

@@ -11,8 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, Protocol, cast
 
-from ..core.digest import canonical
-from ..core.errors import BadJson, UserError
+from ..core.digest import digest
+from ..core.errors import UserError
 from ..core.policy import CallView, Past, milliseconds
 from ..core.predicate import number_at
 
@@ -48,14 +48,7 @@ class Calls:
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
         """Whether one more call is over the limit."""
-        if self.per is None:
-            return past.total(about, lambda other: int(about.fits(other))) >= self.most
-        left = self.most
-        for other in past.ran(since=_begin(call, self.per)):
-            left -= about.fits(other)
-            if left <= 0:
-                return True
-        return left <= 0
+        return past.total(about, lambda other: int(about.fits(other)), _begin(call, self.per)) >= self.most
 
 
 @dataclass(frozen=True)
@@ -100,9 +93,7 @@ class Budget:
         asked = number_at(call.params, self.argument)
         if asked is None or not 0 <= asked <= self._limit:
             return True
-        if self.per is None:
-            return past.total(about, amount) + asked > self._limit
-        return sum(map(amount, past.ran(since=_begin(call, self.per))), asked) > self._limit
+        return past.total(about, amount, _begin(call, self.per)) + asked > self._limit
 
     @property
     def _limit(self) -> Fraction:
@@ -143,12 +134,9 @@ class Rejections:
         """Whether it was rejected that often."""
         if call.approved:
             return False
-        left, same = self.most, None if self.same == "tool" else _text(call)
-        for other in past.rejected():
-            left -= (other.tool, other.kind) == (call.tool, call.kind) and same in (None, _text(other))
-            if left <= 0:
-                return True
-        return False
+        if self.same == "tool":
+            return past.rejections(about, _tool, _tool(call)) >= self.most
+        return past.rejections(about, _tool_and_arguments, _tool_and_arguments(call)) >= self.most
 
 
 Limit = Calls | Budget | Rejections
@@ -159,17 +147,18 @@ def _check_count(what: str, most: object, least: int = 0) -> None:
         raise UserError(f"a limit of {what} is a whole number, at least {least}; not {most!r}")
 
 
-def _begin(call: CallView, per: str | float) -> int:
+def _begin(call: CallView, per: str | float | None) -> int | None:
     """The first moment of the stretch that ends with this call; a call just as old as it is long has left it."""
-    return call.at - milliseconds(per) + 1
+    return None if per is None else call.at - milliseconds(per) + 1
 
 
 def _stretch(per: str | float | None) -> str:
     return "this run" if per is None else per if isinstance(per, str) else f"{per:g}s"
 
 
-def _text(call: CallView) -> str:
-    try:
-        return canonical(call.params)
-    except BadJson:  # nothing that a log holds; it is like nothing else
-        return call.digest
+def _tool(call: CallView) -> tuple[str, str]:
+    return (call.tool, call.kind)
+
+
+def _tool_and_arguments(call: CallView) -> tuple[str, str, str]:
+    return (call.tool, call.kind, digest(call.params))

@@ -14,7 +14,8 @@ from typing import Any, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from ..core.policy import Action, Approval, CallView, Verdict
-from ..core.predicate import Where, check_where, holds
+from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
+from .explain import RuleFinding
 from .grants import own_where
 from .limits import Budget, Calls, Limit, Rejections
 
@@ -75,6 +76,11 @@ class Rule:
             raise UserError(f"approval= goes with 'ask': nobody is asked by a rule that says {self.action!r}")
         if self.when is not None and (not callable(self.when) or inspect.iscoroutinefunction(self.when)):
             raise UserError("when is a plain function (call, context) -> bool; a policy of your own can be async")
+        if self.action != "allow" and getattr(self.when, "only_for_allow", False) is True:
+            raise UserError(
+                f"{self.when!r} answers False where it is in doubt, and a rule that says {self.action!r} would pass by "
+                "just that: allow what it covers, and say in a rule below what becomes of the rest"
+            )
         self._check_limit()
         check_where(self.where)
         object.__setattr__(self, "where", own_where(self.where))
@@ -95,34 +101,92 @@ class Rule:
 
     def verdict(self, call: CallView, context: Any = None, by: str = "policy") -> Verdict | None:
         """What this rule says of a call; None where it does not match."""
-        if not self.fits(call):
-            return None
-        try:
-            matches: object = self._applies(call, context)
-        except Exception as error:  # fail closed: a question that cannot be answered asks a person
-            asked = "condition" if self.over is None else "limit"
-            return Verdict("ask", f"the rule's {asked} raised {type(error).__name__}", self.approval, by)
-        if not isinstance(matches, bool):
-            return Verdict("ask", "the rule's condition did not answer True or False", self.approval, by)
-        reason = self.reason or (self.over.over if self.over is not None else "")
-        return Verdict(self.action, reason, self.approval, by, self.stop) if matches else None
+        truth = self._truth(call)
+        return self._said(call, truth, self._answer(call, context), by) if self._means(truth) else None
 
     def fits(self, call: CallView) -> bool:
         """Whether the rule is about this call, leaving aside its limit and its condition."""
-        return (
-            is_named(self.tool, call.tool)
-            and (is_named(self.agent, call.agent) or is_named(self.agent, call.path))
-            and self.kind in (None, call.kind)
-            and self.risk in (None, call.risk)
-            and holds(self.where, call.params)
-        )
+        return self._means(self._truth(call))
 
-    def _applies(self, call: CallView, context: Any) -> object:
+    def explain(self, call: CallView, context: Any = None, number: int = 1) -> RuleFinding:
+        """Why this rule says what it says of a call. It quotes no argument.
+
+        >>> call = CallView("pay", "function", "desk", {"amount": "250"}, digest="5e1f", call_id="call_1")
+        >>> print(deny(where={"amount": {"gt": 100}}).explain(call))
+        rule 1 (deny) decides: cannot tell whether 'amount' is more: it is a text
+        """
+        truth = self._truth(call)
+        other = self._another(call)
+        found = [] if other else list(findings(self.where, call.params))
+        answer = self._means(truth) and self._answer(call, context)
+        verdict = self._said(call, truth, answer, f"policy:{number}") if answer is not False else None
+        applies = [each.says for each in found if each.truth is Truth.YES]
+        if verdict is not None and (self.over is not None or self.when is not None):
+            applies.append(self._beside(answer))
+        untold = tuple(each.says for each in found if each.truth is Truth.UNKNOWN)
+        passed = "" if verdict is not None else other or self._passed(found, truth)
+        return RuleFinding(number, self.action, verdict, tuple(applies), untold, passed)
+
+    def _truth(self, call: CallView) -> Truth:
+        return Truth.NO if self._another(call) else evaluate(self.where, call.params)
+
+    def _means(self, truth: Truth) -> bool:
+        """A rule that allows is about what it surely means. One that asks, denies or limits is also about that of which
+        nobody can tell: else whoever writes the arguments could turn it off."""
+        return truth.sure if self.action == "allow" else truth.possible
+
+    def _another(self, call: CallView) -> str:
+        """Which name of the call is another than the rule gives; "" where none is."""
+        if not is_named(self.tool, call.tool):
+            return "it is about another tool"
+        if not (is_named(self.agent, call.agent) or is_named(self.agent, call.path)):
+            return "it is about another agent"
+        if self.kind not in (None, call.kind):
+            return "it is about another kind"
+        return "" if self.risk in (None, call.risk) else "it is about another risk"
+
+    def _answer(self, call: CallView, context: Any) -> bool | str:
+        """Whether a call is over the limit, or meets the condition; as a text, why that could not be answered."""
+        try:
+            answer: object = self._over_or_when(call, context)
+        except Exception as error:  # fail closed: a question that cannot be answered asks a person
+            asked = "condition" if self.over is None else "limit"
+            return f"the rule's {asked} raised {type(error).__name__}"
+        return answer if isinstance(answer, bool) else "the rule's condition did not answer True or False"
+
+    def _over_or_when(self, call: CallView, context: Any) -> object:
         if self.over is not None:
             if call.past is None:
                 raise UserError("a policy with limits is asked of a run: one that wraps it says counts = True")
             return self.over.exceeded(call, call.past, self)
         return self.when is None or self.when(call, context)
+
+    def _said(self, call: CallView, truth: Truth, answer: bool | str, by: str) -> Verdict | None:
+        if isinstance(answer, str):
+            return Verdict("ask", answer, self.approval, by)
+        if not answer:
+            return None
+        reason = self.reason or (self.over.over if self.over is not None else "")
+        if truth is Truth.UNKNOWN:
+            reason = f"{reason}; {self._doubt(call, by)}" if reason else self._doubt(call, by)
+        return Verdict(self.action, reason, self.approval, by, self.stop)
+
+    def _doubt(self, call: CallView, by: str) -> str:
+        """What nobody can tell of a call that is denied or asked about for just that."""
+        untold = [each.says for each in findings(self.where, call.params) if each.truth is Truth.UNKNOWN]
+        number = by.removeprefix("policy").replace(":", " ")
+        return f"rule{number} ({self.action}): {'; '.join(untold)}"
+
+    def _beside(self, answer: bool | str) -> str:
+        if isinstance(answer, str):
+            return answer
+        return self.over.over if self.over is not None else "its condition holds"
+
+    def _passed(self, found: list[Finding], truth: Truth) -> str:
+        if not self._means(truth):
+            against = Truth.NO if truth is Truth.NO else Truth.UNKNOWN
+            return "; ".join(each.says for each in found if each.truth is against)
+        return "the call is within its limit" if self.over is not None else "its condition does not hold"
 
 
 def is_named(pattern: str | None, name: str) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 
 from ..core.errors import UserError
 from ..core.policy import Action, Approval, CallView, Verdict
+from .explain import Explanation, RuleFinding
 from .limits import Budget, Calls, Limit, Rejections
 from .rule import Rule as Rule
 from .rule import allow as allow
@@ -82,6 +83,24 @@ class Policy:
             if verdict is not None:
                 return verdict
         return self.default
+
+    def explain(self, call: CallView, context: Any = None) -> Explanation:
+        """Why this policy says what it says of a call: which rule decides, and why those above it do not.
+
+        It says what a call would be told, in shadow mode too, and quotes no argument.
+
+        >>> policy = Policy(allow(tool="pay", where={"amount": {"le": 100}}), deny(tool="pay"), default="ask")
+        >>> print(policy.explain(CallView("pay", "function", "desk", {"amount": "5"}, digest="5e1f", call_id="c1")))
+        rule 1 (allow) does not match: cannot tell whether 'amount' is at most that: it is a text
+        rule 2 (deny) decides: it is about every such call
+        """
+        passed: list[RuleFinding] = []
+        for number, rule in enumerate(self.rules, 1):
+            found = rule.explain(call, context, number)
+            if found.verdict is not None:
+                return Explanation(found.verdict, found, tuple(passed))
+            passed.append(found)
+        return Explanation(self.default, None, tuple(passed))
 
     @property
     def needs_people(self) -> bool:

@@ -1,15 +1,15 @@
 """A preview as styled lines of escaped text: what every face draws, made once.
 
-A line is either a heading, which begins with a word of ours, or a row of content, which a face must keep
-inside its own margin, so that no data can pass for a heading. `text` is safe to print and holds no newline;
-`style` is one of a few words of ours. No data is dropped: only a `limit` cuts, each text by itself, with
-a mark.
+A line has two parts. `lead` is ours: a constant of the program, never made of data, which the type checker
+enforces. `text` is data, escaped, without a newline. A face draws data so that it never begins where a lead
+begins, not even where a row is folded: then no data can pass for a word of ours. `style` is one of a few
+words of ours. No data is dropped: only a `limit` cuts, each text by itself, with a mark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias, assert_never, cast
+from typing import Literal, LiteralString, NamedTuple, TypeAlias, assert_never, cast
 
 from ..core.digest import canonical
 from ..core.errors import BadJson
@@ -19,15 +19,16 @@ from .escape import clip, quote, reorders
 
 Style: TypeAlias = Literal["heading", "note", "text", "command", "json", "context", "removed", "added", "unchanged"]
 
+_NO_NEWLINE = "\\ no newline at the end of the text"
+_TURNED = "note: some letters run from right to left; rows that hold them may be drawn out of order"
+
 
 class Line(NamedTuple):
+    """One line: data behind the margin, a lead of ours, or a lead with the data that it names."""
+
     style: Style
     text: str
-
-    @property
-    def content(self) -> bool:
-        """Whether this is a row of data, to be kept inside a margin, and not a heading or note of ours."""
-        return self.style not in {"heading", "note"}
+    lead: LiteralString = ""
 
 
 def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[Line]]:
@@ -41,8 +42,8 @@ def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[L
 def block_lines(block: Block, limit: int | None = None) -> Iterator[Line]:
     """One block: its headings, then its content.
 
-    >>> [line.text for line in block_lines(Command("ls", cwd="/srv"))]
-    ['command', 'in: /srv', 'ls']
+    >>> [(line.lead, line.text) for line in block_lines(Command("ls", cwd="/srv"))]
+    [('command', ''), ('in', '/srv'), ('', 'ls')]
     """
     match block:
         case Text():
@@ -65,24 +66,24 @@ def block_lines(block: Block, limit: int | None = None) -> Iterator[Line]:
             assert_never(block)
 
 
-def _heading(word: str, data: str, limit: int | None) -> Line:
-    return Line("heading", f"{word}: {clip(data, limit, keep='')}" if data else word)
+def _heading(word: LiteralString, data: str, limit: int | None) -> Line:
+    return Line("heading", clip(data, limit, keep=""), word)
 
 
 def _rows(style: Style, text: str, limit: int | None) -> Iterator[Line]:
     return (Line(style, row) for row in clip(text, limit).split("\n"))
 
 
-_SIGNS: dict[diff.Sign, Style] = {" ": "context", "-": "removed", "+": "added", "@": "unchanged", "\\": "note"}
+_SIGNS: dict[diff.Sign, Style] = {" ": "context", "-": "removed", "+": "added", "@": "unchanged"}
 
 
 def _diff(block: Diff, limit: int | None) -> Iterator[Line]:
     equal = True
     for sign, text in diff.rows(block.before, block.after):
         equal = False
-        yield Line(_SIGNS[sign], sign + clip(text, limit, keep=""))
+        yield Line("note", "", _NO_NEWLINE) if sign == "\\" else Line(_SIGNS[sign], sign + clip(text, limit, keep=""))
     if equal:
-        yield Line("note", "note: nothing changes")
+        yield Line("note", "", "note: nothing changes")
 
 
 def _tree(value: object, limit: int | None, lead: str, tail: str) -> Iterator[str]:
@@ -117,4 +118,4 @@ def _noted(lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
         turned = turned or reorders(line.text)
         yield line
     if turned:
-        yield Line("note", "note: some letters run from right to left; rows that hold them may be drawn out of order")
+        yield Line("note", "", _TURNED)

@@ -1,18 +1,22 @@
 """A preview on a terminal: plain text, and colour only around it.
 
-Content stands behind a margin that data cannot leave: give `width`, or the terminal itself wraps a long row
-to the first column, where it could pass for a heading. Every escape sequence in the output is one of ours.
+Data stands behind a margin that it cannot leave, and what is ours never begins with one. Give `width`, or the
+terminal itself wraps a long row to the first column. Every escape sequence in the output is one of ours.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 from unicodedata import category
 
+from ..core.errors import UserError
 from ..core.preview import Preview
 from .layout import Line, Style, preview_lines
+
+_COLOUR = re.compile(r"\x1b\[\d*m")
 
 _CODES: dict[Style, str] = {
     "heading": "1",
@@ -23,9 +27,14 @@ _CODES: dict[Style, str] = {
 }
 _FIRST, _NEXT = "| ", ": "
 
+#: Room for the margin, and for the widest thing that is not torn apart: a wide character and its marks.
+NARROWEST = len(_NEXT) + 8
+
 
 def render(preview: Preview, *, colour: bool = False, width: int | None = None, limit: int | None = None) -> str:
-    """The preview as text, a blank line between blocks, no newline at the end.
+    """Draw the preview as text, a blank line between blocks, no newline at the end.
+
+    Raises `UserError` for a width under `NARROWEST`: it has no room for a margin.
 
     >>> from keyturn.core.preview import Command
     >>> print(render(Preview((Command("ls -l\\x1b[2J", cwd="/srv"),))))
@@ -34,7 +43,7 @@ def render(preview: Preview, *, colour: bool = False, width: int | None = None, 
     | ls -l\\u{1b}[2J
     """
     return "\n\n".join(
-        "\n".join(row for line in lines for row in _drawn(line, colour, width))
+        "\n".join(row for line in lines for row in rows(line, colour=colour, width=width))
         for lines in preview_lines(preview, limit)
     )
 
@@ -49,31 +58,90 @@ def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> boo
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and stream.isatty()
 
 
-def _drawn(line: Line, colour: bool, width: int | None) -> Iterator[str]:
-    margin = _FIRST if line.content else ""
+def rows(line: Line, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
+    """Draw one line as the rows of a terminal of `width` columns.
+
+    >>> list(rows(Line("text", "a long way"), width=10))
+    ['| a long w', ': ay']
+    """
+    if width is not None and width < NARROWEST:
+        raise UserError(f"a width of {width} has no room for a margin: give {NARROWEST} or more columns")
     code = _CODES.get(line.style) if colour else None
-    for part in _folded(line.text, None if width is None else max(width - len(_NEXT), 8)):
+    for margin, part in _led(line, width) if line.lead else _content(line.text, width):
         yield f"{margin}\x1b[{code}m{part}\x1b[0m" if code else margin + part
+
+
+def folded_words(words: Iterable[str], room: int, gap: str = " ") -> list[str]:
+    """Fold words of ours into rows of at most `room` columns, none torn apart; our own colours take no room.
+
+    >>> folded_words("they stand side by side".split(), 10)
+    ['they stand', 'side by', 'side']
+    """
+    made = [""]
+    for word in words:
+        row = f"{made[-1]}{gap}{word}" if made[-1] else word
+        if made[-1] and len(_COLOUR.sub("", row)) > room:
+            made.append(word)
+        else:
+            made[-1] = row
+    return made
+
+
+def hanging(row: str, width: int | None) -> Iterator[str]:
+    """Fold a row that begins with a word of ours and holds data, escaped before, so that data begins no row."""
+    parts = _folded(row, width, None if width is None else width - len(_NEXT))
+    yield next(parts)
+    for part in parts:
+        yield _NEXT + part
+
+
+def _led(line: Line, width: int | None) -> Iterator[tuple[str, str]]:
+    """A lead of ours, and behind it the data that it names."""
+    *before, last = [line.lead] if width is None else folded_words(line.lead.split(" "), width - 1)
+    yield from (("", row) for row in before)
+    if not line.text:
+        yield "", last
+        return
+    lead = f"{last}: "
+    spare = None if width is None else width - len(lead)
+    if spare is not None and spare < NARROWEST - len(_NEXT):
+        yield "", f"{last}:"
+        yield from _content(line.text, width, _NEXT)
+        return
+    parts = _folded(line.text, spare, None if width is None else width - len(_NEXT))
+    yield "", lead + next(parts)
+    yield from ((_NEXT, part) for part in parts)
+
+
+def _content(text: str, width: int | None, margin: str = _FIRST) -> Iterator[tuple[str, str]]:
+    room = None if width is None else width - len(_NEXT)
+    for part in _folded(text, room, room):
+        yield margin, part
         margin = _NEXT
 
 
-def _folded(text: str, width: int | None) -> Iterator[str]:
-    """`text` in parts of at most `width` columns; a part never begins with a mark, nor splits its base from it."""
-    if width is None or (len(text) <= width and text.isascii()):
+def _folded(text: str, first: int | None, room: int | None) -> Iterator[str]:
+    """`text` in parts of at most `first` and then `room` columns; no mark is torn from its base."""
+    if first is None or room is None or (len(text) <= first and text.isascii()):
         yield text
         return
-    start = column = 0
+    start = base = column = held = 0  # where this row and this character with its marks begin, and their columns
+    limit = first
     for place, char in enumerate(text):
-        wide = _columns(char)
-        if column + wide > width:
-            yield text[start:place]
-            start, column = place, 0
+        kind = "" if char.isascii() else category(char)[0]
+        if kind != "M":
+            base = place
+            held = 0
+        wide = _COLUMNS.get(kind, 2)
+        held += wide
         column += wide
+        if column > limit and base > start:
+            yield text[start:base]
+            start = base
+            column = held
+            limit = room
     yield text[start:]
 
 
-def _columns(char: str) -> int:
-    """Never less than the columns a terminal takes: they differ on everything but ASCII and marks."""
-    if char.isascii():
-        return 1
-    return 0 if category(char)[0] == "M" else 2
+# Never less than the columns a terminal takes: they differ on everything but ASCII, and on whether a mark takes one.
+_COLUMNS = {"": 1, "M": 1}

@@ -53,6 +53,13 @@ class PolicySuite:
         """
         raise NotImplementedError("say how a policy with this answer is made")
 
+    def make_limit(self, action: str) -> Any:
+        """A policy that says "ask" or "deny" of payments whose `amount` is over 100, and "allow" of all others.
+
+        None for a policy that never looks at arguments: then there is nothing to try.
+        """
+        return None
+
     @pytest.fixture(autouse=True, params=["plain", "streamed"])
     def way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Each test in both ways, in a world of its own, with no key of the user's."""
@@ -71,6 +78,16 @@ class PolicySuite:
         tool = function_tool(pay, needs_approval=needs_approval, risk="high")
         call = function_call("pay", {"to": "ada"}, call_id="c1")
         return Agent("desk", model=script([dict(call)]), tools=[tool])
+
+    def payer(self, amount: Any) -> Agent[Any]:
+        """An agent that pays an amount once, with a tool that takes texts as well."""
+
+        async def pay(to: str, amount: int | float | str | None = None) -> str:
+            self.done.append(to)
+            return f"paid {to} {amount}"
+
+        call = function_call("pay", {"to": "ada", "amount": amount}, call_id="c1")
+        return Agent("desk", model=script([dict(call)]), tools=[function_tool(pay)])
 
     def run(self, agent: Agent[Any], given: Any, answer: Any) -> RunResult:
         """Run or resume under a policy that says this."""
@@ -109,6 +126,17 @@ class PolicySuite:
         [item] = state.get_interruptions()
         assert answer == "ask" or item.reason, "where something is wrong with the policy, the request says so"
         assert "hunter2" not in item.reason
+
+    @pytest.mark.parametrize("action", ["ask", "deny"])
+    def test_what_it_cannot_tell_of_the_arguments_does_not_run(self, action: str) -> None:
+        policy = self.make_limit(action)
+        if policy is None:
+            pytest.skip("this policy never looks at arguments")
+        for amount in (500, 100.5, "500", "\u0665\u0660\u0660", "a lot", None):
+            asyncio.run(self._played(self.payer(amount), "go", policy))
+            assert self.done == [], f"{amount!r} ran though nobody can tell that it is not over 100"
+        asyncio.run(self._played(self.payer(100), "go", policy))
+        assert self.done == ["ada"]
 
     def test_where_it_says_nothing_the_tool_decides(self) -> None:
         assert self.run(self.agent(needs_approval=False), "go", None).final_output == "done: c1"

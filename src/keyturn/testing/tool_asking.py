@@ -18,7 +18,7 @@ from ..tools.base import InvalidArguments, Tool, tool_digest
 from .tool_case import ToolCase, looked, params_of, spoilt
 
 HOSTILE = "\x1b[2J\r<script>alert(1)</script>\u202e\x00 & \"'"
-_TAGS = re.compile(r'</?(?:pre|bdi)(?: class="[a-z]+")?>')
+_TAGS = re.compile(r'</?(?:div|pre|blockquote|bdi)(?: class="[a-z]+")?>')
 
 
 class ToolAsking(ToolCase):

@@ -47,6 +47,9 @@ class OnlyPrograms:
     True
     """
 
+    # False stands for "in doubt" as well: in a rule that denies or asks it would let through what nobody understood.
+    only_for_allow = True
+
     def __init__(self, names: tuple[str, ...]) -> None:
         for name in names:
             _check_name(name)

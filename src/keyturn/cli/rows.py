@@ -1,0 +1,25 @@
+"""What a command prints of names and errors: escaped, and folded so that none of it begins a row of the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import LiteralString, TextIO
+
+from ..render.escape import escape
+from ..render.terminal import NARROWEST, hanging
+
+
+def print_labelled(lead: LiteralString, text: str) -> None:
+    """Print what somebody must know on stderr, behind words of ours."""
+    print_row(f"{lead}: {escape(text, keep='')}", sys.stderr)
+
+
+def print_row(row: str, stream: TextIO) -> None:
+    """Print a row that begins with a word of ours and whose data is escaped, folded where the stream is a terminal."""
+    width = shutil.get_terminal_size().columns if stream.isatty() else None
+    if width is not None and width < NARROWEST:
+        print("this terminal is too narrow", file=stream)
+        return
+    for part in hanging(row, width):
+        print(part, file=stream)

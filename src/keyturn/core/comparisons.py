@@ -1,0 +1,203 @@
+"""The comparisons of a predicate: what each says of one value, as it stands and as a tool may read it.
+
+Each answers yes or no, or raises `CannotTell`. A no is sure: no reader of the value takes it for what is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from math import isfinite
+from posixpath import normpath
+from typing import Any, NoReturn, cast
+
+from .pattern import matches
+from .reading import CannotTell, alike, folded, has_digit, may_be_under, number_in, odd_path
+
+Comparison = Callable[[Any, Any], "Truth"]
+ORDER = ("lt", "le", "gt", "ge")
+_TYPES: dict[type[object], str] = {
+    type(None): "null",
+    bool: "truth",
+    int: "number",
+    float: "number",
+    str: "text",
+    list: "list",
+    dict: "object",
+}
+_NAMES = {
+    "null": "null",
+    "truth": "true or false",
+    "number": "a number",
+    "text": "a text",
+    "list": "a list",
+    "object": "an object",
+}
+
+
+class Truth(Enum):
+    """Whether a predicate holds. It is neither true nor false by itself: ask whether it is `sure` or `possible`.
+
+    >>> Truth.UNKNOWN.sure, Truth.UNKNOWN.possible
+    (False, True)
+    """
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "cannot tell"
+
+    @property
+    def sure(self) -> bool:
+        """What counts for a grant, and for a rule that allows."""
+        return self is Truth.YES
+
+    @property
+    def possible(self) -> bool:
+        """What counts for a rule that asks, denies or limits: what nobody can tell is not taken for a no."""
+        return self is not Truth.NO
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("one of three values is neither true nor false: ask whether it is sure or possible")
+
+
+def _truth(answer: bool) -> Truth:
+    return Truth.YES if answer else Truth.NO
+
+
+def _not(truth: Truth) -> Truth:
+    return truth if truth is Truth.UNKNOWN else _truth(truth is Truth.NO)
+
+
+def every(truths: Iterator[Truth]) -> Truth:
+    """A sure no decides; else what nobody can tell of one, nobody can tell of all."""
+    worst = Truth.YES
+    for truth in truths:
+        if truth is Truth.NO:
+            return truth
+        worst = worst if truth is Truth.YES else truth
+    return worst
+
+
+def kind_of(value: Any) -> str:
+    kind = _TYPES.get(cast("type[object]", type(value)))
+    if kind is None or (type(value) is float and not isfinite(value)):
+        raise CannotTell("it is not JSON")
+    return kind
+
+
+def _same(value: Any, wanted: Any) -> Truth:
+    kind = kind_of(value)
+    other = kind_of(wanted)
+    if kind != other:
+        return _same_of_two_types(value, wanted, {kind, other})
+    if kind == "text":
+        return _truth(value == wanted) if value == wanted or not alike(value, wanted) else Truth.UNKNOWN
+    if kind == "list":
+        if len(value) != len(wanted):
+            return Truth.NO
+        return every(_same(mine, its) for mine, its in zip(value, wanted, strict=True))
+    if kind == "object":
+        shared = every(_same(value[name], wanted[name]) for name in wanted if name in value)
+        # What is missing may be filled in, and what is too much may be ignored.
+        return shared if shared is Truth.NO or value.keys() == wanted.keys() else Truth.UNKNOWN
+    return _truth(value == wanted)
+
+
+def _same_of_two_types(value: Any, wanted: Any, kinds: set[str]) -> Truth:
+    if "null" in kinds:
+        return Truth.NO
+    if kinds == {"text", "number"}:
+        return Truth.UNKNOWN if has_digit(value if isinstance(value, str) else wanted) else Truth.NO
+    return Truth.UNKNOWN
+
+
+def _equal(value: Any, wanted: Any) -> Truth:
+    truth = _same(value, wanted)
+    if truth is Truth.UNKNOWN:
+        raise CannotTell(_why_alike(value, wanted))
+    return truth
+
+
+def _why_alike(value: Any, wanted: Any) -> str:
+    kind = kind_of(value)
+    return "some tools read it as the same" if kind == kind_of(wanted) else f"it is {_NAMES[kind]}"
+
+
+def _differs(value: Any, other: Any) -> Truth:
+    """Another value of the same type. Only null is told from every type: {"ne": None} says that something was given."""
+    kind = kind_of(value)
+    if other is not None and kind != kind_of(other):
+        raise CannotTell(f"it is {_NAMES[kind]}")
+    return _not(_equal(value, other))
+
+
+def _one_of(value: Any, choices: Any) -> Truth:
+    if not isinstance(choices, list | tuple):
+        raise CannotTell("the rule lists nothing")
+    doubt: CannotTell | None = None
+    for choice in cast("list[Any]", choices):
+        try:
+            if _equal(value, choice) is Truth.YES:
+                return Truth.YES
+        except CannotTell as error:
+            doubt = error
+    if doubt is not None:
+        raise doubt
+    return Truth.NO
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Comparison:
+    def check(value: Any, bound: Any) -> Truth:
+        kind = kind_of(value)
+        if kind not in ("number", "text") or kind != kind_of(bound):
+            raise CannotTell(f"it is {_NAMES[kind]}")
+        answer = compare(value, bound)
+        if kind == "number":
+            return _truth(answer)
+        readings = [(folded(value), folded(bound)), (number_in(value), number_in(bound))]
+        if any(compare(*reading) is not answer for reading in readings if None not in reading):
+            raise CannotTell("not all tools read the text in the same way")
+        return _truth(answer)
+
+    return check
+
+
+def _is_text(value: Any) -> bool:
+    """Null is surely none; what a tool makes of a number or a list where a text was meant, nobody can tell."""
+    kind = kind_of(value)
+    if kind not in ("text", "null"):
+        raise CannotTell(f"it is {_NAMES[kind]}")
+    return kind == "text"
+
+
+def _matches(value: Any, pattern: Any) -> Truth:
+    return _truth(matches(pattern, value)) if _is_text(value) else Truth.NO
+
+
+def _under(value: Any, root: Any) -> Truth:
+    if not _is_text(value):
+        return Truth.NO
+    if odd_path(value):
+        raise CannotTell("not all tools read the path in the same way")
+    if value.startswith("/") is not root.startswith("/"):
+        raise CannotTell("one path is absolute and the other is not")
+    path = normpath(value)
+    top = normpath(root)
+    if path == top or path.startswith(top.rstrip("/") + "/"):
+        return Truth.YES
+    if may_be_under(value, root):
+        raise CannotTell("not all tools read the path in the same way")
+    return Truth.NO
+
+
+OPERATORS: dict[str, Comparison] = {
+    "eq": _equal,
+    "ne": _differs,
+    "lt": _ordered(lambda value, bound: value < bound),
+    "le": _ordered(lambda value, bound: value <= bound),
+    "gt": _ordered(lambda value, bound: value > bound),
+    "ge": _ordered(lambda value, bound: value >= bound),
+    "one_of": _one_of,
+    "matches": _matches,
+    "under": _under,
+}
