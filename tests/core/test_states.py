@@ -31,7 +31,7 @@ def waits() -> Pen:
 
 def decided(verdict: str, recheck: bool = False, **words: Any) -> Pen:
     pen = waits()
-    pen(cm.Deliver([pen.decision(verdict, **words)], recheck=recheck))
+    pen(cm.Deliver([pen.decision(verdict, **words)]))
     return pen
 
 
@@ -53,7 +53,7 @@ def needing(*verdicts: str, recheck: bool = False) -> Pen:
     pen = begun("ask")
     pen(cm.NeedInput(CALL, {"question": "which?"}))
     for verdict in verdicts:
-        pen(cm.Deliver([pen.decision(verdict)], recheck=recheck))
+        pen(cm.Deliver([pen.decision(verdict)]))
     return pen
 
 
@@ -104,9 +104,9 @@ ACTS: dict[str, Callable[[Pen], Any]] = {
 # How a row is come to where the plain way to its state does not lead to it.
 SPECIAL: dict[tuple[str, str], Callable[[], Pen]] = {
     ("started", "again"): lambda: begun("retry"),
-    ("approved", "deny"): lambda: decided("approve", recheck=True),
-    ("edited", "deny"): lambda: decided("edit", recheck=True, args='{"n":2}'),
-    ("supplied", "deny"): lambda: needing("reject", recheck=True),
+    ("approved", "deny"): lambda: decided("approve"),
+    ("edited", "deny"): lambda: decided("edit", args='{"n":2}'),
+    ("supplied", "deny"): lambda: needing("reject"),
     ("proposed", "refuse"): waits,
 }
 
