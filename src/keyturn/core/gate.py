@@ -126,6 +126,8 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
         return
     if grant.verdict not in ("approve", "reject"):
         raise UserError("a standing decision approves or rejects")
+    if grant.message is not None:
+        plain_text(grant.message, "a message")
     check_where(grant.where)
     if not any(_goes_with(run, grant, decision) for decision in decisions):
         raise UserError("a standing decision is given with a decision on a call of the same tool, by the same person")
@@ -154,19 +156,22 @@ def revoke(run: Run, c: cm.Revoke) -> Events:
 def deliver(run: Run, c: cm.Deliver) -> Events:
     """Record decisions, from whatever door, all or none."""
     open_run(run)
-    fresh: dict[str, ev.Decision] = {}
+    fresh: list[ev.Decision] = []
+    first: dict[str, ev.Decision] = {}
     for decision in c.decisions:
         if not _standing(run, decision):
             _check_decision(run, decision)
-            if not _alike(fresh.setdefault(decision.call, decision), decision):
+            if not _alike(first.setdefault(decision.call, decision), decision):
                 raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+            fresh.append(decision)
     for grant in c.grants:
         _check_grant(run, grant, c.decisions)
     for decision in c.replaced:
-        if decision.call in fresh:
+        if decision.call in first:
             yield ev.VoteCast(replace(decision, at=run.now), replaced=True)
-    for decision in fresh.values():
-        yield from _decided(run, run.calls[decision.call], decision)
+    for decision in fresh:
+        if not _standing(run, decision):  # else it says what another of this delivery has settled
+            yield from _decided(run, run.calls[decision.call], decision)
     for grant in c.grants:
         if grant.id not in run.grant_uses:
             yield ev.GrantGiven(grant)
@@ -258,7 +263,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     alone = decision.via in _NO_PERSON or call.state == "needs"
     if not alone and len(_voices(call, decision) | {by}) < needed(call.terms, decision.verdict):
         before = call.votes.get(by)
-        if before is None or not _alike(before, decision):
+        if before is None or not _alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
         return
     if call.state != "asked" and call.decision is not None and call.decision.args is not None:
@@ -269,12 +274,15 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
 
 def _voices(call: Call, decision: ev.Decision) -> set[str]:
-    """Who voted for what this decision says, to the byte: one who approved has not seen what another edited."""
+    """Who voted for what this decision says, to the byte and of the same world.
+
+    One who approved has not seen what another edited.
+    """
 
     def agrees(vote: ev.Decision) -> bool:
         if vote.verdict == "reject" or decision.verdict == "reject":
             return vote.verdict == decision.verdict
-        alike = (vote.verdict, vote.args) == (decision.verdict, decision.args)
+        alike = (vote.verdict, vote.args, vote.basis) == (decision.verdict, decision.args, decision.basis)
         return alike and same(vote.output, decision.output)
 
     return {by for by, vote in call.votes.items() if agrees(vote)}
