@@ -353,12 +353,15 @@ def restored(run: Run, c: cm.Restored) -> Events:
     """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
     if run.status in OVER or run.status == "new" or (run.status == "failed" and run.error == c.why):
         return
+    waits = list(run.groups["wait"].values())
+    for call in list(run.groups["screen"].values()):
+        if not call.voided:  # it may have been allowed, and have run, after the copy was made
+            yield ev.CallVoided(call.id, call.proposal, c.why)
     for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
         if call.id not in run.frames:
             yield ev.CallLost(call.id, c.why)
-    for call in list(run.groups["wait"].values()):
-        if call.state == "asked":
-            yield ev.CallAskedAgain(call.id, "restored", run.now)
+    for call in waits:  # so that no word which was said before, on whatever, can be said once more
+        yield ev.CallAskedAgain(call.id, "restored", run.now)
     yield ev.RunRestored(c.why)
 
 
