@@ -218,6 +218,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
         move(run, call, "again")
         return
     call.asks += 1
+    call.asked_at = run.now
     call.votes = {}
     call.recheck = False
     move(run, call, "lose")
