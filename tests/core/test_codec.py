@@ -54,7 +54,7 @@ def full_log() -> Pen:
     pen(cm.AddInput("r", [user("wait")]), cm.Fail("Error"), cm.Resume(12), cm.Revoke("g", person("ada")))
     pen(cm.Restored("a copy"), cm.Resume(unlimited=True))
     for call in ("r/1.0/1.0", "r/1.0/1.2"):
-        pen.decide("did_not_run", call)
+        pen.decide("did_not_run", call, by="ada")
     pen(cm.CloseFrame("r/1.0", "Error", result("outer")))
     pen(reply(tool("c0", ""), tool("c1")))
     looked = Preview((Diff("a", "b", path="x"), Json([1.5])), basis={"x": "5e1f"})

@@ -464,7 +464,7 @@ def test_only_what_waits_for_judgement_is_judged(frame: str) -> None:
 def test_not_final_asks_the_model_again() -> None:
     pen = asked(tool("c0", refused=result("c0")))
     pen(reply())
-    assert pen(cm.JudgeFrame("r", final=False)) == [ev.ToolsJudged("r", final=False)]
+    assert pen(cm.JudgeFrame("r", final=False)) == [ev.ToolsJudged("r")]
     assert pen.does() == ["model r"]
 
 

@@ -120,7 +120,7 @@ class LogAutomaton(Gate):
     def judged(self, event: ev.ToolsJudged) -> None:
         frame = self._frame(event.frame)
         need(frame.phase == "judge", "I8", f"the results of {event.frame} are judged and there are none")
-        frame.phase, frame.judged = "judge" if event.final else "model", False
+        frame.phase, frame.judged = "model", False
 
     def added(self, event: ev.InputAdded) -> None:
         frame = self._frame(event.frame)

@@ -70,8 +70,7 @@ FRAME_MOVES: dict[tuple[str, str], Phase] = {
     ("calls", "settle"): "model",
     ("calls", "settle_for_judgement"): "judge",
     ("judge", "continue"): "model",
-    ("judge", "accept"): "judge",
-    **{(phase, "hand_off"): "model" for phase in ("model", "calls", "judge")},
+    **{(phase, "hand_off"): "model" for phase in ("model", "judge")},
     **{(phase, "close"): "closed" for phase in ("model", "calls", "judge")},
 }
 
