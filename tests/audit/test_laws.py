@@ -349,7 +349,7 @@ THE_RUN: Table = {
     "an agent answers what its model never said": ("I8", unsaid),
     "an agent begins where one is at work": ("I8", lambda: after(nested(), ev.FrameOpened(CALL, "a/c", []))),
     "an agent begins for a call that waits": ("I1", lambda: after(asked(), ev.FrameOpened(CALL, "a/b", []))),
-    "results judged when there are none": ("I8", lambda: after(asked(), ev.ToolsJudged("r", final=False))),
+    "results judged when there are none": ("I8", lambda: after(asked(), ev.ToolsJudged("r"))),
     "two calls of one id": ("I4", lambda: after(Pen(begun()), proposing(0, 0))),
     "a call of no reply": ("I8", lambda: after(Pen(begun()), proposing(7))),
     "the run starts again": ("I8", lambda: after(asked(), ev.RunStarted("run", "salt", "hi"))),

@@ -107,7 +107,7 @@ class Gate(Standing):
         call = self.at(made.call)
         need(call.place in WAITING, "I3", f"somebody voted on call {call.id}, which was not waiting")
         if event.replaced:
-            need(made.at == self.now, "I8", f"a vote on call {call.id} has another time than its line")
+            need(made.at <= self.now, "I8", f"a vote on call {call.id} has a later time than its line")
             return
         votes = call.place != "asking" and made.verdict in _MAY[call.place] and made.via == "person"
         need(votes, "I3", f"call {call.id} got a vote that cannot be cast while it is {call.place}")
@@ -148,7 +148,8 @@ class Gate(Standing):
             self._check_expiry(call)
         else:
             need(not self._ran_out(call), "I1", f"call {call.id} was decided after its time had run out")
-        need(made.at == self.now, "I8", f"a decision of call {call.id} has another time than its line")
+        dated = made.at == self.now if made.via in ("clock", "grant") else made.at <= self.now
+        need(dated, "I8", f"a decision of call {call.id} has another time than its line")
         if call.place == "asked":
             fixed = made.verdict == "edit" and call.proposal.fixed
             need(not fixed, "I4", f"call {call.id} was edited, and its arguments cannot be changed")
@@ -215,7 +216,8 @@ class Gate(Standing):
 
     def asked_again(self, event: ev.CallAskedAgain) -> None:
         call = self.at(event.call)
-        need(call.place == "asked", "I3", f"call {call.id} was asked about again while it was {call.place}")
+        may = WAITING if event.why == "restored" else ("asked",)
+        need(call.place in may, "I3", f"call {call.id} was asked about again while it was {call.place}")
         need(event.at == self.now, "I8", f"call {call.id} asks again with another time than that of its line")
         need(event.why in _AGAIN, "I7", f"call {call.id} was asked about again for an unknown reason")
         terms = call.terms or Approval()
@@ -254,14 +256,18 @@ class Gate(Standing):
         for call in self.calls.values():
             left = call.place in ("ready", "running") and not self.framed(call.id)
             need(not left, "I2", f"call {call.id} may have run before the store was restored, and was not put in doubt")
-            heard = call.place == "asked" and call.renewed_in != self.line
+            heard = call.place in WAITING and call.renewed_in != self.line
             need(not heard, "I1", f"call {call.id} was not asked about anew when the store was restored")
+            unseen = call.place == "new" and not call.must_ask
+            need(not unseen, "I2", f"call {call.id} may have run before the store was restored, and could run unasked")
 
     # The effect ----------------------------------------------------------------------------------------------------
 
     def voided(self, event: ev.CallVoided) -> None:
         call = self.at(event.call)
-        need(call.place in ("asked", "ready"), "I8", f"call {call.id} was voided while it was {call.place}")
+        self.restoring = self.restoring or call.place == "new"
+        may = call.place in ("asked", "ready", "new")
+        need(may, "I8", f"call {call.id} was voided while it was {call.place}")
         same = event.proposal.label == call.proposal.label
         need(same, "I4", f"call {call.id} was proposed anew under another id than its model gave it")
         call.former_tool = call.proposal.tool
@@ -312,6 +318,8 @@ class Gate(Standing):
             call.place = "ready"
             return
         call.place = "doubt"
+        call.asked_at = self.now
+        call.renewed_in = self.line
         call.asks += 1
         call.recheck = False
         call.votes = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core import events as ev
 from ..core.policy import Approval
-from ..core.predicate import holds
+from ..core.predicate import holds, may_hold
 from .calls import Broken, Call, need, value_of
 from .deciders import objection, quorum
 
@@ -89,7 +89,9 @@ class Standing:
             return "is of one person, where the call takes several"
         if objection(terms, grant.decider, self.requester):
             return "was given by somebody who could not have decided the call"
-        return "" if holds(grant.where, value_of(call.args)) else "is for other arguments"
+        # An approval covers what it surely means; "never again" holds where nobody can tell, too.
+        means = may_hold if grant.verdict == "reject" else holds
+        return "" if means(grant.where, value_of(call.args)) else "is for other arguments"
 
 
 def _goes_with(grant: ev.GrantTerms, call: Call) -> bool:

@@ -133,7 +133,7 @@ class LogAutomaton(Gate):
     def judged(self, event: ev.ToolsJudged) -> None:
         frame = self._frame(event.frame)
         need(frame.phase == "judge", "I8", f"the agent of {event.frame} judged results when there was nothing to judge")
-        frame.phase = "judge" if event.final else "model"
+        frame.phase = "model"
         frame.judged = False
 
     def added(self, event: ev.InputAdded) -> None:

@@ -90,7 +90,7 @@ class DerivedRows:
             tool=call.proposal.name,
             agent=call.agent,
             digest=call.digest(self._log.run),
-            asked_at=call.asked_at or self._log.now,
+            asked_at=call.asked_at,
             expires_at=call.expires_at,
             reason=call.reason,
             risk=call.proposal.risk or "",

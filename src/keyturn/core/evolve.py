@@ -218,6 +218,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
         move(run, call, "again")
         return
     call.asks += 1
+    call.asked_at = run.now
     call.votes = {}
     call.recheck = False
     move(run, call, "lose")
@@ -267,7 +268,7 @@ def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
     frame = run.frames[event.frame]
     frame.judged = False
     frame.results = []
-    frame.move("accept" if event.final else "continue")
+    frame.move("continue")
 
 
 def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
@@ -279,11 +280,11 @@ def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
 
 def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
     drop_below(run, event.frame)
+    run.frames[event.frame].move("close")
     if event.frame == ev.ROOT:
         run.move("finish")
         run.output = event.output
         run.error = ""
-        run.frames[ev.ROOT].move("close")
     else:
         del run.frames[event.frame]
 

@@ -129,6 +129,8 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
         return
     if grant.verdict not in ("approve", "reject"):
         raise UserError("a standing decision approves or rejects")
+    if grant.message is not None:
+        plain_text(grant.message, "a message")
     check_where(grant.where)
     if not any(_goes_with(run, grant, decision) for decision in decisions):
         raise UserError("a standing decision is given with a decision on a call of the same tool, by the same person")
@@ -156,20 +158,23 @@ def revoke(run: Run, c: cm.Revoke) -> Events:
 
 def deliver(run: Run, c: cm.Deliver) -> Events:
     """Record decisions, from whatever door, all or none."""
-    fresh: dict[str, ev.Decision] = {}
+    fresh: list[ev.Decision] = []
+    first: dict[str, ev.Decision] = {}
     for decision in [decision for decision in c.decisions if not _standing(run, decision)]:
         _check_decision(run, decision)
-        if not _alike(fresh.setdefault(decision.call, decision), decision):
+        if not _alike(first.setdefault(decision.call, decision), decision):
             raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+        fresh.append(decision)
     if c.grants:
         open_run(run)
     for grant in c.grants:
         _check_grant(run, grant, c.decisions)
     for decision in c.replaced:
-        if decision.call in fresh:
+        if decision.call in first:
             yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
-    for decision in fresh.values():
-        yield from _decided(run, run.calls[decision.call], decision)
+    for decision in fresh:
+        if not _standing(run, decision):  # else it says what another of this delivery has settled
+            yield from _decided(run, run.calls[decision.call], decision)
     for grant in c.grants:
         if grant.id not in run.grant_uses:
             yield ev.GrantGiven(grant)
@@ -270,7 +275,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     alone = decision.via in _NO_PERSON or call.state == "needs"
     if not alone and len(_voices(call, decision) | {by}) < needed(call.terms, decision.verdict):
         before = call.votes.get(by)
-        if before is None or not _alike(before, decision):
+        if before is None or not _alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
         return
     if call.state != "asked" and call.decision is not None and call.decision.args is not None:
@@ -281,7 +286,10 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
 
 def _voices(call: Call, decision: ev.Decision) -> set[str]:
-    """Who voted for what this decision says, to the byte: one who approved has not seen what another edited."""
+    """Who voted for what this decision says, to the byte and of the same world.
+
+    One who approved has not seen what another edited.
+    """
 
     def agrees(vote: ev.Decision) -> bool:
         if vote.verdict == "reject" or decision.verdict == "reject":
@@ -357,12 +365,15 @@ def restored(run: Run, c: cm.Restored) -> Events:
     """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
     if run.status in OVER or run.status == "new" or (run.status == "failed" and run.error == c.why):
         return
+    waits = list(run.groups["wait"].values())
+    for call in list(run.groups["screen"].values()):
+        if not call.voided:  # it may have been allowed, and have run, after the copy was made
+            yield ev.CallVoided(call.id, call.proposal, c.why)
     for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
         if call.id not in run.frames:
             yield ev.CallLost(call.id, c.why)
-    for call in list(run.groups["wait"].values()):
-        if call.state == "asked":
-            yield ev.CallAskedAgain(call.id, "restored", run.now)
+    for call in waits:  # so that no word which was said before, on whatever, can be said once more
+        yield ev.CallAskedAgain(call.id, "restored", run.now)
     yield ev.RunRestored(c.why)
 
 
