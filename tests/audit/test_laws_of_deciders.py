@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.errors import KeyturnError
+from keyturn.core.errors import Conflict, KeyturnError
 from keyturn.core.people import Decider, Proof
 from keyturn.core.policy import Approval, Verdict
 from tests.audit.forging import (
@@ -191,10 +191,10 @@ THROUGH: Table = {
         "I1",
         lambda: after(pen := on(users=("ada",)), decided(pen, by=None, via="on_approval")),
     ),
-    "a tool's own answer in doubt": ("I1", lambda: after(pen := lost(), decided(pen, "ran", by=None, via="on_approval"))),
-    "a tool's own edit": (
+    "a tool's own answer in a person's name": ("I1", lambda: after(pen := asked(), decided(pen, via="on_approval"))),
+    "a tool's own answer in doubt": (
         "I1",
-        lambda: after(pen := asked(), decided(pen, "edit", args="{}", by=None, via="on_approval")),
+        lambda: after(pen := lost(by_ada()), decided(pen, "ran", by=None, via="on_approval")),
     ),
     "nothing known": ("I7", lambda: after(pen := asked(), decided(pen, by=None, via="magic"))),
     "a person names a grant": ("I1", lambda: after(pen := asked(), decided(pen, grant="g"))),
@@ -206,8 +206,8 @@ THROUGH: Table = {
 
 GRANTS: Table = {
     "used too often": ("I1", lambda: by_grant(tool("c1", ""), tool("c2", ""), uses=1)),
-    "used and not counted": ("I1", lambda: by_grant()[:-1] + [ev.Step(0, by_grant()[-1].events[:1])]),
-    "counted and not used": ("I1", lambda: by_grant()[:-1] + [ev.Step(0, by_grant()[-1].events[1:])]),
+    "used and not counted": ("I1", lambda: [*by_grant()[:-1], ev.Step(0, by_grant()[-1].events[:1])]),
+    "counted and not used": ("I1", lambda: [*by_grant()[:-1], ev.Step(0, by_grant()[-1].events[1:])]),
     "over": ("I1", lambda: by_grant(expires_at=5, at=5)),
     "for other arguments": ("I1", lambda: by_grant(where={"n": 7})),
     "for another tool": ("I1", lambda: by_grant(tool("c1", "", tool="t2"))),
@@ -348,6 +348,17 @@ def test_the_checker_takes_what_the_gate_takes_and_nothing_else(
             assert broken([*pen.log.steps[:-1], ev.Step(pen.now, [forged])]) is not None, "it was one voice of several"
             continue
         return
+
+
+def test_who_only_repeats_a_decision_gives_no_grant_with_it() -> None:
+    """The first decision stands, so the second person has decided nothing that a grant could come with."""
+    pen = asked(tool("c0", "ask"), tool("c1", "ask"))
+    pen.decide("approve", by="ada")
+    theirs = cm.Deliver([pen.decision("approve", by="bob")], [grant(by="bob")])
+    assert pen.refuses(Conflict, theirs).winner == "ada"
+    pen(cm.Deliver([pen.decision("approve", by="ada")], [grant(by="ada")]))
+    assert pen.state("r/1.1") == "approved"
+    assert broken(pen.log.steps) is None
 
 
 def test_screening_by_a_grant_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""Time and what becomes void in it: requests that run out, are asked again or escalated, and stores that were restored."""
+"""Time, and what becomes void in it: requests that run out, ask again or are escalated, and restored stores."""
 
 from __future__ import annotations
 
@@ -118,7 +118,10 @@ TIME: Table = {
         "I1",
         lambda: after(climbing(), again("escalate", 51, replace(ESCALATED, users=("eve",))), at=51),
     ),
-    "escalated to fewer": ("I1", lambda: after(climbing(), again("escalate", 51, replace(ESCALATED, role=None)), at=51)),
+    "escalated to fewer": (
+        "I1",
+        lambda: after(climbing(), again("escalate", 51, replace(ESCALATED, role=None)), at=51),
+    ),
     "escalated to nobody": ("I1", lambda: after(climbing(), again("escalate", 51), at=51)),
     "escalated and never is": ("I1", lambda: after(patient(), again("escalate", 51, ESCALATED), at=51)),
     "decided by those from before it was escalated": (

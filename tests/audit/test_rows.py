@@ -206,7 +206,12 @@ def test_rows_that_are_missing_or_too_many_are_found() -> None:
     assert {each for each, _what in rows.compare_requests([])} == {"I6"}
     assert {each for each, _what in rows.compare_grants([])} == {"I8"}
     [terms] = made.grants
-    for invariant, lie in (("I1", {"uses": 7}), ("I1", {"revoked": False}), ("I8", {"body": "{}"}), ("I8", {"tool": "x"})):
+    for invariant, lie in (
+        ("I1", {"uses": 7}),
+        ("I1", {"revoked": False}),
+        ("I8", {"body": "{}"}),
+        ("I8", {"tool": "x"}),
+    ):
         assert {each for each, _what in rows.compare_grants([replace(terms, **lie)])} == {invariant}
     assert "I1" in {each for each, _what in rows.compare_grants([terms, replace(terms, id="h")])}
     assert "I8" in {each for each, _what in rows.compare_requests([*made.opened, replace(made.opened[0], id="x")])}

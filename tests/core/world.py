@@ -189,7 +189,9 @@ class World:
             return self.answer(call, made)
         name, dice = call.proposal.name, self.dice("person", call.proposal.name, call.text)
         if name == "always":
-            terms = ev.GrantTerms(f"g {call_id}", call.agent, call.proposal.tool, uses=dice.choice((None, 1, 2)), decider=made.decider)
+            terms = ev.GrantTerms(
+                f"g {call_id}", call.agent, call.proposal.tool, uses=dice.choice((None, 1, 2)), decider=made.decider
+            )
             return [cm.Deliver([replace(made, verdict="approve")], [terms])]
         verdict = dice.choice(("approve", "edit", "reject", "answer"))
         words: dict[str, Any] = {}

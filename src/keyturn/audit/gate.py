@@ -168,7 +168,11 @@ class Gate(Standing):
             self._check_no_person(call, made)
         clock = made.via == "clock"
         need(clock or made.verdict != "expire", "I1", f"call {call.id} expired, and the clock did not say so")
-        need(not clock or made.verdict == "expire", "I1", f"the clock decided call {call.id} instead of letting it expire")
+        need(
+            not clock or made.verdict == "expire",
+            "I1",
+            f"the clock decided call {call.id} instead of letting it expire",
+        )
         granted = made.grant is not None
         need(granted == (made.via == "grant"), "I1", f"the decision of call {call.id} does not say which grant made it")
 
@@ -177,7 +181,6 @@ class Gate(Standing):
         if made.via == "grant":
             need(asked, "I1", f"a grant decided call {call.id}, which was waiting for more than approval")
         elif made.via == "on_approval":
-            need(asked, "I1", f"a tool's own answer decided call {call.id}, which was waiting for more than approval")
             people = takes_people(call.terms)
             need(not people, "I1", f"a tool's own answer decided call {call.id}, and its terms ask for people")
         elif made.via == "probe":

@@ -92,7 +92,11 @@ class LogAutomaton(Gate):
 
     def opened(self, event: ev.FrameOpened) -> None:
         root = event.frame == ev.ROOT
-        need(event.frame not in self.frames, "I8", f"an agent began to work at {event.frame}, where one was working already")
+        need(
+            event.frame not in self.frames,
+            "I8",
+            f"an agent began to work at {event.frame}, where one was working already",
+        )
         running = root or self.at(event.frame).place == "running"
         need(running, "I1", f"a nested agent was to answer call {event.frame}, which had not started")
         self.frames[event.frame] = _Frame(event.agent, event.guarded, barrier=event.barrier)

@@ -132,8 +132,12 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
     if grant.message is not None:
         plain_text(grant.message, "a message")
     check_where(grant.where)
-    if not any(_goes_with(run, grant, decision) for decision in decisions):
+    beside = [decision for decision in decisions if _goes_with(run, grant, decision)]
+    if not beside:
         raise UserError("a standing decision is given with a decision on a call of the same tool, by the same person")
+    first = [run.decided[decision.call] for decision in beside if _standing(run, decision)]
+    if len(first) == len(beside) and grant.decider not in [before.decider for before in first]:
+        raise _decided_before(first[0])  # a repeated word decides nothing, so no grant can come with it
 
 
 def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
@@ -204,13 +208,7 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
     if call is None or call.state not in WAITING:
         if before is not None:
-            raise Conflict(
-                f"this call was decided before: {before.verdict} by {before.by or 'somebody else'}; "
-                "the first decision stands",
-                winner=before.by,
-                decision=before.verdict,
-                at=before.at,
-            )
+            raise _decided_before(before)
         open_run(run)
         raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
     open_run(run)
@@ -224,12 +222,15 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
     _check_words(call, decision)
 
 
+def _decided_before(first: ev.Decision) -> Conflict:
+    words = f"{first.verdict} by {first.by or 'somebody else'}; the first decision stands"
+    return Conflict(f"this call was decided before: {words}", winner=first.by, decision=first.verdict, at=first.at)
+
+
 def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     """Whether this person may decide this call, in whatever state it waits. A probe speaks for its own tool."""
     if decision.grant is not None or (decision.via != "person" and decision.decider is not None):
         raise NotAllowed("a decision is of one person, or of what is no person, and not of both")
-    if decision.via == "on_approval" and (call.state != "asked" or decision.verdict not in ("approve", "reject")):
-        raise NotAllowed("a tool's on_approval approves or rejects what waits for approval, and decides nothing else")
     if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
         return
     if decision.via in _NO_PERSON:
