@@ -129,6 +129,19 @@ def unanswered() -> Steps:
     return after(pen, ev.FrameClosed(CALL, output="ok"))
 
 
+def answered_beside() -> Steps:
+    pen = asked(tool("outer"), tool("c1"))
+    pen.begin()
+    pen.begin("r/1.1")
+    pen(cm.OpenFrame(CALL, "a/b", [], 5), reply(frame=CALL))
+    return after(pen, ev.FrameClosed(CALL, output="ok"), ev.CallFinished("r/1.1", result("c1")))
+
+
+def textless() -> Steps:
+    raw, made = tool("c0")
+    return after(Pen(begun()), ev.ReplyRecorded("r", [{**raw, "arguments": 5}], [made]))
+
+
 def unsaid() -> Steps:
     pen = nested()
     return after(pen, ev.FrameClosed(CALL, output="ok"), ev.CallFinished(CALL, result("outer")))
@@ -346,6 +359,8 @@ THE_RUN: Table = {
         "I8",
         lambda: [*(steps := unanswered())[:-1], ev.Step(9, [*steps[-1].events, ev.CallFinished("r/9.9", {})])],
     ),
+    "an agent ends and its sibling has its result": ("I8", answered_beside),
+    "a call whose text is none": ("I4", textless),
     "an agent answers what its model never said": ("I8", unsaid),
     "an agent begins where one is at work": ("I8", lambda: after(nested(), ev.FrameOpened(CALL, "a/c", []))),
     "an agent begins for a call that waits": ("I1", lambda: after(asked(), ev.FrameOpened(CALL, "a/b", []))),

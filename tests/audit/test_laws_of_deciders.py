@@ -182,6 +182,7 @@ HOW_MANY: Table = {
 
 THROUGH: Table = {
     "a person lets it expire": ("I1", lambda: after(pen := on(expires="50ms"), decided(pen, "expire", at=60), at=60)),
+    "a person lets it expire that never does": ("I1", lambda: after(pen := asked(), decided(pen, "expire"))),
     "the clock approves": ("I1", lambda: after(pen := asked(), decided(pen, by=None, via="clock"))),
     "the clock, in a person's name": ("I1", lambda: after(pen := asked(), decided(pen, via="clock"))),
     "a probe where nothing is in doubt": ("I1", lambda: after(pen := asked(), decided(pen, by=None, via="probe"))),

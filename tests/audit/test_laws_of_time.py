@@ -123,7 +123,10 @@ TIME: Table = {
         lambda: after(climbing(), again("escalate", 51, replace(ESCALATED, role=None)), at=51),
     ),
     "escalated to nobody": ("I1", lambda: after(climbing(), again("escalate", 51), at=51)),
-    "escalated and never is": ("I1", lambda: after(patient(), again("escalate", 51, ESCALATED), at=51)),
+    "escalated and never is": (
+        "I1",
+        lambda: after(patient(), again("escalate", 51, Approval(expires="50ms")), at=51),
+    ),
     "decided by those from before it was escalated": (
         "I1",
         lambda: after(pen := ticked(climbing(), 60), decided(pen)),
