@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keyturn.audit.calls import canonical_text
+from keyturn.audit.log import LogAutomaton
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.digest import canonical
 from keyturn.core.policy import Approval
 from keyturn.core.preview import Preview
+from keyturn.engine.fork import forked
 from tests.audit.forging import (
     CALL,
     Steps,
@@ -405,3 +407,13 @@ def test_calls_of_a_model_that_goes_on_talking_are_held_to_the_same_laws() -> No
     assert broken(pen.log.steps) is None
     pen(cm.CloseRun("bye", []))
     assert broken(pen.log.steps) is None
+
+
+def test_h3_an_edit_is_bound_to_the_run_that_a_fork_makes() -> None:
+    pen = started(verdict="edit", args='{"n":2}')
+    pen.end()
+    copy = forked(pen.log, None, pen.now)
+    automaton = LogAutomaton(copy.run.id)
+    for made in copy.steps:
+        automaton.read(made)
+    assert automaton.starts == {CALL: 1}
