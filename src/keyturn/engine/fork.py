@@ -46,14 +46,15 @@ def _rebound(steps: list[ev.Step]) -> list[ev.Step]:
         events: list[ev.AnyEvent] = []
         for event in made.events:
             if isinstance(event, ev.CallDecided | ev.VoteCast):
-                event = msgspec.structs.replace(event, decision=_bound_anew(run, event.decision))
+                event = msgspec.structs.replace(event, decision=_bound(run, event.decision))
             evolve(run, event)
             events.append(event)
         bound.append(msgspec.structs.replace(made, events=events))
     return bound
 
 
-def _bound_anew(run: Run, decision: ev.Decision) -> ev.Decision:
+def _bound(run: Run, decision: ev.Decision) -> ev.Decision:
+    """The same decision, bound to the call as the new run has it."""
     call = run.calls[decision.call]
     runs = None if decision.args is None else edit_digest(run, call, decision.args, decision.basis)
     return msgspec.structs.replace(decision, digest=call_digest(run, call), runs=runs)
