@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import doctest
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -517,7 +516,7 @@ class Shelf(Tool):
         return {"name": self.name}
 
     def prepare(self, item: Any) -> Prepared:
-        return Prepared(item["arguments"], json.loads(item["arguments"]), exact=True)
+        return Prepared(item["arguments"])
 
     def preview(self, params: Any) -> Any:
         if self.slow:

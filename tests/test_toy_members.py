@@ -71,7 +71,7 @@ class ToyTool(Tool):
     def edit(self, params: Any) -> Prepared:
         match params:
             case {"word": str(word), **rest} if word and not rest:
-                return Prepared(json.dumps(params), dict(params))
+                return Prepared(json.dumps(params))
             case _:
                 raise InvalidArguments("The call is invalid: it needs one word.")
 

@@ -20,6 +20,7 @@ from keyturn.core.codec import Log
 from keyturn.core.decide import step
 from keyturn.core.errors import KeyturnError
 from keyturn.core.run import call_digest
+from keyturn.core.usage import Counts
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 
@@ -103,7 +104,7 @@ class Pen:
         raw = {"type": "function_call", "call_id": "c", "name": "pay", "arguments": '{"x":1}'}
         made = ev.Proposal("function", "pay", "c", 0, tool="t1", **{"gate": "ask", **proposal})
         self(cm.Start("run", "salt", "go", {}, "desk", [{"role": "user", "content": "go"}], 10, guarded))
-        self(cm.RecordReply("r", [raw], [made], [1, 1, 1]))
+        self(cm.RecordReply("r", [raw], [made], Counts(1, 1, 1)))
         return self
 
     def word(self, verdict: str = "approve", **more: Any) -> ev.Decision:

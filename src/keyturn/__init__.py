@@ -208,6 +208,7 @@ _HOMES = {
     "ToolsToFinalOutputResult": "agents.agent",
     "ToolTimeoutError": "core.errors",
     "trace": "tracing.trace",
+    "UnsafeProgram": "tools.command_programs",
     "UnsafeStore": "core.errors",
     "Usage": "core.usage",
     "UsageLimitExceeded": "core.errors",

@@ -160,6 +160,7 @@ from .tools.base import Resumed as Resumed
 from .tools.base import Tool as Tool
 from .tools.bubblewrap import BubblewrapExecutor as BubblewrapExecutor
 from .tools.bubblewrap import SandboxUnavailable as SandboxUnavailable
+from .tools.command_programs import UnsafeProgram as UnsafeProgram
 from .tools.command_programs import only_programs as only_programs
 from .tools.computer import AsyncComputer as AsyncComputer
 from .tools.computer import Computer as Computer

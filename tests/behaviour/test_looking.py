@@ -57,7 +57,7 @@ class Shelf(Tool):
         params = json.loads(text)
         if params.keys() != {"at", "text"}:
             raise InvalidArguments("The call is invalid: it needs a place and a text.")
-        return Prepared(text, params, exact=True)
+        return Prepared(text)
 
     def preview(self, params: Any) -> Any:
         self.looked += 1

@@ -427,14 +427,9 @@ async def test_refusing_lets_a_settled_session_go_on(world: World, run: Run, ses
     assert (await run(agent, "b", session=session, run_config=config)).final_output == "two"
 
 
-async def test_queueing_never_quietly_supersedes(world: World) -> None:
-    session = Own()
-    agent = asking(world, [call("ask", "c1")], "done")
-    paused = await plain(agent, "pay", session=session)
-    with pytest.raises((UserError, Conflict)):
-        await plain(agent, "and then?", session=session, run_config=RunConfig(paused_session="queue"))
-    assert await held(session) == ["user", "call c1"]
-    assert (await plain(agent, await approved(paused, agent), session=session)).final_output == "done"
+def test_what_nobody_keeps_is_refused_where_it_is_said() -> None:
+    with pytest.raises(UserError, match="paused_session must be 'supersede' or 'refuse'"):
+        RunConfig(paused_session="queue")  # type: ignore[arg-type]  # it is wrong on purpose
 
 
 # What a run takes from its session.

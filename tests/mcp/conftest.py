@@ -125,10 +125,10 @@ def said(item: dict[str, Any]) -> str:
     return output if isinstance(output, str) else ", ".join(part.get("text", part["type"]) for part in output)
 
 
-async def run(agent: Agent[Any], given: Any = "go", *, streamed: bool = False) -> Any:
+async def run(agent: Agent[Any], given: Any = "go", *, streamed: bool = False, **settings: Any) -> Any:
     if not streamed:
-        return await Runner.run(agent, given)
-    stream = Runner.run_streamed(agent, given)
+        return await Runner.run(agent, given, **settings)
+    stream = Runner.run_streamed(agent, given, **settings)
     async for _event in stream.stream_events():
         pass
     return stream.run_loop_task.result()

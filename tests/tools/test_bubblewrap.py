@@ -215,19 +215,21 @@ def test_it_works_for_a_user_without_any_right(tmp_path: Path) -> None:
     if subprocess.run([python, "-c", version], capture_output=True, text=True, check=False).stdout != "True\n":
         pytest.skip("the Python that every user may run is too old")
     keeper = Path(__file__).parents[2] / "src" / "keyturn" / "tools" / "shell_keeper.py"
-    line = BubblewrapExecutor("/var")._start(["/usr/bin/id", "-un"], "/var", {})[0]
+    launch = BubblewrapExecutor("/var")._start(["/usr/bin/id", "-un"], "/var", {})
+    [sockets] = launch.files
     ours, theirs = socket.socketpair()
     with ours, theirs:
         number = theirs.fileno()
-        keeping = [python, "-I", "-S", "-c", keeper.read_text(), str(number), "1", *line]
+        keeping = [python, "-I", "-S", "-c", keeper.read_text(), str(number), "1", *launch.line]
         done = subprocess.run(
             ["setpriv", "--reuid=nobody", "--clear-groups", *keeping],
-            pass_fds=(number,),
+            pass_fds=(number, sockets),
             capture_output=True,
             text=True,
             timeout=50,
             check=False,
         )
+    os.close(sockets)
     assert (done.stdout, done.stderr) == ("nobody\n", "")
 
 
@@ -247,3 +249,168 @@ async def test_a_workspace_that_is_not_there_is_a_problem_in_words(tmp_path: Pat
 def test_what_cannot_be_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         BubblewrapExecutor(**options)
+
+
+PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+with_python = pytest.mark.skipif(PYTHON is None, reason="there is no Python among the system's programs")
+TRIES = """
+import os, socket, sys
+def tried(name, what):
+    try:
+        print(name, what())
+    except OSError as error:
+        print(name, os.strerror(error.errno))
+def order(kind):
+    with socket.socket(socket.AF_UNIX, kind) as one:
+        one.settimeout(5)
+        one.connect(sys.argv[1 if kind == socket.SOCK_STREAM else 2])
+        one.send(b"an order")
+    return "sent"
+def by_pair():
+    one, _other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    one.sendto(b"an order", sys.argv[2])
+    return "sent"
+def abstract():
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(chr(0) + sys.argv[3])
+    return "sent"
+tried("stream", lambda: order(socket.SOCK_STREAM))
+tried("datagram", lambda: order(socket.SOCK_DGRAM))
+tried("pair", by_pair)
+tried("abstract", abstract)
+tried("machine", lambda: socket.socket(40, socket.SOCK_STREAM).close())
+"""
+
+
+class Daemon:
+    """Sockets of somebody else's, in three places, and what they were told."""
+
+    def __init__(self, where: Path, name: str) -> None:
+        self.paths = [str(where / "stream.sock"), str(where / "datagram.sock"), name]
+        self.sockets = [socket.socket(socket.AF_UNIX, kind) for kind in (1, 2, 1)]
+        for one, path in zip(self.sockets, (*self.paths[:2], "\0" + name), strict=True):
+            one.bind(path)
+            one.setblocking(False)
+        self.sockets[0].listen()
+        self.sockets[2].listen()
+
+    def close(self) -> None:
+        for one in self.sockets:
+            one.close()
+        for path in self.paths[:2]:
+            os.unlink(path)
+
+    def heard(self) -> list[str]:
+        """Where something came in."""
+        heard: list[str] = []
+        for name, one in zip(("stream", "datagram", "abstract"), self.sockets, strict=True):
+            try:
+                one.recv(100) if name == "datagram" else one.accept()[0].close()
+                heard.append(name)
+            except BlockingIOError:
+                pass
+        return heard
+
+
+def _outside() -> Path | None:
+    """A directory in which a daemon could have its socket, and that is no home and no temporary one."""
+    return next((Path(place) for place in ("/var/lib", "/srv", "/usr/local/lib") if os.access(place, os.W_OK)), None)
+
+
+@sandboxed
+@with_python
+@pytest.mark.parametrize("network", [False, True], ids=["no network", "network"])
+async def test_m8_no_daemon_takes_an_order_from_inside(tmp_path: Path, network: bool) -> None:
+    """M8: a path is no network. Neither a socket in the workspace nor one anywhere else can be reached."""
+    outside = _outside()
+    places = [tmp_path, *([outside] if outside is not None else [])]
+    for place in places:
+        daemon = Daemon(place, f"keyturn-{os.getpid()}")
+        try:
+            executor = BubblewrapExecutor(tmp_path, network=network)
+            output = await executor.run([str(PYTHON), "-c", TRIES, *daemon.paths])
+            refused = "Address family not supported by protocol"
+            said = output.stdout.splitlines()
+            assert said == [f"{name} {refused}" for name in ("stream", "datagram", "pair", "abstract", "machine")]
+            assert daemon.heard() == []
+            opened = BubblewrapExecutor(tmp_path, network=network, unix_sockets=True)
+            output = await opened.run([str(PYTHON), "-c", TRIES, *daemon.paths])
+            wanted = ["stream", "datagram"] if place == tmp_path else []
+            assert daemon.heard() == [*wanted, *(["abstract"] if network else [])], "only what it was shown"
+            assert f"machine {refused}" in output.stdout
+        finally:
+            daemon.close()
+
+
+@sandboxed
+@pytest.mark.skipif(_outside() is None, reason="there is no such place here that this user may write to")
+async def test_m8_a_daemons_pipe_takes_no_order_either(tmp_path: Path) -> None:
+    """M8: a named pipe takes what is written to it through a read-only file system."""
+    outside = _outside()
+    assert outside is not None
+    pipe = outside / f"keyturn-{os.getpid()}.pipe"
+    if str(outside).startswith("/usr"):
+        pytest.skip("what lies there belongs to the system")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        output = await ran(BubblewrapExecutor(tmp_path), f"echo order > {pipe}; echo end")
+        assert output.stdout == "end\n"
+        assert os.read(reader, 100) == b""
+    finally:
+        os.close(reader)
+        pipe.unlink()
+
+
+@sandboxed
+async def test_m8_of_the_file_system_only_the_system_is_there(tmp_path: Path) -> None:
+    output = await ran(BubblewrapExecutor(tmp_path), "ls -A /; ls -A /var /srv; touch /x /var/x; ls /proc/self/fd")
+    seen = set(output.stdout.split())
+    assert not seen & {"sys", "boot", "lib.usr-is-merged", "work", "data", "srv", "log", "spool"}
+    assert {"usr", "bin", "etc", "proc", "dev", "tmp"} <= seen
+    assert output.stderr.count("Read-only file system") == 2
+    assert seen & {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"} == {"0", "1", "2", "3"}, (
+        "ls has its own, and no other"
+    )
+
+
+WORKS = {
+    "pipelines": ("printf 'b\\na\\nb\\n' | sort | uniq -c | wc -l", "2\n"),
+    "programs": ("ls -d /usr; grep -c root /etc/passwd; nproc > n; [ -s n ] && echo n", "/usr\n1\nn\n"),
+    "git": (
+        "git init -q r && cd r && echo x > a && git add a && git -c user.name=a -c user.email=a@b commit -qm one "
+        "&& git log --format=%s",
+        "one\n",
+    ),
+    "python": (f"{PYTHON} -c 'import asyncio, ssl; asyncio.run(asyncio.sleep(0)); print(1)'", "1\n"),
+    "processes": (
+        f"{PYTHON} -c 'import multiprocessing as m; m.set_start_method(\"fork\"); print(m.Pool(2).map(abs, [-1, -2]))'",
+        "[1, 2]\n",
+    ),
+    "children": (f'{PYTHON} -c \'import subprocess as s; print(s.check_output(["echo", "x"]))\'', "b'x\\n'\n"),
+    "loopback": (
+        f'{PYTHON} -c \'import socket as s; a = s.create_server(("127.0.0.1", 0)); '
+        "s.create_connection(a.getsockname()); print(a.accept()[1][0])'",
+        "127.0.0.1\n",
+    ),
+}
+
+
+@sandboxed
+@with_python
+@pytest.mark.parametrize("what", WORKS)
+async def test_programs_work_in_it(tmp_path: Path, what: str) -> None:
+    command, wanted = WORKS[what]
+    if command.startswith("git") and shutil.which("git", path="/usr/bin:/usr/local/bin") is None:
+        pytest.skip("there is no git")
+    output = await ran(BubblewrapExecutor(tmp_path), command)
+    assert output.stdout == wanted, output.stderr
+
+
+async def test_on_a_machine_of_which_nobody_knows_the_calls_nothing_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "vax")
+    monkeypatch.setattr("keyturn.tools.bubblewrap.shutil.which", lambda *_args, **_options: "/usr/bin/bwrap")
+    with pytest.raises(SandboxUnavailable, match="vax"):
+        await BubblewrapExecutor(tmp_path).check()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
 
-from keyturn import Agent, LocalShellTool, Policy, Rule, Runner, ShellTool, UserError, only_programs
+from keyturn import Agent, LocalShellTool, Policy, Rule, Runner, ShellTool, UnsafeProgram, UserError, only_programs
 from keyturn.testing import ScriptedModel
-from keyturn.tools.command_runners import RUNNERS, STEERING, runs_others
+from keyturn.tools.command_runners import RUNNERS, STEERING, WRITERS, runs_others, writes
 from tests.table import each
 
 LISTED = ("ls", "cat", "echo", "grep", "head", "tail", "wc", "find", "rg", "sort", "pwd", "true", "date", "du", "stat")
@@ -309,3 +310,83 @@ def test_an_empty_list_covers_nothing() -> None:
 def test_names_with_versions_are_known() -> None:
     assert all(runs_others(name) for name in ("python3", "python3.11", "perl5.36.0", "lua5.4", "/opt/bin/node"))
     assert not any(runs_others(name) for name in ("ls", "md5sum", "sha256sum", ""))
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+# What an attack could list without a word: names that run what they are told to, by their kind.
+RUN_OTHERS = _names(
+    """
+    sdiff diff3 install ginstall x86_64 i386 i686 linux32 uname26 setarch aarch64 py.test nose2 pylint flake8 bandit
+    pyright coverage sphinx-build mkdocs hatch pdm pipenv invoke fab doit snakemake tsx ts-node esbuild gulp grunt
+    mocha nx turbo lint-staged stylelint playwright nodemon pm2 bunx corepack rspec rubocop rails thor phpunit
+    phpstan artisan mvnw sbt lein golangci-lint goreleaser clang-tidy clang-format cppcheck protoc docker-compose
+    docker-credential-helper podman-compose buildah runc kind minikube kustomize k9s helmfile terragrunt tofu packer
+    pulumi vault nomad ansible-galaxy salt-call lxc-attach systemd-nspawn apptainer flatpak git-lfs git-shell gitk
+    gitui jj p4 repo quilt vim.tiny vim.basic gvim emacsclient code subl mcedit mc ranger lf nnn zellij byobu
+    less.sh pax bsdcpio unar dar duplicity dpkg-deb unsquashfs-x tar-split xzdiff bzcmp zcmp bzless xzmore zegrep
+    zstdgrep cgexec systemd-inhibit systemd-cat faketime eatmydata caffeinate dumb-init tini supervisorctl
+    s6-setuidgid chpst envdir pdsh clush autossh dbclient rlogin krsh mosh-client watchman reflex viddy qjs rhino
+    escript ocaml clj janet-x octave-cli gnuplot maxima duckdb sqlplus clickhouse-client spark-submit mlr ugrep rga
+    vd mpv soffice xsltproc wdiff colordiff dwdiff tldr cheat update-alternatives mkfs mount fusermount visudo vipw
+    sudoedit kitty alacritty rofi dmenu_run x-terminal-emulator xdg-settings wine wsl
+    """
+)
+WRITE = _names(
+    """
+    tee cp mv rm dd touch ln mkdir rmdir mkfifo mktemp truncate shred chmod chown sponge shuf csplit gzip gunzip xz
+    zstd bzip2 gofmt rustfmt black ruff isort biome strip objcopy ffmpeg qpdf xxd iconv kill pkill killall shutdown
+    reboot passwd useradd setfacl parted fdisk modprobe hostname renice nft ufw mkswap
+    """
+)
+LOOK = _names(
+    """
+    ls cat echo grep egrep fgrep head tail wc pwd true false du df stat uname whoami id groups cut tr nl tac rev
+    paste join comm cmp diff cksum md5sum sha1sum sha256sum b2sum base64 base32 od hexdump strings basename dirname
+    realpath readlink seq expr who w ps free lscpu lsblk fmt fold column expand unexpand tsort sleep host dig nproc
+    arch tty cal printenv sum
+    """
+)
+
+
+def test_l4_what_runs_other_programs_cannot_be_listed() -> None:
+    """L4: runners, linters with plugins, container tools, pagers, editors, archivers, and their families."""
+    unknown = {"helmfile", "janet-x", "unsquashfs-x"}  # no table knows every name
+    listed: list[str] = []
+    for name in RUN_OTHERS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UnsafeProgram)
+            try:
+                only_programs(name)
+            except (UserError, UnsafeProgram):
+                continue
+        listed.append(name)
+    assert set(listed) <= unknown
+
+
+def test_l4_what_writes_is_listed_with_a_warning() -> None:
+    """L4: whoever lists `tee` may mean it, and is told what it means."""
+    for name in WRITE:
+        assert writes(name), name
+        with pytest.warns(UnsafeProgram, match=f"{name!r} can write") as said:
+            assert only_programs(name).covers(name)
+        assert said[0].filename == __file__
+
+
+def test_what_only_looks_is_listed_without_a_word() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rule = only_programs(*LOOK)
+    assert all(rule.covers(name) for name in LOOK)
+    assert not RUNNERS & WRITERS, "one table for each name"
+
+
+def test_l4_a_word_with_a_plus_may_name_a_file() -> None:
+    """L4: `uniq a +out` writes; only of `date` a plus begins a format."""
+    rule = only_programs("uniq", "date", "sort", "tree", "file")
+    for command in ("uniq a +out", "uniq +in +out", "uniq a b", "uniq -- a", "date +%F 0101", "date 0101"):
+        assert not rule.covers(command), command
+    for command in ("uniq", "uniq a", "uniq +a", "uniq -c a", "date +%F", "date -u +%s"):
+        assert rule.covers(command), command

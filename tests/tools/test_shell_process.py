@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn import LocalExecutor, LocalShellActionRequest, LocalShellCallData, LocalShellCommandRequest, UserError
+from keyturn.tools import shell_keeping
 from keyturn.tools.base import OutcomeUnknown, ToolProblem
 from keyturn.tools.shell_calls import ShellActionRequest, ShellCallData, ShellCommandOutput, ShellCommandRequest
 
@@ -200,6 +202,39 @@ async def test_a_command_that_kills_its_keeper_is_in_doubt(run: Any, marker: str
             break
         await asyncio.sleep(0.02)
     assert alive(f"sleep {marker}") == []
+
+
+@needs_linux
+@pytest.mark.parametrize("ends", ["the time is over", "nobody waits any more"])
+async def test_l8_a_command_that_stops_its_keeper_leaves_nothing_behind(
+    run: Any, marker: str, tmp_path: Path, ends: str
+) -> None:
+    """L8: a stopped keeper ends nothing, so it is woken, and what has a session of its own goes with the rest."""
+    command = f"setsid sleep {marker} & kill -STOP $PPID; echo > begun; sleep {marker}"
+    task = asyncio.create_task(run(command, timeout_ms=1200 if ends == "the time is over" else None))
+    while not (tmp_path / "begun").exists():
+        await asyncio.sleep(0.01)
+    if ends == "the time is over":
+        [ran] = await task
+        assert ran.status == "timeout"
+    else:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert alive(marker) == []
+
+
+@needs_linux
+async def test_l8_a_command_that_stops_its_keeper_for_ever_is_ended_by_whoever_started_it(
+    run: Any, marker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L8: woken, it is stopped again at once. Then all that is below it is ended past it, and the call is in doubt."""
+    monkeypatch.setattr(shell_keeping, "_KEEPER_ENDS", 2.0)
+    stops = f"while :; do kill -STOP $KEEPER || exit; done # {marker}"
+    command = f"export KEEPER=$PPID; for n in 1 2 3; do setsid sh -c '{stops}' & done; setsid sleep {marker} & wait"
+    with suppress(OutcomeUnknown):  # or the keeper was quicker
+        await run(command, timeout_ms=500)
+    assert alive(marker) == []
 
 
 async def test_output_without_end_is_bounded(run: Any) -> None:

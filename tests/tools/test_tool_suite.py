@@ -149,7 +149,7 @@ def runs_what_it_was_first_asked(tool: Any) -> None:
 
 
 def takes_anything(tool: Any) -> None:
-    tool.prepare = lambda _item: Prepared("{}", {})
+    tool.prepare = lambda _item: Prepared("{}")
 
 
 def always_looks_the_same(tool: Any) -> None:

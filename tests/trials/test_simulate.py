@@ -100,7 +100,7 @@ def _effect_first(patch: pytest.MonkeyPatch) -> None:
 
     async def hasty(made: Any, scope: Any, call: Any, tool: Any, checked: Any) -> None:
         with contextlib.suppress(Exception):
-            await tool.invoke(checked[0], Prepared(call.text, call.params))
+            await tool.invoke(checked[0], Prepared(call.text))
         await start(made, scope, call, tool, checked)
 
     patch.setattr(run_tool, "_start", hasty)

@@ -105,7 +105,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         if self._structured is not None:
             return self._structured.freeze(text)
         if not self.input_json_schema.get("properties"):
-            return Prepared("{}", {}, exact=text == "{}")
+            return Prepared("{}")
         return any_object(self.name, text)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Handover:

@@ -137,7 +137,7 @@ class RunConfig:
     output_guardrail_blocked_message: BlockedMessage | None = None
     policy: Any = None
     usage_limits: UsageLimits | None = None
-    paused_session: Literal["supersede", "refuse", "queue"] = "supersede"
+    paused_session: Literal["supersede", "refuse"] = "supersede"
 
     def __post_init__(self) -> None:
         # A dict from a file or a request is as good as the object, at every level.
@@ -177,7 +177,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "tool_not_found_behavior": ("raise_error", "return_error_to_model"),
     "tool_name_collision_policy": ("error",),
     "reasoning_item_id_policy": ("preserve", "omit", None),
-    "paused_session": ("supersede", "refuse", "queue"),
+    "paused_session": ("supersede", "refuse"),
 }
 _CALLBACKS = (
     "handoff_input_filter",

@@ -254,11 +254,12 @@ def _check_words(call: Call, decision: ev.Decision) -> None:
         raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
     if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
         raise UserError("this call runs elsewhere, nobody can answer in its place; approve or reject it")
-    if call.state == "asked" and _lacks_reason(call.terms, decision):
+    if call.state == "asked" and lacks_reason(call.terms, decision):
         raise UserError("this decision needs a reason: pass note=, or rejection_message= where it is a rejection")
 
 
-def _lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
+def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
+    """Whether a decision comes without the reason that the terms ask for."""
     if terms is None or decision.note or decision.message:
         return False
     return terms.reason == "required" or (terms.reason == "on_reject" and decision.verdict == "reject")

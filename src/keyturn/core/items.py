@@ -7,7 +7,7 @@ bring, `item["arguments"]` and `item.arguments`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 Item = dict[str, Any]
@@ -33,6 +33,28 @@ class RawItem(dict[str, Any]):
     def model_dump(self, **_options: Any) -> dict[str, Any]:
         """The plain dict, for code that expects a pydantic object."""
         return dict(self)
+
+
+_kind: Callable[[object], object] = type
+_CONTAINERS: frozenset[object] = frozenset({dict, list, RawItem})
+
+
+def own_copy(value: Any) -> Any:
+    """A JSON value that shares no dict and no list with `value`: whoever is handed it may edit it.
+
+    >>> given = {"action": {"commands": ["ls"]}}
+    >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
+    False
+    """
+    if type(value) is list:
+        return [own_copy(part) for part in cast("list[Any]", value)]
+    if type(value) not in _CONTAINERS:
+        return value
+    made = dict(cast("Item", value))
+    if not _CONTAINERS.isdisjoint(map(_kind, made.values())):  # most items are flat, and one is copied for each call
+        for name, part in made.items():
+            made[name] = own_copy(part)
+    return made
 
 
 def _readable(value: Any) -> Any:

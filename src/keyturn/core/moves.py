@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from . import events as ev
 from .call_ids import call_id, is_below
-from .items import Item
+from .items import Item, own_copy
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
@@ -87,7 +87,9 @@ def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
     opened: list[Call] = []
     for index, proposal in enumerate(event.proposals):
         name = call_id(frame.id, frame.turn, index)
-        call = Call(name, frame.id, frame.agent, event.output[proposal.item], proposal)
+        # Its own: the conversation holds the item too, and sessions, filters and models are handed that one.
+        raw = own_copy(event.output[proposal.item])
+        call = Call(name, frame.id, frame.agent, raw, proposal)
         opened.append(call)
         if proposal.last:
             frame.last += 1

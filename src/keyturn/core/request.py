@@ -13,7 +13,7 @@ import msgspec
 from .call_ids import place_of
 from .digest import canonical
 from .gate import OPENING
-from .items import Item
+from .items import Item, own_copy
 from .policy import Approval
 from .preview import Json, Preview, redact
 from .records import Word
@@ -44,6 +44,9 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     `params` is what would run and `arguments` its text; what the tool marked as secret is redacted in both. `verdicts`
     are the words that can be said, `terms` who may say them, `requester` for whom the run acts. `difference` is the
     tool as it was and as it is, where it changed since it was shown.
+
+    >>> Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).revision
+    1
     """
 
     id: str
@@ -98,8 +101,8 @@ def request_of(run: Run, call: Call) -> Request:
         preview=_preview(call, shown),
         terms=call.terms,
         verdicts=_verdicts(call),
-        votes=tuple(_vote(call, by) for by in call.votes),
-        requests=call.need.requests if call.state == "needs" and call.need is not None else None,
+        votes=tuple([_vote(call, by) for by in call.votes]) if call.votes else (),
+        requests=own_copy(call.need.requests) if call.state == "needs" and call.need is not None else None,
         difference=_difference(run, call),
         requester=run.requester,
         secrets=made.secrets,
@@ -121,19 +124,28 @@ def shown_item(call: Call) -> Item:
 
 def _verdicts(call: Call) -> tuple[Word, ...]:
     words = OPENING[call.state]
-    if call.state != "asked":
+    made = call.proposal
+    if call.state != "asked" or not (made.fixed or made.elsewhere):
         return words
-    without = {"edit": call.proposal.fixed, "answer": call.proposal.elsewhere}
+    without = {"edit": made.fixed, "answer": made.elsewhere}
     return tuple(word for word in words if not without.get(word, False))
 
 
 def _preview(call: Call, shown: Any) -> Preview:
     """What people are shown: what was recorded for them, else the arguments themselves."""
     if call.state == "needs" and call.need is not None:
-        return call.need.preview or Preview((Json(call.need.requests),))
+        return Preview((Json(own_copy(call.need.requests)),)) if call.need.preview is None else _own(call.need.preview)
     edited = call.decision is not None and call.decision.args is not None
     recorded = call.preview or call.proposal.preview
-    return Preview((Json(shown),)) if edited or recorded is None else recorded
+    return Preview((Json(shown),)) if edited or recorded is None else _own(recorded)
+
+
+def _own(preview: Preview) -> Preview:
+    """The same preview for somebody else: who changes what they were given changes nothing that others are shown."""
+    blocks = [
+        Json(own_copy(block.value), block.label) if isinstance(block, Json) else block for block in preview.blocks
+    ]
+    return Preview(tuple(blocks), preview.summary, dict(preview.basis))
 
 
 def _vote(call: Call, by: str) -> Vote:

@@ -6,6 +6,7 @@ dropped once their turn is over, so that what is open is what costs.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -242,9 +243,22 @@ def twin(run: Run) -> Run:
     )
 
 
+_SHORT = 4_096
+
+
+def canonical_of(text: str) -> str:
+    """The canonical text of frozen arguments, asked for at each look at a call and remembered where it is short."""
+    return _canonical_of(text) if len(text) <= _SHORT else canonical(parse(text or "{}"))
+
+
+@lru_cache(maxsize=512)
+def _canonical_of(text: str) -> str:
+    return canonical(parse(text or "{}"))
+
+
 def call_digest(run: Run, call: Call) -> str:
     """What an approval of this call is bound to."""
-    bound = [run.id, call.id, call.agent, call.proposal.tool, canonical(call.params)]
+    bound = [run.id, call.id, call.agent, call.proposal.tool, canonical_of(call.text)]
     if call.preview is not None and call.preview.basis:
         bound.append(canonical(call.preview.basis))
     if call.asks:  # a word on what was asked before is no word on this, though the bytes are the same
@@ -256,7 +270,7 @@ def call_digest(run: Run, call: Call) -> str:
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:
     """What an edited call is bound to from its decision to its start: the very arguments, and what was looked at."""
-    return digest(run.id, call.id, call.agent, call.proposal.tool, call.asks, canonical(parse(args)), basis)
+    return digest(run.id, call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis)
 
 
 def unknown_below(run: Run, frame_id: str) -> list[Call]:

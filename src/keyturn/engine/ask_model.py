@@ -16,7 +16,7 @@ from ..agents.output import output_schema_for
 from ..agents.settings import CallModelData, ModelInputData
 from ..core import commands as cm
 from ..core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.run import Frame
 from ..core.usage import Counts, addable
 from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
@@ -139,7 +139,7 @@ async def _request(drive: Drive, frame: Frame, scope: Scope, toolset: Toolset) -
     if config.reasoning_item_id_policy == "omit":
         conversation = [_without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
     if config.call_model_input_filter is not None:
-        data = CallModelData(ModelInputData(conversation, instructions), agent, scope.context.context)
+        data = CallModelData(ModelInputData(own_copy(conversation), instructions), agent, scope.context.context)
         answer: Any = config.call_model_input_filter(data)
         changed = cast("ModelInputData", await answer if inspect.isawaitable(answer) else answer)
         conversation, instructions = list(changed.input), changed.instructions

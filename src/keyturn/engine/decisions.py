@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from ..core import events as ev
 from ..core.errors import NotAllowed, NotPending, UserError
+from ..core.gate import lacks_reason
 from ..core.people import Decider, Proof, barred, plain_text
 from ..core.people import decider as decider_of
 from ..core.records import Via, Word
@@ -91,7 +92,7 @@ def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: 
     for text, what in ((words.get("note"), "a note"), (facts.get("message"), "a message")):
         if text is not None:
             plain_text(text, what)
-    return ev.Decision(
+    made = ev.Decision(
         request.call,
         verdict,
         request.digest,
@@ -102,6 +103,9 @@ def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: 
         proof=words.get("proof"),
         **facts,
     )
+    if request.kind == "approval" and lacks_reason(request.terms, made):
+        raise UserError("this decision needs a reason: pass note=, or a message where it is a rejection")
+    return made
 
 
 def check_verdict(request: Request, verdict: Word) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 from ..agents.agent import Agent
 from ..agents.agent_base import is_enabled
-from ..agents.context import ToolContext
+from ..agents.context import LetRun, ToolContext
 from ..agents.handoff import handoffs_of
 from ..core import events as ev
 from ..core.errors import ToolMissing
-from ..core.items import RawItem
+from ..core.items import RawItem, own_copy
 from ..core.past import Totals
 from ..core.run import Call, Frame, request_id
-from ..tools.base import Prepared, Resumed, Tool
+from ..tools.base import Resumed, Tool
 from .feed import Tap
 from .known import decision_on
 from .limits import Meter
@@ -39,7 +39,6 @@ class Drive(Writer):
         # Calls whose start is recorded, and whose tool was not touched yet.
         self.begun: dict[str, None] = {}
         self.result: Callable[..., Any] = _no_result
-        self.prepared: dict[str, Prepared] = {}
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
@@ -67,7 +66,7 @@ class Drive(Writer):
             if tool.structured is not None:
                 scope.context.tool_input = call.params
             if tool.on_stream is not None:
-                self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool, RawItem(call.raw))
+                self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
         return scope
 
@@ -120,16 +119,24 @@ class Drive(Writer):
             scope.context,
             tool_name=tool.name,
             tool_call_id=call.proposal.label,
-            tool_arguments=call.text,
             agent=self.agent(call.agent),
-            tool_call=RawItem(call.raw),
+            tool_call=RawItem(own_copy(call.raw)),
             run_config=scope.config,
             idempotency_key=request_id(self.run, call.id),
             approval=call.approval or (call.decision if call.supplied is None else None),
             run_id=self.run.id,
-            basis=call.preview.basis if call.preview is not None else None,
-            resumed=_resumed(call),
+            **let_run_as(call),
         )
+
+
+def let_run_as(call: Call) -> LetRun:
+    """What a call was let run as, for its tool; made anew for the tool itself, since hooks may have edited theirs."""
+    return {
+        "tool_arguments": call.text,
+        "tool_digest": call.proposal.tool,
+        "basis": dict(call.preview.basis) if call.preview is not None else None,
+        "resumed": _resumed(call),
+    }
 
 
 def _resumed(call: Call) -> Resumed | None:
@@ -137,8 +144,8 @@ def _resumed(call: Call) -> Resumed | None:
     if call.need is None or call.supplied is None:
         return None
     refused = call.supplied.verdict != "answer"
-    answers = None if refused else call.supplied.output
-    return Resumed(call.need.state, call.need.requests, answers, call.supplied.message, refused)
+    answers = None if refused else own_copy(call.supplied.output)
+    return Resumed(own_copy(call.need.state), own_copy(call.need.requests), answers, call.supplied.message, refused)
 
 
 def _no_result(*_args: Any) -> Any:

@@ -7,13 +7,13 @@ in order, at a pause and at the end; a write whose outcome is unknown is found a
 from __future__ import annotations
 
 import inspect
-from typing import Any, cast
+from typing import Any
 
 from ..agents.guardrail import OutputGuardrailBlockedMessageArgs
 from ..core import commands as cm
 from ..core.errors import Conflict, UserError
 from ..core.events import ROOT
-from ..core.items import Item, plain_item
+from ..core.items import Item, own_copy, plain_item
 from ..core.run import Frame
 from ..sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
 from .drive import Drive
@@ -136,7 +136,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
     fresh = tape[start:]
     drive.uncertain.add(frame_id)
     if fresh:
-        await scope.session.add_items(cast("list[Any]", [dict(item) for item in fresh]))
+        await scope.session.add_items([own_copy(item) for item in fresh])
     await drive.commit(cm.WroteSession(frame_id, start + len(fresh)))
     drive.uncertain.discard(frame_id)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..core.errors import KeyturnError
-from ..core.items import Item, RawItem, message_text
+from ..core.items import Item, RawItem, message_text, own_copy
 from ..core.preview import Preview
 from ..core.request import Request
 
@@ -30,7 +30,7 @@ class RunItem:
 
     def __post_init__(self) -> None:
         if type(self.raw_item) is dict:
-            self.raw_item = RawItem(cast("Item", self.raw_item))
+            self.raw_item = RawItem(own_copy(cast("Item", self.raw_item)))
 
     def to_input_item(self) -> Item:
         """The item as a plain dict of the Responses input format."""

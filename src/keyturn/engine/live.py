@@ -76,6 +76,8 @@ class Live:
     clock: Callable[[], int] = clock_ms
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
+    # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.
+    kept: bool = False
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
 

@@ -78,7 +78,7 @@ async def found(
         raise RunMissing(run_id)
     kept = log.run.context if context is None else None
     given = wrapped(context) if kept is None else made_of(kept, deserializer)
-    live = Live(log, Graph(agent(log.run.root_agent)), given, journal)
+    live = Live(log, Graph(agent(log.run.root_agent)), given, journal, kept=True)
     if not held:  # what is decided on it is decided by the journal's time, and not by ours
         live.clock = await journal_clock(journal)
     return live

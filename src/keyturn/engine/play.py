@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, cast
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.effects import pending
-from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StorageError, ToolMissing, UserError
+from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StateRejected, StorageError, ToolMissing, UserError
 from ..core.gate import open_run
 from ..core.items import input_items
 from ..core.run import Frame, Run
 from ..core.states import READY, TO_SETTLE
-from ..journal.base import Claim
+from ..journal.base import Claim, Journal
 from .advance import advance
 from .at_once import deliver
 from .context_data import context_now, keep_context
@@ -32,8 +32,9 @@ from .known import decision_on
 from .ledger import LEDGER
 from .live import Live, journal_clock, new_id, new_salt
 from .propose import check_terms
+from .recent import log_in
 from .recover import recover
-from .requests import tools_of
+from .requests import requests_of, tools_of
 from .result import RunResult
 from .scope import Scope
 from .state import RunState
@@ -123,11 +124,32 @@ class Play:
             if journal is None:
                 return await self._told()
             self.run.id = self.run.id or new_id()
+            if self.run.status != "new" and not self.live.kept:
+                await self._attach(journal)
             claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
             async with held(self.drive, journal, claim):
                 return await self._told()
         finally:
             self.state.moved(len(self.live.log))
+
+    async def _attach(self, journal: Journal) -> None:
+        """Go on with the run as its journal has it: a text of it counts only where the journal says the same."""
+        mine = self.live.log
+        log = await log_in(journal, self.run.id)
+        if not log.steps:
+            self.live.journal = None  # the state is as good as it was
+            raise UserError(
+                f"this journal does not have run {self.run.id!r}, which was not begun in it; resume the state without "
+                "journal=, or with the journal that keeps the run"
+            )
+        if log.steps[: len(mine)] != mine.steps:
+            raise StateRejected(
+                "the journal tells another history of this run than this state; nothing ran. If the journal was "
+                "restored from an older copy, say so with `keyturn restored`"
+            )
+        self.live.log = self.drive.log = log
+        self.live.kept = True
+        self.drive.publish(log.steps[len(mine) :])
 
     async def _told(self) -> RunResult:
         """Move the run; what stops it is recorded before the run is given back, since only its holder may say so."""
@@ -151,7 +173,7 @@ class Play:
         self._tools = await tools_of(self.drive)
         result = self.result()
         if self._sink is not None:
-            for item in result.interruptions:
+            for item in requests_of(self.live, self._tools):  # its own: a listener may edit what it hears
                 self._sink(ApprovalRequestedStreamEvent(item))
         self.state.settled(result.interruptions)
         return result
@@ -223,6 +245,7 @@ class Play:
             *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
             *context_now(self.live),
         )
+        self.live.kept = self.live.journal is not None
         self.state.delivered(len(self.live.log), self.said)
 
     def _about(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..agents.agent import Agent
 from ..core import events as ev
 from ..core.call_ids import call_id
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.request import request_of, shown_item
 from ..core.run import Call, Run
 from ..core.usage import NOTHING
@@ -64,7 +64,9 @@ class Projection:
             return
         self.turn += 1
         usage = Usage.from_counts(event.usage, event.model) if event.usage != NOTHING else Usage()
-        self.replies.append(ModelResponse(list(event.output), usage, event.response_id, event.request_id, event.model))
+        self.replies.append(
+            ModelResponse(own_copy(event.output), usage, event.response_id, event.request_id, event.model)
+        )
         kinds = {proposal.item: proposal.kind for proposal in event.proposals}
         made += [
             reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
@@ -128,7 +130,7 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
     """A waiting call as the object that people decide on, with its tool where it is at hand."""
     return ToolApprovalItem(
         agent,
-        shown_item(call),
+        own_copy(shown_item(call)),
         tool_name=call.proposal.name,
         request=request_of(run, call),
         text=call.text,

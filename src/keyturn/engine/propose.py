@@ -12,17 +12,16 @@ from typing import Any
 
 import msgspec
 
-from ..core.call_ids import call_id
 from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.events import Proposal
-from ..core.items import Item, wrong_in
+from ..core.items import Item, own_copy, wrong_in
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.records import Gate, Recover
 from ..core.run import Call, Frame
 from ..core.strict import parse
 from ..models.base import ModelResponse
-from ..tools.base import InvalidArguments, Prepared, Tool, plain_preview, tool_digest, tool_spec
+from ..tools.base import InvalidArguments, Tool, plain_preview, tool_digest, tool_spec
 from .drive import Drive
 from .graph import Graph
 from .look import recorded
@@ -53,7 +52,7 @@ class Reading:
             label = call_label(raw, self._toolset) if raw.get("call_id") not in settled else None
             if label is not None and _repeated(self._seen, label, raw):
                 continue
-            self.output.append(dict(raw))
+            self.output.append(own_copy(raw))
             if label is not None:
                 self._call(raw, label)
         return self
@@ -67,12 +66,10 @@ class Reading:
             return
         if tool.after_siblings and any(other.last for other in self.proposals):
             refused = tool.output(raw, "Multiple handoffs detected, ignoring this one.")
-            proposal, prepared = Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused), None
+            proposal = Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused)
         else:
-            proposal, prepared = propose(self._scope, tool, raw, place)
-        if prepared is not None:
-            self._drive.prepared[call_id(self.frame.id, self.frame.turn + 1, len(self.proposals))] = prepared
-        if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools:
+            proposal = propose(self._scope, tool, raw, place)
+        if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools and proposal.tool not in self.tools:
             self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)
 
@@ -110,7 +107,7 @@ def _repeated(seen: dict[str, Item], label: str, raw: Mapping[str, Any]) -> bool
 
 def propose(
     scope: Scope, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int], edited: str | None = None
-) -> tuple[Proposal, Prepared | None]:
+) -> Proposal:
     """One call of a known tool as a proposal: what would run, and what the tool's own setting says of it.
 
     `edited` is what a person had put in place of the model's arguments. Only the tool knows where in a call those are.
@@ -119,11 +116,11 @@ def propose(
         _check_text(raw)
         prepared = tool.prepare(raw) if edited is None else tool.edit(parse(edited))
     except InvalidArguments as error:
-        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=tool.output(raw, str(error))), None
+        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=tool.output(raw, str(error)))
     except BadJson as error:
         refused = tool.output(raw, f"The arguments of {tool.name} are invalid: they are {error}")
-        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused), None
-    own = prepared.exact and prepared.text == raw.get("arguments")
+        return Proposal(tool.kind, *place, tool_digest(tool, raw), refused=refused)
+    own = prepared.text == raw.get("arguments")
     made = Proposal(
         tool.kind,
         *place,
@@ -140,7 +137,7 @@ def propose(
         check_terms_of(f"tool {tool.name!r}", tool.approval, inbox=scope.inbox)
     if made.gate == "ask":
         made = msgspec.structs.replace(made, preview=_preview(tool, prepared.params))
-    return made, prepared
+    return made
 
 
 def facts_of(tool: Tool) -> dict[str, Any]:
@@ -202,7 +199,7 @@ def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
     """The same call proposed anew for a tool that changed; what a person had edited stays edited."""
     place = (call.proposal.name, call.proposal.label, call.proposal.item)
     edited = call.text if call.edited else None
-    made = propose(scope, tool, call.raw, place, edited)[0]
+    made = propose(scope, tool, call.raw, place, edited)
     if made.refused is None and edited is not None:
         made = msgspec.structs.replace(made, args=made.args or edited, edited=True)
     if tool.looks:  # whoever is asked next must be shown the world as it is then

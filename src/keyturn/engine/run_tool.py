@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 
+from ..agents.context import ToolContext
 from ..core import commands as cm
 from ..core.digest import canonical
 from ..core.events import Report
 from ..core.items import Item
 from ..core.run import Call
 from ..tools.base import (
+    TOOL_CHANGED,
     TOOL_FAILED,
     Delegate,
     Handover,
@@ -24,13 +26,14 @@ from ..tools.base import (
     OutcomeUnknown,
     Prepared,
     Tool,
+    ToolProblem,
     tool_digest,
     tool_spec,
 )
 from .announce import tool_hooks
-from .before_start import before_start
+from .before_start import before_start, hooked
 from .delegate import open_frame
-from .drive import Drive
+from .drive import Drive, let_run_as
 from .facts import kept
 from .handoff_view import filtered_view
 from .look import CHANGED, changed_since, recorded
@@ -63,23 +66,27 @@ async def run_tool(drive: Drive, call_id: str) -> None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
             return
     if drive.slots is None:
-        await _start(drive, scope, call, tool, (context, reports))
+        await _start(drive, scope, call, tool, context, reports)
         return
     async with drive.slots:
-        await _start(drive, scope, call, tool, (context, reports))
+        await _start(drive, scope, call, tool, context, reports)
 
 
-async def _start(drive: Drive, scope: Scope, call: Call, tool: Tool, checked: tuple[Any, list[Report]]) -> None:
+async def _start(
+    drive: Drive, scope: Scope, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
+) -> None:
     """Look once more at what the call was shown with, now that nothing stands between it and its start."""
-    context, reports = checked
     if await changed_since(tool, call):
         await _ask_anew(drive, scope, call, tool, CHANGED)
         return
     await tool_hooks(scope, context, "on_tool_start", tool)
-    if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while others had their word
+    now = tool_digest(tool, call.raw)
+    if now != call.proposal.tool:  # it changed while others had their word
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
-    await drive.commit(cm.StartCall(call.id, tool_digest(tool, call.raw), reports))
+    if tool.tool_input_guardrails or hooked(drive, scope, call.agent):
+        context.__dict__.update(let_run_as(call))  # they may have edited theirs
+    await drive.commit(cm.StartCall(call.id, now, reports))
     await _invoke(drive, scope, call, tool, context)
 
 
@@ -90,13 +97,12 @@ async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool, why: str
 
 
 async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: Any) -> None:
-    prepared = drive.prepared.pop(call.id, None)
-    if prepared is None or prepared.text != call.text:
-        prepared = Prepared(call.text, call.params)
     fatal: BaseException | None = None
     failed = False
     try:
-        value = await tool.invoke(context, prepared)
+        if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
+            raise ToolProblem(TOOL_CHANGED)
+        value = await tool.invoke(context, Prepared(call.text))
     except KeyboardInterrupt:
         raise
     except OutcomeUnknown as unknown:

@@ -211,8 +211,10 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
         live.context = RunContextWrapper(wrapped(given["context"]).context, usage=live.context.usage)
     if given["session"] is not None:
         live.session = given["session"]
-    if given["journal"] is not None:
-        live.journal = _journal(given["journal"])
+    journal = _journal(given["journal"])
+    if journal is not None and journal is not live.journal:
+        live.journal = journal
+        live.kept = False
     if config.policy is None and live.policy is not None:
         config = replace(config, policy=live.policy)
     live.policy = config.policy

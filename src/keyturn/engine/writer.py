@@ -130,8 +130,7 @@ class Writer:
         """Read and fold what somebody else appended first; how many lines that were."""
         assert self.journal is not None
         theirs = self.log.extend(await self.journal.read(self.run.id, len(self.log)))
-        for made in theirs:
-            self._publish(made)
+        self.publish(theirs)
         self.open = known_open(self.run)
         return len(theirs)
 
@@ -153,13 +152,15 @@ class Writer:
     def _appended(self, made: ev.Step, line: bytes | None = None) -> None:
         self.log.append(made, line)
         if self.feeds or self.traces is not None:
-            self._publish(made)
+            self.publish([made])
 
-    def _publish(self, made: ev.Step) -> None:
-        for feed in list(self.feeds.values()):
-            feed.step(made)
-        if self.traces is not None:
-            self.traces.happened(made)
+    def publish(self, steps: list[ev.Step]) -> None:
+        """Tell listeners and traces of steps that are in the log."""
+        for made in steps:
+            for feed in list(self.feeds.values()):
+                feed.step(made)
+            if self.traces is not None:
+                self.traces.happened(made)
 
 
 def _nobody() -> None:

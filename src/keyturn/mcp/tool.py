@@ -14,12 +14,22 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar, Protocol, cast
 
-from ..core.digest import digest
+from ..core.digest import canonical, digest
 from ..core.errors import BadJson, ToolMissing, UserError
+from ..core.exact_text import is_exact
 from ..core.items import Item
 from ..core.preview import Block, Diff, Json, Preview, Text, redact
 from ..core.strict import parse
-from ..tools.base import InvalidArguments, NeedsApproval, NeedsInput, OutcomeUnknown, Prepared, Tool, ToolProblem
+from ..tools.base import (
+    InvalidArguments,
+    NeedsApproval,
+    NeedsInput,
+    OutcomeUnknown,
+    Prepared,
+    Tool,
+    ToolProblem,
+    tool_digest,
+)
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
 from .base import MCPServerError, RemoteTool, Reply
@@ -113,9 +123,9 @@ class MCPTool(Tool):
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """The model's arguments, a JSON object that fits the server's schema."""
-        text = cast("str", item.get("arguments") or "")
+        text = cast("str", item.get("arguments") or "{}")
         try:
-            params = parse(text or "{}")
+            params = parse(text)
         except BadJson as error:
             raise InvalidArguments(f"The arguments of {self.name} are invalid: they are {error}") from None
         if not isinstance(params, dict):
@@ -123,14 +133,14 @@ class MCPTool(Tool):
         problem = misfit(self.remote.schema, params)
         if problem is not None:
             raise InvalidArguments(f"The arguments of {self.name} are invalid: {problem}")
-        return Prepared(text or "{}", params, exact=bool(text))
+        return Prepared(text if is_exact(text) else canonical(params))
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         """Call the server, or go on with a call that people have answered for."""
-        await self._check_unchanged(context)
-        arguments = dict(prepared.params)
+        arguments = prepared.params
         try:
-            meta = await self._meta(context, arguments)
+            meta = await self._meta(context, prepared)
+            await self._check_unchanged(context)  # last, so that nothing is waited for between this and the sending
             if context.resumed is not None:
                 reply = await self._server.go_on((self.remote.name, arguments, meta), context.resumed)
             else:
@@ -179,6 +189,7 @@ class MCPTool(Tool):
         return f"mcp:{self._server.name}/{self.remote.name}"
 
     async def _look(self) -> None:
+        """Be what the server lists now. Other runs share this tool, and look as well."""
         listing = await self._server.listing(fresh=True)
         remote = listing.get(self.remote.name)
         if remote is None:
@@ -186,27 +197,37 @@ class MCPTool(Tool):
         self.adopt(remote)
 
     async def _check_unchanged(self, context: Any) -> None:
-        """Send nothing unless the tool is what was approved. A grant, too, was given to what it was then."""
-        basis: dict[str, str] = context.basis or {}
-        if not basis and self.needs_approval is False and getattr(context.run_config, "policy", None) is None:
-            return
-        before = self.remote.digest
-        try:
-            if self._place not in basis:
+        """Send nothing unless the tool is, by the newest listing, what the call was let run as.
+
+        That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is.
+        """
+        if self._gated(context):
+            try:
                 await self._look()
-        except (MCPServerError, ToolMissing) as error:
-            raise ToolProblem(f"The tool was not run, since its server could not be asked about it. {error}") from error
-        if basis.get(self._place, before) != self.remote.digest:
+            except (MCPServerError, ToolMissing) as error:
+                why = f"The tool was not run, since its server could not be asked about it. {error}"
+                raise ToolProblem(why) from error
+        if tool_digest(self) != context.tool_digest:
             raise ToolProblem(
                 "The tool was not run: its server changed what it says of the tool since it was allowed. Call it again."
             )
 
-    async def _meta(self, context: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _gated(self, context: Any) -> bool:
+        """Whether anybody let the call run. Where nobody is asked, a listing is not worth a round trip."""
+        policy: Any = getattr(context.run_config, "policy", None)
+        return (
+            context.approval is not None
+            or bool(context.basis)
+            or self.needs_approval is not False
+            or policy is not None
+        )
+
+    async def _meta(self, context: Any, prepared: Prepared) -> dict[str, Any]:
         # Its own name for the call, and not ours: ours lets people decide.
         meta: dict[str, Any] = {_KEY: digest("mcp", context.idempotency_key)}
         if self._offer.meta is None:
             return meta
-        asked = MCPToolMetaContext(context, self._server.name, self.remote.name, dict(arguments))
+        asked = MCPToolMetaContext(context, self._server.name, self.remote.name, prepared.params)
         more: Any = self._offer.meta(asked)
         more = await more if inspect.isawaitable(more) else more
         return {**meta, **(more or {})}

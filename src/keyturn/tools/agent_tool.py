@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any, ClassVar, NoReturn, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.preview import Preview, Text
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
 from .bound import ToolErrorFunction, default_tool_error_function
@@ -118,7 +118,7 @@ class AgentTool(FunctionTool):
         params, schema = prepared.params, self.params_json_schema
         if self.plain:
             return Delegate(self.agent, params["input"], self.max_turns)
-        asked = schema if self.include_input_schema else None
+        asked = own_copy(schema) if self.include_input_schema else None
         built = self.input_builder({"params": params, "summary": schema.get("description"), "json_schema": asked})
         return Delegate(self.agent, await built if isawaitable(built) else built, self.max_turns)
 

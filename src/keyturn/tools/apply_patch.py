@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
 from ..core.strict import parse
 from . import unified_diff, v4a
@@ -88,7 +88,7 @@ class ApplyPatchTool(Tool):
         self.name, self.editor, self.description = name, editor, _DESCRIPTION
         self.needs_approval = partial(_any_asks, needs_approval) if callable(needs_approval) else needs_approval
         self.on_approval = on_approval
-        self.params_json_schema = _SCHEMA
+        self.params_json_schema = own_copy(_SCHEMA)
         self._whole = editor if isinstance(editor, WholePatchEditor) else None
 
     def spec(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class ApplyPatchTool(Tool):
             raise self._invalid(str(error)) from None
         told = [_as_json(operation) for operation in operations]
         value: Any = told[0] if len(told) == 1 else {"operations": told}
-        return Prepared(canonical(value), value)
+        return Prepared(canonical(value))
 
     async def invoke(self, context: Any, prepared: Prepared) -> ApplyPatchResult:
         """Have the editor do it."""

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any, ClassVar, cast
 
 from ..core.errors import UserError
+from ..core.items import own_copy
 from ..core.preview import Preview, Text
 from .base import Prepared
 from .context import ToolContext
@@ -76,7 +77,7 @@ class FileBoundTool(FunctionTool):
 
     def _paths(self, params: Any) -> Iterator[str]:
         if callable(self.files):
-            yield from (os.fspath(path) for path in self.files(params))
+            yield from (os.fspath(path) for path in self.files(own_copy(params)))
             return
         for name in self.files:
             given = cast("Mapping[str, Any]", params).get(name)

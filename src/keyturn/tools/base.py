@@ -15,23 +15,31 @@ import msgspec
 
 from ..core.digest import canonical, digest
 from ..core.errors import ModelBehaviorError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
+from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
+TOOL_CHANGED = "The tool was not run: it is not as it was when the call was let run. Call it again."
 NeedsApproval = bool | Callable[[Any, Any, str], bool | Awaitable[bool]]
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """What will run: the frozen text of the arguments and the same as a value.
+    """What will run: the frozen text of the arguments, and nothing else that could say something else.
 
-    `exact` says that `text` is the model's own text, byte for byte.
+    >>> prepared = Prepared('{"to":["ann"]}')
+    >>> prepared.params["to"].append("eve")
+    >>> prepared.params
+    {'to': ['ann']}
     """
 
     text: str
-    params: Any
-    exact: bool = False
+
+    @property
+    def params(self) -> Any:
+        """The arguments as a value, read from the text each time: nobody else holds it, so nobody can edit it."""
+        return parse(self.text or "{}")
 
 
 class InvalidArguments(ModelBehaviorError):
@@ -134,7 +142,7 @@ class Tool(abc.ABC):
     >>> class Echo(Tool):
     ...     kind, name = "echo", "echo"
     ...     def spec(self): return {"name": self.name}
-    ...     def prepare(self, item): return Prepared(item["arguments"], {}, exact=True)
+    ...     def prepare(self, item): return Prepared(item["arguments"])
     ...     async def invoke(self, context, prepared): return prepared.text
     ...     def output(self, item, value):
     ...         return {"type": "function_call_output", "call_id": item["call_id"], "output": value}
@@ -214,19 +222,21 @@ class Tool(abc.ABC):
 
 
 def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
-    """The digest of what a tool is, computed once per tool object and spec; a call may say which of several it is."""
-    spec = tool.spec()
+    """The digest of what a tool is now; a call may say which of several it is.
+
+    It is computed once for each content: a schema may be changed in place, so that the same dict says nothing.
+    """
     if tool.identity:
         return digest(tool_spec(tool, call))
-    if tool.known_spec is None or tool.known_spec[0] is not spec:
-        tool.known_spec = (spec, digest(spec))
+    spec = tool.spec()
+    if tool.known_spec is None or tool.known_spec[0] != spec:
+        tool.known_spec = (own_copy(spec), digest(spec))
     return tool.known_spec[1]
 
 
 def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
-    """What identifies the tool that a call means."""
-    spec = tool.spec()
-    return {**spec, **{field: call.get(field) for field in tool.identity}} if tool.identity else spec
+    """What identifies the tool that a call means, as it is now: nobody can change it afterwards."""
+    return own_copy({**tool.spec(), **{field: call.get(field) for field in tool.identity}})
 
 
 def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:

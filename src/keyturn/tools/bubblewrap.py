@@ -1,22 +1,27 @@
 """Commands in a sandbox of bubblewrap (Linux): what they can reach is what is named here, and the kernel sees to it.
 
-The file system is read-only, one workspace is writable, homes and temporary directories are empty, there is no network
-unless it is asked for, other processes cannot be seen, and no privilege can be gained. Where the kernel or the
-machine does not give that, nothing runs: there is no weaker sandbox to fall back to.
+Only the system's programs and settings are there, read-only, and one workspace, which is writable. There is no network
+unless it is asked for, no socket of this machine can be reached, other processes cannot be seen, and no privilege can
+be gained. Where the kernel or the machine does not give that, nothing runs: there is no weaker sandbox to fall back to.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core.errors import UserError
+from .shell_keeping import Launch
 from .shell_process import LocalExecutor
+from .socket_filter import socket_filter
 
-# What holds other people's sockets, keys and half-written files. It is empty in a sandbox.
-_HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/media", "/mnt")
+# What is there of the system. All else holds other people's keys, and the sockets and pipes of daemons, which take
+# orders through a read-only file system as well.
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store")
+_EMPTY = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/media", "/mnt")
 _HOME = "/tmp"
 _FLAGS = (
     *("--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -34,10 +39,11 @@ class SandboxUnavailable(UserError):
 
 
 class BubblewrapExecutor(LocalExecutor):
-    """Runs commands in a sandbox: read-only root, one writable `workspace`, no network, an environment of its own.
+    """Runs commands in a sandbox: the system read-only, one writable `workspace`, no network, its own environment.
 
-    Homes, /tmp and /run are empty in it; `readable` shows paths below them (a toolchain in a home, say) and `writable`
-    names more that may be written. `network=True` gives it this machine's network.
+    Beside the workspace it holds /usr, /etc, /opt and what belongs to them. `readable` shows other paths (a toolchain
+    in a home, say), and `writable` names more that may be written. `network=True` gives it this machine's network.
+    Sockets with a path cannot be opened in it, unless `unix_sockets=True` lets it reach those in the paths that it has.
 
     >>> executor = BubblewrapExecutor("/srv", timeout=20)
     >>> executor.about()["network"]
@@ -49,6 +55,7 @@ class BubblewrapExecutor(LocalExecutor):
         workspace: str | os.PathLike[str] = ".",
         *,
         network: bool = False,
+        unix_sockets: bool = False,
         readable: tuple[str, ...] = (),
         writable: tuple[str, ...] = (),
         timeout: float = 120,
@@ -60,6 +67,7 @@ class BubblewrapExecutor(LocalExecutor):
         if isinstance(readable, str) or isinstance(writable, str):
             raise UserError("readable and writable are lists of paths, not one text")
         self.network = network
+        self.unix_sockets = unix_sockets
         self.readable = tuple(os.path.realpath(path) for path in readable)
         self.writable = tuple(os.path.realpath(path) for path in writable)
         self._sound = False
@@ -68,8 +76,9 @@ class BubblewrapExecutor(LocalExecutor):
         """Where and how commands run: shown to people, and part of what they approve."""
         return {
             **super().about(),
-            "runs": "in a sandbox: the rest of the file system is read-only",
+            "runs": "in a sandbox: only the programs of the system and the workspace are there",
             "network": self.network,
+            **({"sockets with a path": True} if self.unix_sockets else {}),
             **({"can also write": list(self.writable)} if self.writable else {}),
             **({"can also read": list(self.readable)} if self.readable else {}),
         }
@@ -103,18 +112,38 @@ class BubblewrapExecutor(LocalExecutor):
             )
         return found
 
-    def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> Launch:
         network = [] if self.network else ["--unshare-net"]
+        program = self._program()
+        sockets = self._socket_filter()
         # What a call sets is set inside: around the sandbox it would steer what makes the sandbox (LD_PRELOAD).
         own = [word for name, value in env.items() for word in ("--setenv", name, value)]
-        line = [self._program(), *_FLAGS, *network, *self._mounts(), *own, "--chdir", cwd, "--", *argv]
-        return line, self._environment()
+        line = [program, *_FLAGS, *network, "--seccomp", str(sockets), *self._mounts(), *own]
+        return Launch([*line, "--chdir", cwd, "--", *argv], self._environment(), (sockets,))
+
+    def _socket_filter(self) -> int:
+        """An open file that holds the filter; whoever starts the sandbox closes it."""
+        code = socket_filter(unix=self.unix_sockets)
+        if code is None:
+            raise SandboxUnavailable(
+                f"there is no sandbox here: on {platform.machine()} nobody knows how to keep a command from sockets; "
+                f"use a machine of another architecture, {_UNSANDBOXED}"
+            )
+        file = os.memfd_create("sockets")
+        os.write(file, code)
+        os.lseek(file, 0, os.SEEK_SET)
+        return file
 
     def _mounts(self) -> Iterator[str]:
         """The file system from the outside in: what comes later lies over what came before."""
-        yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-        hidden = {os.path.realpath(path) for path in (*_HIDDEN, os.path.expanduser("~"))} - {"/"}
-        for path in sorted(hidden):
+        for path in _SYSTEM:
+            if os.path.islink(path):
+                yield from ("--symlink", os.readlink(path), path)
+            elif os.path.isdir(path):
+                yield from ("--ro-bind", path, path)
+        yield from ("--dev", "/dev", "--proc", "/proc")
+        empty = {os.path.realpath(path) for path in (*_EMPTY, os.path.expanduser("~"))} - {"/"}
+        for path in sorted(empty):
             if os.path.isdir(path):
                 yield from ("--tmpfs", path)
         resolver = os.path.realpath("/etc/resolv.conf")
@@ -124,3 +153,4 @@ class BubblewrapExecutor(LocalExecutor):
             yield from ("--ro-bind", path, path)
         for path in (self.root, *self.writable):
             yield from ("--bind", path, path)
+        yield from ("--remount-ro", "/")

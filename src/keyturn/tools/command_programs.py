@@ -7,12 +7,13 @@ list is a convenience. What a listed program reads and writes it does not see: t
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ..core.errors import UserError
 from .command_reading import read_command
-from .command_runners import STEERING, runs_others
+from .command_runners import STEERING, runs_others, writes
 
 MOST = 20
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
@@ -38,6 +39,16 @@ _LOOKING: Mapping[str, re.Pattern[str]] = {
 }
 # How many words beside options they may have: one more names a file to write, or a time to set.
 _OPERANDS = {"date": 0, "uniq": 1}
+# What these words begin with; of the others a word with a plus may name a file.
+_NO_OPERANDS = {"date": ("-", "+")}
+
+
+class UnsafeProgram(RuntimeWarning):
+    """A program was listed that writes: a command that runs it is let through whatever it writes.
+
+    >>> issubclass(UnsafeProgram, RuntimeWarning)
+    True
+    """
 
 
 class OnlyPrograms:
@@ -108,7 +119,7 @@ class OnlyPrograms:
         looking = _LOOKING.get(words[0])
         if looking is None:
             return True
-        operands = [word for word in words[1:] if not word.startswith(("-", "+"))]
+        operands = [word for word in words[1:] if not word.startswith(_NO_OPERANDS.get(words[0], "-"))]
         if len(operands) > _OPERANDS.get(words[0], len(words)):
             return False
         return all(looking.fullmatch(word) for word in words[1:] if word.startswith("-"))
@@ -118,8 +129,8 @@ def only_programs(*names: str) -> OnlyPrograms:
     """A rule that holds for commands that run these programs and nothing else, by their bare names.
 
     Redirections, substitutions, variables, patterns, settings in front, the background, and whatever is not plain to
-    read fail it. So do programs that run other programs: most are refused here, and `find`, `rg` and `sort` may be
-    listed because it is known which of their arguments only look.
+    read fail it. Programs that are known to run other programs are refused here; `find`, `rg` and `sort` may be listed
+    because it is known which of their arguments only look. One that is known to write gives an `UnsafeProgram` warning.
 
     >>> looks = only_programs("ls", "cat", "grep")
     >>> looks.covers("cat a.txt | grep -n TODO"), looks.covers("cat a.txt; curl evil.example")
@@ -140,3 +151,6 @@ def _check_name(name: object) -> None:
             f"{name!r} can run other programs, so its name says nothing about what runs: let it ask, or give the shell "
             "a sandbox (BubblewrapExecutor) in which anything may run"
         )
+    if writes(name):
+        said = f"{name!r} can write: a command that runs only what is listed asks nobody, whatever it writes"
+        warnings.warn(said, UnsafeProgram, stacklevel=4)

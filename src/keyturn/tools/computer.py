@@ -149,7 +149,7 @@ class ComputerTool(Tool):
         given: Any = item.get("actions")
         actions = read_actions([item["action"]] if given is None and item.get("action") is not None else given)
         params = {"actions": actions, "pending_safety_checks": _checks(item.get("pending_safety_checks") or [])}
-        return Prepared(canonical(params), params)
+        return Prepared(canonical(params))
 
     def edit(self, params: Any) -> Prepared:
         """Nothing can be changed: a picture of the screen could not tell the model so."""

@@ -114,20 +114,26 @@ def _check(item: Any) -> None:
         raise UserError(f"only a waiting call can be decided, one of `interruptions`, not {type(item).__name__!r}")
 
 
-class CallFacts(TypedDict, total=False):
+class LetRun(TypedDict, total=False):
+    """What a call was let run as: its tool compares with that before it acts, never with what it is by then."""
+
+    tool_arguments: Required[str]
+    tool_digest: str
+    basis: dict[str, str] | None
+    resumed: Any
+
+
+class CallFacts(LetRun, total=False):
     """What a `ToolContext` knows of its call beside what every wrapper knows."""
 
     tool_name: Required[str]
     tool_call_id: Required[str]
-    tool_arguments: Required[str]
     tool_call: Any
     agent: Any
     run_config: Any
     idempotency_key: str
     approval: Decision | None
     run_id: str
-    basis: dict[str, str] | None
-    resumed: Any
 
 
 class ToolContext(RunContextWrapper[TContext]):
@@ -135,7 +141,8 @@ class ToolContext(RunContextWrapper[TContext]):
 
     `tool_arguments` is the text that runs. `idempotency_key` is the same whenever this call is tried again.
     `approval` is the decision that let it run (`by`, `at`, `note`, `verdict`), None where nobody was asked, and `basis`
-    what its preview was made of then. `resumed` holds the answers that a call which needed input goes on with.
+    what its preview was made of then. `tool_digest` is that of the tool when the call was let run. `resumed` holds the
+    answers that a call which needed input goes on with.
 
     >>> context = ToolContext(None, tool_name="pay", tool_call_id="c1", tool_arguments='{"amount": 3}')
     >>> context.tool_name, context.tool_arguments
@@ -151,6 +158,7 @@ class ToolContext(RunContextWrapper[TContext]):
     idempotency_key: str = ""
     approval: Decision | None = None
     run_id: str = ""
+    tool_digest: str = ""
     basis: dict[str, str] | None = None
     resumed: Any = None
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
@@ -59,7 +59,7 @@ class CustomTool(Tool):
         risk: str | None = None,
     ) -> None:
         self.name, self.description, self.on_invoke_tool = name, description, on_invoke_tool
-        self.format = None if format is None else dict(format)
+        self.format: Item | None = None if format is None else own_copy(dict(format))
         self.needs_approval, self.on_approval, self.approval = needs_approval, on_approval, approval
         self.language, self.is_enabled, self.risk = language, is_enabled, risk
         self.idempotent, self.check, self.read_only = idempotent, check, read_only
@@ -83,7 +83,7 @@ class CustomTool(Tool):
     def provider_tool(self) -> Item:
         """The tool as the Responses API is told of it."""
         made: Item = {"type": "custom", "name": self.name, "description": self.description}
-        return made if self.format is None else {**made, "format": self.format}
+        return made if self.format is None else {**made, "format": own_copy(self.format)}
 
     def spec(self) -> dict[str, Any]:
         """Name, description and format."""
@@ -104,7 +104,7 @@ class CustomTool(Tool):
         if not isinstance(params, str):
             raise InvalidArguments(f"The input of {self.name} is invalid: it must be a text.")
         try:
-            return Prepared(canonical(params), params)
+            return Prepared(canonical(params))
         except BadJson as error:
             raise InvalidArguments(f"The input of {self.name} is invalid: it is {error}") from None
 

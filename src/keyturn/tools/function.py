@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any, ClassVar, Unpack, cast, overload
 
 from ..core.errors import ToolTimeoutError, UserError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
 from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
@@ -82,7 +82,7 @@ class FunctionTool(Tool):
         self._schema = on_invoke_tool.schema if isinstance(on_invoke_tool, BoundFunction) else None
         if self._schema is None and strict_json_schema:
             params_json_schema = ensure_strict_json_schema(params_json_schema)
-        self.name, self.description, self.params_json_schema = name, description, params_json_schema
+        self.name, self.description, self.params_json_schema = name, description, own_copy(params_json_schema)
         self.on_invoke_tool, self.strict_json_schema, self.is_enabled = on_invoke_tool, strict_json_schema, is_enabled
         self.tool_input_guardrails, self.tool_output_guardrails = tool_input_guardrails, tool_output_guardrails
         self.needs_approval, self.approval, self.risk, self.secrets = needs_approval, approval, risk, secrets
@@ -120,7 +120,7 @@ class FunctionTool(Tool):
         text = cast("str", item.get("arguments") or "")
         if self._schema is not None:
             frozen = self._schema.freeze(text)
-            return Prepared(text if frozen.exact else frozen.text, frozen.params, frozen.exact)
+            return Prepared(text if frozen.exact else frozen.text)
         return any_object(self.name, text)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
@@ -151,7 +151,7 @@ class FunctionTool(Tool):
         if self._preview is None:
             return Preview((Json(shown),))
         try:
-            return _preview_of(self._preview(shown))
+            return _preview_of(self._preview(own_copy(shown)))
         except Exception as error:
             # A broken preview must neither hide the call nor let it pass: the arguments are always there to show.
             note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."

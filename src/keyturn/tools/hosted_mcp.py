@@ -14,7 +14,8 @@ from typing import Any, ClassVar, NotRequired, TypedDict, cast
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
-from ..core.items import Item, RawItem
+from ..core.exact_text import is_exact
+from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
@@ -80,7 +81,9 @@ class HostedMCPTool(Tool):
 
     def __init__(self, tool_config: Mapping[str, Any], on_approval_request: OnApprovalRequest | None = None) -> None:
         _check_config(tool_config)
-        self.tool_config, self.on_approval_request = tool_config, on_approval_request
+        # Its own: a request is approved for this server, and the dict it was made of may be changed by then.
+        self.tool_config: dict[str, Any] = own_copy(dict(tool_config))
+        self.on_approval_request = on_approval_request
         self.name: str = tool_config["server_label"]
         check_options(self.name, {"on_approval_request": on_approval_request})
         # A request means that the provider wants a word: where the configuration promised none, all the more so.
@@ -99,7 +102,7 @@ class HostedMCPTool(Tool):
 
     def provider_tool(self) -> Item:
         """The server as the Responses API is told of it."""
-        return dict(self.tool_config)
+        return cast("Item", own_copy(self.tool_config))
 
     def spec(self) -> dict[str, Any]:
         """The configuration, without the keys in it."""
@@ -110,7 +113,12 @@ class HostedMCPTool(Tool):
         """The arguments as the provider would send them."""
         if not isinstance(item.get("name"), str) or item.get("server_label") != self.server_label:
             raise InvalidArguments("The request is invalid: it must name its server and its tool.")
-        return any_object(cast("str", item["name"]), cast("str", item.get("arguments") or ""))
+        text = cast("str", item.get("arguments") or "")
+        prepared = any_object(cast("str", item["name"]), text)
+        # The provider sends its own text, which cannot be replaced by the one that is shown.
+        if not is_exact(text):
+            raise InvalidArguments("The request is invalid: it holds a number that cannot be shown exactly.")
+        return prepared
 
     def edit(self, params: Any) -> Prepared:
         """Nothing can be changed: the provider runs the call as it stands there."""

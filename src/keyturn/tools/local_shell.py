@@ -109,7 +109,7 @@ class LocalShellTool(Tool):
         for text in (*command, *named, *named.values(), *filter(None, places)):
             check_text(self.name, text)
         frozen = {"command": command, **{key: around.get(key) for key in _AROUND}, "env": named}
-        return Prepared(canonical(frozen), frozen)
+        return Prepared(canonical(frozen))
 
     def subject(self, params: Any) -> LocalShellActionRequest:
         """What a `needs_approval` callable is given: an action with `.command`."""

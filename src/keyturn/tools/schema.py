@@ -16,6 +16,7 @@ import msgspec
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
+from ..core.exact_text import is_exact
 from ..core.strict import JsonValue, parse
 from .base import InvalidArguments
 from .docstrings import Docstring, DocstringStyle, read_docstring
@@ -46,7 +47,7 @@ class Secret:
 class Frozen(msgspec.Struct, frozen=True):
     """What will run: the canonical text of the arguments, and the same as a value.
 
-    `exact` says that the model's own text already parses to that very value, so that it can be kept.
+    `exact` says that the model's own text already parses to that very value for every reader, so that it can be kept.
     """
 
     text: str
@@ -109,7 +110,7 @@ class FunctionSchema:
         if self._layout.options is not None:
             self._check_options(params)
         if canonical(given) == frozen:
-            return Frozen(frozen, params, bool(text))
+            return Frozen(frozen, params, bool(text) and is_exact(text))
         return self._settled(given, params, frozen)
 
     def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 from ..core.digest import canonical
 from ..core.errors import UserError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Preview
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
@@ -55,9 +55,9 @@ class ShellTool(Tool):
     """Shell commands, run by `executor`; every call asks unless `needs_approval` says otherwise.
 
     An executor is any function `(ShellCommandRequest) -> ShellResult | str`, sync or async. Without one, commands run
-    in a sandbox of bubblewrap in the current directory (`BubblewrapExecutor`): there they can write, the rest is
-    read-only and there is no network. `LocalExecutor` runs them without a sandbox. With a hosted `environment`
-    (`{"type": "container_auto"}`) the provider runs them and nobody can be asked.
+    in a sandbox of bubblewrap in the current directory (`BubblewrapExecutor`): there they can write,
+    of the rest only the system's programs are there, and there is no network. `LocalExecutor` runs them without a
+    sandbox. With a hosted `environment` (`{"type": "container_auto"}`) the provider runs them and nobody can be asked.
 
     >>> from keyturn import LocalExecutor
     >>> tool = ShellTool(LocalExecutor("/srv/app"))
@@ -84,8 +84,8 @@ class ShellTool(Tool):
         approval: Approval | None = None,
         risk: str | None = None,
     ) -> None:
-        self.name, self.description, self.params_json_schema = name, DESCRIPTION, SCHEMA
-        self.environment: dict[str, Any] = {"type": "local", **(environment or {})}
+        self.name, self.description, self.params_json_schema = name, DESCRIPTION, own_copy(SCHEMA)
+        self.environment: dict[str, Any] = own_copy({"type": "local", **(environment or {})})
         self.hosted = self.environment["type"] != "local"
         if self.hosted and (executor or needs_approval or on_approval or approval):
             raise UserError(
@@ -114,7 +114,7 @@ class ShellTool(Tool):
 
     def provider_tool(self) -> Item:
         """The tool as the Responses API is told of it."""
-        return {"type": "shell", "environment": self.environment}
+        return {"type": "shell", "environment": own_copy(self.environment)}
 
     def spec(self) -> dict[str, Any]:
         """What the model is told, and where its commands run: an approval is for this place and no other."""
@@ -149,7 +149,7 @@ class ShellTool(Tool):
             "commands": commands,
             **{limit: _checked_limit(self.name, limit, limits.get(limit)) for limit in _LIMITS},
         }
-        return Prepared(canonical(frozen), frozen)
+        return Prepared(canonical(frozen))
 
     def subject(self, params: Any) -> ShellActionRequest:
         """What a `needs_approval` callable is given: an action with `.commands`."""

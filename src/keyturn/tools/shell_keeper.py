@@ -160,8 +160,23 @@ def _group(leader: int) -> list[int]:
     return [-leader]
 
 
-def descendants() -> list[int]:
-    """Every living process below this one.
+def end_below(keeper: int, seconds: float) -> None:
+    """End everything below a keeper that cannot do so itself: a command may hold it stopped. For whoever started it.
+
+    While the keeper is there, stopped or not, what loses its parent still falls to it.
+    """
+    until = time.monotonic() + seconds
+    while sys.platform.startswith("linux") and time.monotonic() < until:
+        left = descendants(keeper)
+        if not left:
+            return
+        _tell(left, signal.SIGSTOP)
+        _tell(left, signal.SIGKILL)
+        time.sleep(_TICK)
+
+
+def descendants(of: int | None = None) -> list[int]:
+    """Every living process below one, this one by default.
 
     >>> descendants()
     []
@@ -176,7 +191,7 @@ def descendants() -> list[int]:
         except (OSError, ValueError):  # it is gone already
             continue
         children.setdefault(int(parent), []).append(int(entry) if state != b"Z" else -int(entry))
-    found, open_ = list[int](), [os.getpid()]
+    found, open_ = list[int](), [os.getpid() if of is None else of]
     while open_:
         for child in children.get(abs(open_.pop()), []):
             open_.append(child)

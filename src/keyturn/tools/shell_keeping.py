@@ -14,15 +14,25 @@ import sys
 from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from .base import OutcomeUnknown, ToolProblem
+from .shell_keeper import end_below
 from .shell_output import Kept
 
 T = TypeVar("T")
 _KEEPER = str(Path(__file__).with_name("shell_keeper.py"))
 _GRACE = 1.0  # from SIGTERM to SIGKILL
+_NUDGE = 0.1
 _KEEPER_ENDS = 10.0  # the keeper's own time for ending everything, and some more
+
+
+class Launch(NamedTuple):
+    """What a keeper starts: a line, its environment, and the open files that it gets beside them."""
+
+    line: list[str]
+    env: dict[str, str]
+    files: tuple[int, ...] = ()
 
 
 class Ended:
@@ -80,14 +90,14 @@ class Keeper:
         self._streams: list[_Stream] = []
         self._opened: list[asyncio.BaseTransport] = []
 
-    async def run(self, line: list[str], place: tuple[str, dict[str, str]], kept: list[Kept], seconds: float) -> Ended:
+    async def run(self, launch: Launch, cwd: str, kept: list[Kept], seconds: float) -> Ended:
         """Run a command to its end, or bring that about when its time is over or nobody waits any more."""
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         told = asyncio.ensure_future(_all_of(self._channel, started))
         timed_out = False
         process: asyncio.subprocess.Process | None = None
         try:
-            process = await self._start(line, place, kept)
+            process = await self._start(launch, cwd, kept)
             # The command's time begins when it does, however long its keeper took.
             await asyncio.wait({started}, timeout=_KEEPER_ENDS)
             done, _ = await asyncio.wait({told}, timeout=seconds)
@@ -96,11 +106,8 @@ class Keeper:
             await _undisturbed(self._close(told, process))
         return Ended(told.result(), timed_out)
 
-    async def _start(
-        self, line: list[str], place: tuple[str, dict[str, str]], kept: list[Kept]
-    ) -> asyncio.subprocess.Process:
+    async def _start(self, launch: Launch, cwd: str, kept: list[Kept]) -> asyncio.subprocess.Process:
         ends: list[int] = []
-        cwd, env = place
         try:
             for each in kept:
                 stream, transport, end = await _Stream.open(each)
@@ -108,13 +115,13 @@ class Keeper:
                 self._opened.append(transport)
                 ends.append(end)
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", _KEEPER, str(self._theirs.fileno()), str(_GRACE), *line),
+                *(sys.executable, "-I", "-S", _KEEPER, str(self._theirs.fileno()), str(_GRACE), *launch.line),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=ends[0],
                 stderr=ends[1],
                 cwd=cwd,
-                env=env,
-                pass_fds=(self._theirs.fileno(),),
+                env=launch.env,
+                pass_fds=(self._theirs.fileno(), *launch.files),
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -128,8 +135,10 @@ class Keeper:
         """Have everything ended: a closed channel is the keeper's word for it, and it also stands if we are killed."""
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
-        await asyncio.wait({told}, timeout=_KEEPER_ENDS)
+        await _last_word(told, process)
         if process is not None:
+            if not told.done():
+                await asyncio.to_thread(end_below, process.pid, _KEEPER_ENDS)
             await _gone(process)
         if not told.done():
             told.cancel()
@@ -140,6 +149,16 @@ class Keeper:
         for transport in self._opened:
             transport.close()
         self._channel.close()
+
+
+async def _last_word(told: asyncio.Future[bytes], process: asyncio.subprocess.Process | None) -> None:
+    """Wait for the keeper to end everything. What runs as its user may have stopped it: it is woken until it has."""
+    until = asyncio.get_running_loop().time() + _KEEPER_ENDS
+    while not told.done() and asyncio.get_running_loop().time() < until:
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+        await asyncio.wait({told}, timeout=_NUDGE)
 
 
 async def _gone(process: asyncio.subprocess.Process) -> None:

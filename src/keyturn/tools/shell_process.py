@@ -15,7 +15,7 @@ from typing import Any
 from ..core.errors import UserError
 from .base import ToolProblem
 from .shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
-from .shell_keeping import Ended, Keeper
+from .shell_keeping import Ended, Keeper, Launch
 from .shell_output import Kept, allowed_length, fitted
 
 PASSED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
@@ -99,11 +99,16 @@ class LocalExecutor:
         named = {**self._environment(), **(env or {})}
         if any("\0" in text for text in (*argv, *named, *named.values())):
             raise ToolProblem("The command was not run: it holds a NUL character, at which it would end unseen.")
-        line, environment = self._start([_found(argv[0], named), *argv[1:]], self._inside(cwd), env or {})
+        place = self._inside(cwd)
         seconds = self.timeout if timeout_ms is None else min(timeout_ms / 1000, self.timeout)
         length = allowed_length(max_output)
         kept = [Kept(length), Kept(length)]
-        ended = await Keeper().run(line, (self._inside(cwd), environment), kept, seconds)
+        launch = self._start([_found(argv[0], named), *argv[1:]], place, env or {})
+        try:
+            ended = await Keeper().run(launch, place, kept, seconds)
+        finally:
+            for file in launch.files:
+                os.close(file)
         return _output(ended, kept, seconds, length)
 
     def _inside(self, cwd: str) -> str:
@@ -120,9 +125,9 @@ class LocalExecutor:
         passed.setdefault("PATH", PLAIN_PATH)
         return {**passed, **self.env}
 
-    def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        """The line that is started and its environment; a sandbox puts itself in front. `env` is the call's own."""
-        return argv, {**self._environment(), **env}
+    def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> Launch:
+        """What is started; a sandbox puts itself in front. `env` is the call's own."""
+        return Launch(argv, {**self._environment(), **env})
 
 
 def _found(program: str, environment: Mapping[str, str]) -> str:

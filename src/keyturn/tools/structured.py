@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
+from ..core.exact_text import is_exact
 from ..core.strict import parse
 from .base import InvalidArguments, Prepared
 from .bound import CallSchema
@@ -45,8 +46,7 @@ class StructuredInput:
         # The text is one whole JSON value by now, so that it cannot reach out of the field it is put in.
         params = self._schema.freeze(f'{{"{_FIELD}":{given.text}}}').params[_FIELD]
         frozen = canonical(params)
-        exact = given.exact and canonical(given.params) == frozen
-        return Prepared(text if exact else frozen, params, exact)
+        return Prepared(given.text if canonical(given.params) == frozen else frozen)
 
     def value(self, text: str) -> Any:
         """The object, for a text that `freeze` returned."""
@@ -56,8 +56,10 @@ class StructuredInput:
 def any_object(name: str, text: str) -> Prepared:
     """Any JSON object, as the model wrote it, or `InvalidArguments`. An empty text counts as an empty object.
 
-    >>> any_object("echo", '{"words": 3}').params
-    {'words': 3}
+    A text whose numbers another reader could take for others is replaced by the canonical one.
+
+    >>> any_object("echo", '{"words": 3}').params, any_object("echo", '{"x": 1e-400}').text
+    ({'words': 3}, '{"x":0.0}')
     """
     try:
         params = parse(text or "{}")
@@ -65,7 +67,7 @@ def any_object(name: str, text: str) -> Prepared:
         raise InvalidArguments(f"The arguments of {name} are invalid: they are {error}") from None
     if not isinstance(params, dict):
         raise InvalidArguments(f"The arguments of {name} are invalid: they must be a JSON object")
-    return Prepared(text or "{}", params, exact=bool(text))
+    return Prepared(text or "{}") if is_exact(text) else Prepared(canonical(params))
 
 
 def _schema_of(name: str, of: Any) -> CallSchema:
