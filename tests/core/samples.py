@@ -15,13 +15,16 @@ from keyturn.core.decide import step
 from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.items import Item
+from keyturn.core.people import Decider
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.run import Call, Frame, Run, call_digest
+from keyturn.core.usage import Counts
 
 ASK = Verdict("ask")
 ALLOW = Verdict("allow")
 DENY = Verdict("deny", reason="not here")
 PEOPLE = Approval(quorum=2, deny_quorum=2)
+USED = Counts(1, 5, 2)
 
 
 class Pen:
@@ -60,14 +63,18 @@ class Pen:
         """Deliver one decision of what is shown now."""
         return self(cm.Deliver([self.decision(verdict, call_id, **more)]))
 
-    def decision(self, verdict: str, call_id: str = "r/1.0", **more: Any) -> ev.Decision:
-        return ev.Decision(
-            call_id, verdict, call_digest(self.run, self.call(call_id)), more.pop("at", self.now), **more
-        )
+    def decision(self, verdict: Any, call_id: str = "r/1.0", *, by: str | Decider | None = None, **more: Any) -> Any:
+        """A decision of what is shown now; a name alone is a person who logged in."""
+        settings: dict[str, Any] = {"digest": call_digest(self.run, self.call(call_id)), "at": self.now} | more
+        return ev.Decision(call_id, verdict, decider=person(by) if isinstance(by, str) else by, **settings)
+
+    def screened(self, call_id: str = "r/1.0", verdict: Verdict = ALLOW) -> list[cm.Command]:
+        """The newest policy's word on a decision, where one is due."""
+        return [cm.Screen(call_id, verdict, on_decision=True)] if self.call(call_id).recheck else []
 
     def begin(self, call_id: str = "r/1.0") -> list[ev.AnyEvent]:
-        """Start a call that is ready."""
-        return self(cm.StartCall(call_id, self.call(call_id).proposal.tool))
+        """Start a call that is ready; the newest policy has nothing against it."""
+        return self(*self.screened(call_id), cm.StartCall(call_id, self.call(call_id).proposal.tool))
 
     def end(self, call_id: str = "r/1.0", output: str = "done", **more: Any) -> list[ev.AnyEvent]:
         """Give a call its result."""
@@ -92,6 +99,11 @@ class Pen:
 def everything(run: Run) -> bytes:
     """All that is true of a run, the order of what is open included."""
     return msgspec.json.encode(run)
+
+
+def person(name: str, *roles: str, strength: Any = "authenticated", requester: bool = False) -> Decider:
+    """Somebody who logged in."""
+    return Decider(name, roles, strength, requester)
 
 
 def user(text: str) -> Item:
@@ -121,9 +133,9 @@ def tool(label: str, gate: str = "allow", arguments: str = '{"n":1}', **more: An
 def reply(*calls: tuple[Item, ev.Proposal], frame: str = "r", **more: Any) -> cm.RecordReply:
     """A model's reply that makes these calls, or says "ok" if there are none."""
     if not calls:
-        return cm.RecordReply(frame, [says("ok")], [], [1, 5, 2], **more)
+        return cm.RecordReply(frame, [says("ok")], [], USED, **more)
     made = [replace(proposal, item=place) for place, (_raw, proposal) in enumerate(calls)]
-    return cm.RecordReply(frame, [raw for raw, _proposal in calls], made, [1, 5, 2], **more)
+    return cm.RecordReply(frame, [raw for raw, _proposal in calls], made, USED, **more)
 
 
 def asked(*calls: tuple[Item, ev.Proposal], **settings: Any) -> Pen:
@@ -144,5 +156,7 @@ def nested(*calls: tuple[Item, ev.Proposal], **settings: Any) -> Pen:
     return pen
 
 
-def grant(name: str = "g", **more: Any) -> ev.GrantTerms:
-    return ev.GrantTerms(name, more.pop("agent", "a"), more.pop("tool", "t1"), **more)
+def grant(name: str = "g", *, by: str | Decider | None = "ada", **more: Any) -> ev.GrantTerms:
+    """A standing decision, by somebody who logged in."""
+    terms: dict[str, Any] = {"agent": "a", "tool": "t1"} | more
+    return ev.GrantTerms(name, decider=person(by) if isinstance(by, str) else by, **terms)

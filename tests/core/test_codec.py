@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -16,11 +16,14 @@ from keyturn.core.codec import Log, decode, encode
 from keyturn.core.decide import step
 from keyturn.core.errors import StateRejected
 from keyturn.core.evolve import fold
+from keyturn.core.people import Decider, Proof, Strength
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Command, Diff, Json, Preview, Text
+from keyturn.core.records import Gate, Recover, Via, Word
 from keyturn.core.run import new_run
 from keyturn.core.upcasts import VERSION, readable, upcast
-from tests.core.samples import Pen, asked, everything, grant, nested, reply, result, says, tool, user
+from keyturn.core.usage import Counts
+from tests.core.samples import Pen, asked, everything, grant, nested, person, reply, result, says, tool, user
 
 JSON: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -34,14 +37,23 @@ KINDS: list[type[ev.Event]] = [
 
 def full_log() -> Pen:
     """A log with nearly every event."""
-    pen = nested(tool("c0", "ask", terms=Approval(expires="1h", quorum=2)), tool("c1"), prefix="p", guarded="beside")
+    twice = Approval(expires="1h", quorum=2, on_expiry="ask_again")
+    made = (tool("c0", "ask", terms=twice), tool("c1"), tool("c2", "ask"))
+    pen = nested(*made, prefix="p", guarded="beside")
     pen(cm.GuardFrame("r/1.0", [ev.Report("g", "input", info={"a": 1.5})]), cm.SaveContext({"user": "é"}))
-    pen.decide("approve", "r/1.0/1.0", by="ada", note="ok")
-    pen.decide("approve", "r/1.0/1.0", by="bob")
+    pen(cm.Tick(), at=3_600_000)
+    pen(cm.Tick(), at=3_600_001)
+    for by in ("ada", "bob"):
+        pen.decide("edit", "r/1.0/1.0", by=person(by, "ops"), note="ok", args='{"n":2}', basis={"x": "5e1f"})
     pen.begin("r/1.0/1.1")
     pen(cm.LoseCall("r/1.0/1.1", "the power failed"))
-    pen(cm.Deliver([pen.decision("ran", "r/1.0/1.1", output=[1, None])], [grant(where={"n": {"le": 3}}, uses=2)]))
-    pen(cm.AddInput("r", [user("wait")]), cm.Fail("Error"), cm.Resume(12), cm.Revoke("g"))
+    pen.decide("ran", "r/1.0/1.1", output=[1, None], proof=Proof("ssh", "k", b"\x00\xff"))
+    given = grant(agent="a/b", where={"n": {"le": 3}}, uses=2)
+    pen(cm.Deliver([pen.decision("approve", "r/1.0/1.2", by="ada")], [given]))
+    pen(cm.AddInput("r", [user("wait")]), cm.Fail("Error"), cm.Resume(12), cm.Revoke("g", person("ada")))
+    pen(cm.Restored("a copy"), cm.Resume(unlimited=True))
+    for call in ("r/1.0/1.0", "r/1.0/1.2"):
+        pen.decide("did_not_run", call, by="ada")
     pen(cm.CloseFrame("r/1.0", "Error", result("outer")))
     pen(reply(tool("c0", ""), tool("c1")))
     looked = Preview((Diff("a", "b", path="x"), Json([1.5])), basis={"x": "5e1f"})
@@ -103,13 +115,16 @@ TERMS: Any = st.sampled_from(
     ]
 )
 TEXTS: Any = st.none() | st.text()
+NAMES: Any = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)
+DECIDER: Any = st.none() | st.builds(
+    Decider, NAMES, st.lists(NAMES, max_size=2).map(tuple), st.sampled_from(get_args(Strength)), st.booleans()
+)
+PROOF: Any = st.none() | st.builds(Proof, st.text(), st.text(), st.binary())
+COUNTED: Any = st.lists(st.integers(0, 2**53), max_size=7).map(lambda numbers: Counts(*numbers))
 DECISION: Any = st.builds(
-    ev.Decision, st.text(), st.text(), st.text(), st.integers(0, 2**53),
-    by=TEXTS, note=TEXTS, message=TEXTS, args=TEXTS, output=JSON,
-)  # fmt: skip
-PROPOSAL: Any = st.builds(
-    ev.Proposal, st.text(), st.text(), st.text(), st.integers(0, 9),
-    tool=st.text(), args=TEXTS, refused=st.none() | ITEM, gate=st.text(), terms=TERMS, last=st.booleans(),
+    ev.Decision, st.text(), st.sampled_from(get_args(Word)), st.text(), st.integers(0, 2**53),
+    decider=DECIDER, via=st.sampled_from(get_args(Via)), grant=TEXTS, note=TEXTS, message=TEXTS, args=TEXTS, runs=TEXTS,
+    basis=st.none() | st.dictionaries(st.text(), st.text(), max_size=2), output=JSON, proof=PROOF,
 )  # fmt: skip
 BLOCK: Any = st.one_of(
     st.builds(Text, st.text(), st.text()),
@@ -120,6 +135,12 @@ BLOCK: Any = st.one_of(
 PREVIEW: Any = st.none() | st.builds(
     Preview, st.lists(BLOCK, max_size=3).map(tuple), st.text(), st.dictionaries(st.text(), st.text(), max_size=2)
 )
+PROPOSAL: Any = st.builds(
+    ev.Proposal, st.text(), st.text(), st.text(), st.integers(0, 9), tool=st.text(), args=TEXTS,
+    refused=st.none() | ITEM, gate=st.sampled_from(get_args(Gate)), terms=TERMS, last=st.booleans(),
+    recover=st.sampled_from(get_args(Recover)), edited=st.booleans(), risk=TEXTS, fixed=st.booleans(),
+    secrets=st.lists(st.text(), max_size=2).map(tuple), elsewhere=st.booleans(), preview=PREVIEW,
+)  # fmt: skip
 REPORTS: Any = st.lists(st.builds(ev.Report, st.text(), st.text(), st.booleans(), JSON), max_size=2)
 FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.RunStarted, "input"): st.text() | st.lists(ITEM),
@@ -130,6 +151,11 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.ReplyRecorded, "output"): st.lists(ITEM, max_size=2),
     (ev.ReplyRecorded, "proposals"): st.lists(PROPOSAL, max_size=2),
     (ev.ReplyRecorded, "tools"): ITEM,
+    (ev.ReplyRecorded, "usage"): COUNTED,
+    (ev.ReplyRefused, "usage"): COUNTED,
+    (ev.CallAskedAgain, "terms"): TERMS,
+    (ev.GrantRevoked, "decider"): DECIDER,
+    (ev.RunCancelled, "decider"): DECIDER,
     (ev.CallScreened, "terms"): TERMS,
     (ev.CallScreened, "preview"): PREVIEW,
     (ev.CallNeeds, "preview"): PREVIEW,
@@ -139,7 +165,13 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallVoided, "tools"): ITEM,
     (ev.CallFinished, "item"): ITEM,
     (ev.GrantGiven, "grant"): st.builds(
-        ev.GrantTerms, st.text(), st.text(), st.text(), where=st.none() | ITEM, uses=st.none() | st.integers(0, 9)
+        ev.GrantTerms,
+        st.text(),
+        st.text(),
+        st.text(),
+        where=st.none() | ITEM,
+        uses=st.none() | st.integers(0, 9),
+        decider=DECIDER,
     ),
     (ev.HandedOff, "view"): st.none() | st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2) | ITEM),
     (ev.GuardrailReported, "reports"): REPORTS,
@@ -249,7 +281,7 @@ def test_a_text_is_refused_alike(line: str) -> None:
 IMPOSSIBLE: list[list[ev.AnyEvent]] = [
     [ev.CallStarted("r/1.0")],
     [ev.InputAdded(SECRET, [])],
-    [ev.ReplyRecorded("r", [], [], [0] * 8)],
+    [ev.ToolsJudged("r")],
     [ev.ReplyRecorded("r", [], [tool("c0")[1]])],
     [ev.CallFinished("r/1.0", {})],
     [ev.GrantUsed(SECRET, "r/1.0")],

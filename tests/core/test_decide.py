@@ -11,7 +11,22 @@ from keyturn.core import decide as module
 from keyturn.core import events as ev
 from keyturn.core.errors import BadJson, Conflict, KeyturnError, ModelBehaviorError, NotPending, UserError
 from keyturn.core.policy import Approval
-from tests.core.samples import ALLOW, Pen, asked, everything, nested, reply, result, says, start, tool, user
+from keyturn.core.usage import NOTHING, Counts
+from tests.core.samples import (
+    ALLOW,
+    USED,
+    Pen,
+    asked,
+    everything,
+    nested,
+    person,
+    reply,
+    result,
+    says,
+    start,
+    tool,
+    user,
+)
 
 CALL = "r/1.0"
 PROPOSAL = tool("c0")[1]
@@ -26,7 +41,7 @@ COMMANDS: list[cm.Command] = [
     cm.SaveContext({"a": 1}),
     cm.AddInput("r", [user("more")]),
     reply(tool("c9")),
-    cm.RefuseReply("r", [1, 5, 2], "m"),
+    cm.RefuseReply("r", USED, "m"),
     cm.Screen(CALL, ALLOW),
     cm.Deliver([ev.Decision(CALL, "approve", "x", 1)]),
     cm.Revoke("g"),
@@ -67,7 +82,7 @@ def finished() -> Pen:
 
 def cancelled(pen: Pen | None = None) -> Pen:
     pen = pen or asked()
-    pen(cm.Cancel("ada", "enough"))
+    pen(cm.Cancel(person("ada"), "enough"))
     return pen
 
 
@@ -151,12 +166,13 @@ def test_a_failed_run_goes_on_where_it_stood() -> None:
     assert (pen.run.status, pen.run.error, pen.state()) == ("running", "", "started")
 
 
-@pytest.mark.parametrize(("given", "limit"), [(3, 3), (-1, None)])
-def test_a_limit_is_changed_at_a_resume(given: int, limit: int | None) -> None:
-    pen = asked()
-    pen(cm.Resume(given))
-    assert (pen.run.max_turns, pen.root().max_turns) == (limit, limit)
-    assert pen(cm.Resume()) == []
+def test_a_limit_is_changed_or_taken_away_at_a_resume() -> None:
+    for given, limit in ((cm.Resume(3), 3), (cm.Resume(0), 0), (cm.Resume(unlimited=True), None)):
+        pen = asked()
+        pen(given)
+        assert (pen.run.max_turns, pen.root().max_turns) == (limit, limit)
+        assert pen(cm.Resume()) == []
+        assert pen.copy().run == pen.run
 
 
 def test_a_run_that_failed_and_finished_failed_no_more() -> None:
@@ -226,11 +242,13 @@ def test_every_call_has_a_label_of_its_own(labels: tuple[str, str]) -> None:
     assert pen.run.turns == 0
 
 
-@pytest.mark.parametrize("usage", [[-1], [1, -5], [0] * 8])
-def test_usage_only_grows(usage: list[int]) -> None:
-    pen = Pen()
-    pen(start())
-    pen.refuses(ModelBehaviorError, replace(reply(), usage=usage))
+def test_usage_only_grows_and_stays_a_number_that_a_log_can_hold() -> None:
+    wrong: list[Any] = [Counts(-1), Counts(1, -5), Counts(1, 2**54), Counts(1, 1.5), Counts(True)]
+    for usage in wrong:
+        pen = Pen()
+        pen(start())
+        pen.refuses(ModelBehaviorError, replace(reply(), usage=usage))
+        pen.refuses(ModelBehaviorError, cm.RefuseReply("r", usage))
 
 
 def test_a_reply_is_for_the_turn_in_which_its_model_was_asked() -> None:
@@ -248,7 +266,7 @@ def test_every_call_has_its_item(item: int) -> None:
     pen = Pen()
     pen(start())
     raw, proposal = tool("c0")
-    pen.refuses(ModelBehaviorError, cm.RecordReply("r", [raw], [replace(proposal, item=item)], []))
+    pen.refuses(ModelBehaviorError, cm.RecordReply("r", [raw], [replace(proposal, item=item)], NOTHING))
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"a":1,"a":2}', "NaN", '"\\ud800"'])
@@ -264,8 +282,8 @@ def test_what_might_run_is_a_text() -> None:
     pen = Pen()
     pen(start())
     raw, proposal = tool("c0")
-    pen.refuses(UserError, cm.RecordReply("r", [{**raw, "arguments": None}], [proposal], []))
-    pen.refuses(UserError, cm.RecordReply("r", [{"type": "other"}], [proposal], []))
+    pen.refuses(UserError, cm.RecordReply("r", [{**raw, "arguments": None}], [proposal], NOTHING))
+    pen.refuses(UserError, cm.RecordReply("r", [{"type": "other"}], [proposal], NOTHING))
 
 
 def test_what_is_refused_need_not_be_json() -> None:
@@ -446,7 +464,7 @@ def test_only_what_waits_for_judgement_is_judged(frame: str) -> None:
 def test_not_final_asks_the_model_again() -> None:
     pen = asked(tool("c0", refused=result("c0")))
     pen(reply())
-    assert pen(cm.JudgeFrame("r", final=False)) == [ev.ToolsJudged("r", final=False)]
+    assert pen(cm.JudgeFrame("r", final=False)) == [ev.ToolsJudged("r")]
     assert pen.does() == ["model r"]
 
 

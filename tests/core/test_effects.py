@@ -68,7 +68,7 @@ PLACES: dict[str, tuple[Callable[[], Pen], list[str]]] = {
     "out of turns": (spent, ["exhausted r"]),
     "out of turns and not guarded yet": (lambda: spent(guarded="beside"), ["guard r"]),
     "more turns": (lambda: after(spent(), cm.Resume(2)), ["model r"]),
-    "no limit": (lambda: after(spent(), cm.Resume(-1)), ["model r"]),
+    "no limit": (lambda: after(spent(), cm.Resume(unlimited=True)), ["model r"]),
     "no turns": (lambda: begun(max_turns=0), ["exhausted r"]),
     "calls of the last turn": (lambda: after(begun(max_turns=1), reply(tool("c0"))), ["run r/1.0"]),
     "an answer in the last turn": (lambda: after(begun(max_turns=1), reply()), ["judge r"]),
@@ -86,10 +86,12 @@ def test_pending(place: str) -> None:
     assert pen.copy().does() == does if len(pen.log) else pending(new_run()) == []
 
 
-def test_what_was_decided_is_screened_again_where_the_policy_wants_to_know() -> None:
+def test_what_was_decided_is_screened_again_before_it_runs() -> None:
     pen = asked()
-    pen(cm.Deliver([pen.decision("approve")], recheck=True))
+    pen.decide("approve")
     assert pending(pen.run) == [Effect("screen", CALL)]
+    pen(*pen.screened())
+    assert pending(pen.run) == [Effect("run", CALL)]
 
 
 def test_the_last_waits_for_one_that_is_started() -> None:

@@ -11,7 +11,8 @@ from keyturn.core import events as ev
 from keyturn.core import evolve as module
 from keyturn.core.evolve import evolve, fold, viewed
 from keyturn.core.run import new_run, request_id
-from tests.core.samples import ASK, Pen, asked, everything, nested, reply, result, says, start, tool, user
+from keyturn.core.usage import Counts
+from tests.core.samples import ASK, USED, Pen, asked, everything, nested, reply, result, says, start, tool, user
 
 CALL = "r/1.0"
 
@@ -41,7 +42,7 @@ def test_folding_the_steps_is_what_deciding_them_did() -> None:
 
 def test_a_new_run_shares_nothing_with_another() -> None:
     one, other = new_run(), new_run()
-    one.usage[0] = 1
+    one.usage += USED
     one.groups["wait"]["x"] = asked().call()
     one.frames["x"] = asked().root()
     assert everything(other) == everything(new_run())
@@ -99,7 +100,7 @@ def test_results_are_judged_where_the_agent_judges_them() -> None:
 
 def test_usage_and_turns_add_up_over_all_agents_and_turns_are_the_roots() -> None:
     pen = nested(tool("c0"))
-    assert (pen.run.usage, pen.run.turns, pen.run.frames[CALL].turn) == ([2, 10, 4, 0, 0, 0, 0], 1, 1)
+    assert (pen.run.usage, pen.run.turns, pen.run.frames[CALL].turn) == (Counts(2, 10, 4), 1, 1)
 
 
 def test_the_provider_is_told_only_what_it_has_not_seen() -> None:

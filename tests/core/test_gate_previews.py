@@ -12,7 +12,7 @@ from keyturn.core import events as ev
 from keyturn.core.errors import BadJson, Conflict
 from keyturn.core.policy import Approval
 from keyturn.core.preview import Preview, Text
-from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, grant, tool
+from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, grant, person, tool
 
 CALL = "r/1.0"
 OLD, NEW = (Preview((Text(words),), basis={"notes.txt": words}) for words in ("old", "new"))
@@ -53,8 +53,8 @@ def test_who_is_not_asked_is_shown_nothing() -> None:
 
 
 def test_what_a_grant_covers_is_shown_to_nobody() -> None:
-    pen = asked(tool("c0", ""), tool("c1", "ask", tool="t2"))
-    pen(cm.Deliver([], [grant()]))
+    pen = asked(tool("c0", ""), tool("c1", "ask"))
+    pen(cm.Deliver([pen.decision("approve", "r/1.1", by="ada")], [grant()]))
     pen(cm.Screen(CALL, ASK, preview=OLD))
     assert (pen.state(), pen.call().preview) == ("allowed", None)
 
@@ -78,7 +78,7 @@ def test_a_world_that_is_as_it_was_does_not_bring_a_decision_back() -> None:
     look_again(pen, OLD)
     assert replace(pen.decision("approve", by="ada"), digest=old.digest) == old, "of another asking, at the same moment"
     pen.refuses(Conflict, cm.Deliver([old]))
-    pen.refuses(Conflict, cm.Deliver([replace(old, by="bob")]))
+    pen.refuses(Conflict, cm.Deliver([replace(old, decider=person("bob"))]))
     pen.decide("approve", by="bob")
     assert pen.state() == "approved"
 
@@ -105,8 +105,7 @@ def test_a_stale_approval_is_looked_at_before_it_asks() -> None:
 
 def test_a_grant_does_not_cover_what_must_be_looked_at_again() -> None:
     pen = shown()
-    pen.decide("approve")
-    pen(cm.Deliver([], [grant()]))
+    pen(cm.Deliver([pen.decision("approve", by="ada")], [grant()]))
     look_again(pen, NEW)
     assert (pen.state(), pen.run.grant_uses) == ("asked", {"g": 0})
 

@@ -11,7 +11,7 @@ from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import BadJson, Conflict, NotPending
 from keyturn.core.policy import Approval
-from tests.core.samples import ALLOW, DENY, Pen, asked, everything, grant, nested, tool
+from tests.core.samples import ALLOW, DENY, Pen, asked, everything, grant, nested, person, tool
 
 CALL, OTHER = "r/1.0", "r/1.1"
 WHICH = cm.NeedInput(CALL, {"question": "which?"})
@@ -41,6 +41,7 @@ def test_a_call_waits_until_it_is_answered_and_then_goes_on() -> None:
     pen = needing()
     assert (pen.state(), pen.call().kind, pen.does()) == ("needs", "external", [])
     pen.decide("answer", by="bob", output={"this": 1})
+    pen(*pen.screened())
     call = pen.call()
     assert (call.state, call.supplied and call.supplied.output, pen.does()) == (
         "supplied",
@@ -55,6 +56,7 @@ def test_a_call_waits_until_it_is_answered_and_then_goes_on() -> None:
 def test_a_refusal_is_told_to_the_tool_and_ends_nothing_by_itself() -> None:
     pen = needing()
     pen.decide("reject", message="not today")
+    pen(*pen.screened())
     assert (pen.state(), pen.does()) == ("supplied", [f"run {CALL}"])
 
 
@@ -89,7 +91,7 @@ def test_a_question_to_which_no_answer_could_be_bound_is_refused() -> None:
 def test_a_question_of_a_run_that_is_over_leaves_a_doubt() -> None:
     pen = asked(tool("c0"))
     pen.begin()
-    pen(cm.Cancel("ada"))
+    pen(cm.Cancel(person("ada")))
     [lost] = pen(WHICH)
     assert isinstance(lost, ev.CallLost)
     assert pen.does() == []
@@ -98,7 +100,7 @@ def test_a_question_of_a_run_that_is_over_leaves_a_doubt() -> None:
 def test_nobody_answers_a_run_that_was_cancelled() -> None:
     pen = needing()
     made = pen.decision("answer", output="this")
-    pen(cm.Cancel("ada"))
+    pen(cm.Cancel(person("ada")))
     pen.refuses(Conflict, cm.Deliver([made]))
 
 
@@ -108,14 +110,14 @@ def test_a_failed_run_is_asked_and_answered_all_the_same() -> None:
     pen(cm.Fail("Error"))
     pen(WHICH)
     pen.decide("answer", output="this")
-    assert pen.does() == [f"run {CALL}"]
+    assert pen.does() == [f"screen {CALL}"]
 
 
 # ----------------------------------------------------------------------------------------- the answer to which question
 
 
 def test_an_answer_is_for_one_question() -> None:
-    pen = asked(tool("c0"))
+    pen = asked(tool("c0", "allow"))
     digests: list[str] = []
     for question, state in (({"q": 1}, None), ({"q": 2}, None), ({"q": 2}, 1), ({"q": 2}, 1)):
         pen.begin()
@@ -134,7 +136,7 @@ def test_an_old_answer_is_none_to_a_new_question() -> None:
     before = everything(pen.run)
     assert pen(cm.Deliver([old])) == [], "to say once more what was said is harmless"
     assert everything(pen.run) == before
-    late = replace(old, by="cyd")
+    late = replace(old, decider=person("cyd"))
     pen.refuses(Conflict, cm.Deliver([late]))
     pen.refuses(Conflict, cm.Deliver([replace(old, output="that")]))
 
@@ -219,16 +221,18 @@ def test_an_edit_outlives_a_refused_answer() -> None:
 
 
 def test_no_grant_answers() -> None:
-    pen = needing()
     for verdict in ("approve", "reject"):
-        pen(cm.Deliver([], [grant(verdict, verdict=verdict)]))
-    assert (pen.state(), pen.run.grant_uses) == ("needs", {"approve": 0, "reject": 0})
+        pen = asked(tool("c0"), tool("c1", "ask"))
+        pen.begin()
+        pen(WHICH)
+        pen(cm.Deliver([pen.decision(verdict, OTHER, by="ada")], [grant(verdict=verdict)]))
+        assert (pen.state(), pen.run.grant_uses) == ("needs", {"g": 0})
 
 
 def test_one_answer_is_enough_whatever_an_approval_takes() -> None:
     pen = asked(tool("c0", "ask", terms=Approval(quorum=2, reason="required")))
-    for person in ("ada", "bob"):
-        pen.decide("approve", by=person, note="so")
+    for name in ("ada", "bob"):
+        pen.decide("approve", by=name, note="so")
     pen.begin()
     pen(WHICH)
     pen.decide("answer", by="ada", output="this")
@@ -262,7 +266,7 @@ def test_an_answer_that_is_not_used_in_time_goes_stale_and_the_call_asks_anew() 
 def test_the_policy_is_asked_again_before_a_call_goes_on() -> None:
     for verdict, made, state in (("answer", ALLOW, "supplied"), ("reject", DENY, "denied")):
         pen = needing()
-        pen(cm.Deliver([pen.decision(verdict)], recheck=True))
+        pen(cm.Deliver([pen.decision(verdict)]))
         assert pen.does() == [f"screen {CALL}"]
         pen.refuses(Conflict, cm.StartCall(CALL, "t1"))
         pen(cm.Screen(CALL, made))

@@ -39,7 +39,7 @@ def test_what_asks_counts_when_it_was_approved_and_the_policy_had_its_word() -> 
     pen = asked(tool("c0", ""))
     pen(cm.Screen("r/1.0", ASK))
     assert ran(pen) == []
-    pen(cm.Deliver([pen.decision("approve")], recheck=True))
+    pen(cm.Deliver([pen.decision("approve")]))
     assert ran(pen) == []
     pen(cm.Screen("r/1.0", ALLOW))
     assert ran(pen) == ["c0"]
@@ -48,6 +48,7 @@ def test_what_asks_counts_when_it_was_approved_and_the_policy_had_its_word() -> 
 def test_it_is_seen_with_what_will_run() -> None:
     pen = asked(tool("c0", "ask", risk="high"))
     pen.decide("edit", args='{"n":7}')
+    pen(*pen.screened())
     [view] = RunPast(pen.run, "", str.upper).ran()
     assert (view.params, view.risk, view.agent, view.path, view.tool) == ({"n": 7}, "high", "A", "a", "t")
 

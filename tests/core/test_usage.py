@@ -8,25 +8,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from keyturn.core.errors import UserError
-from keyturn.core.usage import COUNTS, Price, RequestUsage, TokenDetails, Usage, padded, price_of
+from keyturn.core.usage import NOTHING, Counts, Price, RequestUsage, TokenDetails, Usage, price_of
 
-REPLIES = st.lists(
-    st.tuples(st.sampled_from(["", "a", "b"]), st.lists(st.integers(0, 9), min_size=1, max_size=COUNTS)), max_size=6
-)
+COUNTS = st.lists(st.integers(0, 9), max_size=7).map(lambda numbers: Counts(*numbers))
+REPLIES = st.lists(st.tuples(st.sampled_from(["", "a", "b"]), COUNTS), max_size=6)
 
 
 @given(REPLIES)
-def test_replies_add_up_one_by_one_as_they_do_together(replies: list[tuple[str, list[int]]]) -> None:
+def test_replies_add_up_one_by_one_as_they_do_together(replies: list[tuple[str, Counts]]) -> None:
     total, counted = Usage(), Usage()
     for model, counts in replies:
         total.add(Usage.from_counts(counts, model))
-        counted.count(model, padded(counts))
+        counted.count(model, counts)
     assert total == counted == Usage.of(replies)
     assert [entry.model for entry in total.request_usage_entries] == [model for model, _ in replies]
-    columns = zip([0] * COUNTS, *(padded(counts) for _, counts in replies), strict=True)
-    assert total.counts() == [sum(column) for column in columns]
+    columns = zip(astuple(NOTHING), *(astuple(counts) for _, counts in replies), strict=True)
+    assert total.counts() == Counts(*(sum(column) for column in columns))
 
 
 def test_what_has_no_replies_of_its_own_is_one_reply_of_a_model_nobody_knows() -> None:
@@ -39,13 +39,13 @@ def test_what_has_no_replies_of_its_own_is_one_reply_of_a_model_nobody_knows() -
 def test_a_price_counts_each_part_once() -> None:
     price = Price(input=2, output=8, cached_input="0.2", cache_write="2.5")
     #      requests, input, output, total, cached, reasoning, written
-    usage = Usage.from_counts([1, 1_000_000, 500_000, 1_500_000, 300_000, 400_000, 200_000], "m")
+    usage = Usage.from_counts(Counts(1, 1_000_000, 500_000, 1_500_000, 300_000, 400_000, 200_000), "m")
     assert usage.cost({"m": price}) == Decimal("0.5") * 2 + Decimal("0.06") + Decimal("0.5") + 4
     assert usage.cost({"m": Price(input=2, output=8)}) == 6
 
 
 def test_a_float_is_the_amount_it_prints_as() -> None:
-    usage = Usage.from_counts([1, 1_000_000], "m")
+    usage = Usage.from_counts(Counts(1, 1_000_000), "m")
     assert usage.cost({"m": Price(input=0.1, output=0.3)}) == Decimal("0.1")
 
 
@@ -65,22 +65,22 @@ def test_a_model_is_priced_by_its_name_with_or_without_its_provider(name: str, f
 
 
 def test_a_cost_that_is_not_known_is_none_and_never_nothing() -> None:
-    assert Usage.of([("a", [1, 5]), ("gone", [1, 5])]).cost(PRICES) is None
-    assert Usage.of([("", [1, 5])]).cost({"": Price(1, 1)}) == Decimal("0.000005")
+    assert Usage.of([("a", Counts(1, 5)), ("gone", Counts(1, 5))]).cost(PRICES) is None
+    assert Usage.of([("", Counts(1, 5))]).cost({"": Price(1, 1)}) == Decimal("0.000005")
     assert Usage(requests=1, input_tokens=5).cost(PRICES) is None
     assert Usage().cost({}) == 0
 
 
 def test_a_count_that_somebody_changed_has_no_cost() -> None:
-    usage = Usage.from_counts([1, 5], "a")
+    usage = Usage.from_counts(Counts(1, 5), "a")
     usage.input_tokens += 1
     assert usage.cost(PRICES) is None
 
 
 def test_two_usages_of_the_same_replies_share_nothing() -> None:
-    replies = [("a", [1, 5])]
+    replies = [("a", Counts(1, 5))]
     one, other = Usage.of(replies), Usage.of(replies)
-    one.add(Usage.from_counts([1, 7], "a"))
+    one.add(Usage.from_counts(Counts(1, 7), "a"))
     one.input_tokens_details.cached_tokens = 1
-    assert (other.counts(), replies) == (padded([1, 5]), [("a", [1, 5])])
+    assert (other.counts(), replies) == (Counts(1, 5), [("a", Counts(1, 5))])
     assert other.input_tokens_details == TokenDetails()

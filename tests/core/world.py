@@ -20,7 +20,8 @@ from keyturn.core.items import Item
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
 from keyturn.core.run import Call, Frame, Run, call_digest
-from tests.core.samples import Pen, result, says, user
+from keyturn.core.usage import Counts
+from tests.core.samples import Pen, person, result, says, user
 
 TURNS, DEPTH = 3, 2
 PAIR = Approval(quorum=2, deny_quorum=2)
@@ -104,7 +105,7 @@ class World:
         names = [dice.choice(kinds) for _ in range(dice.randint(0, most) or dice.randint(0, most))]
         made = [self.call(dice, name, place, names) for place, name in enumerate(names)]
         output = [raw for raw, _proposal in made] or [says(f"answer {dice.randrange(1000)}")]
-        usage = [1, dice.randrange(9), dice.randrange(9)]
+        usage = Counts(1, dice.randrange(9), dice.randrange(9))
         judged = dice.random() < 0.2
         return [cm.RecordReply(frame_id, output, [proposal for _raw, proposal in made], usage, judged=judged)]
 
@@ -122,7 +123,8 @@ class World:
     def screen(self, run: Run, call_id: str) -> list[cm.Command]:
         call = run.calls[call_id]
         if call.recheck:
-            return [cm.Screen(call_id, Verdict(self.dice("policy", call.text).choice(("allow", "ask", "deny"))))]
+            verdict = Verdict(self.dice("policy", call.text).choice(("allow", "ask", "deny")))
+            return [cm.Screen(call_id, verdict, on_decision=True)]
         if call.proposal.name == "looking":
             seen = "another" if call.shown else "one"
             return [cm.Screen(call_id, Verdict("ask"), preview=Preview((Text(seen),), basis={"it": seen}))]
@@ -179,7 +181,7 @@ class World:
 
     def decide(self, run: Run, call_id: str) -> list[cm.Command]:
         call = run.calls[call_id]
-        made = ev.Decision(call_id, "ran", call_digest(run, call), run.now, by="ada", note="so")
+        made = ev.Decision(call_id, "ran", call_digest(run, call), run.now, person("ada"), note="so")
         if call.state == "in_doubt":
             again = "question" in call.proposal.name  # it says the same again, and what it says depends on answers
             return [cm.Deliver([replace(made, verdict="retry") if again else replace(made, output=self.output(call))])]
@@ -187,7 +189,9 @@ class World:
             return self.answer(call, made)
         name, dice = call.proposal.name, self.dice("person", call.proposal.name, call.text)
         if name == "always":
-            terms = ev.GrantTerms(f"g {call_id}", call.agent, call.proposal.tool, uses=dice.choice((None, 1, 2)))
+            terms = ev.GrantTerms(
+                f"g {call_id}", call.agent, call.proposal.tool, uses=dice.choice((None, 1, 2)), decider=made.decider
+            )
             return [cm.Deliver([replace(made, verdict="approve")], [terms])]
         verdict = dice.choice(("approve", "edit", "reject", "answer"))
         words: dict[str, Any] = {}
@@ -196,14 +200,14 @@ class World:
         if verdict == "answer":
             words["output"] = f"a person's {dice.randrange(100)}"
         by = next(person for person in ("ada", "bob", "cyd", "dan", "eve") if person not in call.votes)
-        return [cm.Deliver([replace(made, verdict=verdict, by=by, **words)], recheck=dice.random() < 0.3)]
+        return [cm.Deliver([replace(made, verdict=verdict, decider=person(by), **words)])]
 
     def answer(self, call: Call, made: ev.Decision) -> list[cm.Command]:
         """What a person says to a tool's question, or that they will not say it."""
         assert call.need is not None
         dice = self.dice("answer", call.text, call.need.requests, call.need.state)
         words = dice.choice(({"verdict": "answer", "output": f" {dice.randrange(100)}"}, {"verdict": "reject"}))
-        return [cm.Deliver([replace(made, **words)], recheck=dice.random() < 0.2)]
+        return [cm.Deliver([replace(made, **words)])]
 
 
 _DO: dict[str, Callable[[World, Run, str], list[cm.Command]]] = {

@@ -1,6 +1,6 @@
-"""A call as the checker knows it, and the digest that its decision must be bound to: nothing of the core's own making.
+"""A call as the checker knows it, and the digests that its decisions must be bound to, computed with its own code.
 
-The core computes canonical texts and digests with its own code, to be fast; here the same is said with the standard
+The core computes canonical texts and digests with code of its own, to be fast; here the same is done with the standard
 library alone, so that a fault there cannot hide itself here.
 """
 
@@ -14,12 +14,13 @@ from typing import Any
 from ..core import events as ev
 from ..core.items import Item
 from ..core.policy import Approval
+from ..core.preview import Preview
 
 WAITING = ("asked", "doubt", "asking")
 
 
 class Broken(Exception):
-    """A promise that a log breaks: which, and how.
+    """Raised for a promise that a log breaks: which one, and how.
 
     >>> Broken("I2", "call r/1.0 started twice").invariant
     'I2'
@@ -40,7 +41,7 @@ def need(kept: object, invariant: str, what: str) -> None:
 
 
 def canonical_text(value: Any) -> str:
-    """The one text of a JSON value.
+    """Return the one text of a JSON value.
 
     >>> canonical_text({"b": 1.0, "a": [True, None]})
     '{"a":[true,null],"b":1.0}'
@@ -49,7 +50,7 @@ def canonical_text(value: Any) -> str:
 
 
 def value_of(text: str) -> Any:
-    """The value of a strict JSON text; `Broken` where it has none or two.
+    """Return the value of a strict JSON text; raise `Broken` where it has none or two.
 
     >>> value_of('{"x": 1}')
     {'x': 1}
@@ -57,7 +58,7 @@ def value_of(text: str) -> Any:
     try:
         return json.loads(text or "{}", object_pairs_hook=_once, parse_constant=_never)
     except (ValueError, RecursionError):
-        raise Broken("I4", "arguments are recorded that are not strict JSON") from None
+        raise Broken("I4", "the log records arguments that are not strict JSON") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def _never(_name: str) -> Any:
 
 
 def request_name(salt: str, call_id: str) -> str:
-    """The name of a call's request, which is its idempotency key, too."""
+    """Return the id of a call's request, which is also the call's idempotency key."""
     return blake2b(call_id.encode(), key=salt.encode(), digest_size=16).hexdigest()
 
 
@@ -81,7 +82,9 @@ class Call:
     """One call as its log tells it.
 
     `place` is new, asked, ready, running, doubt (in doubt), asking (its tool needs an answer), dead (it will not run)
-    or settled (it has its result).
+    or settled (it has its result). `asks` counts what made earlier words on it void, `rounds` the questions of its
+    tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
+    before that. `screened_in` and `renewed_in` are the lines in which it was screened and asked again.
     """
 
     id: str
@@ -95,36 +98,72 @@ class Call:
     recheck: bool = False
     terms: Approval | None = None
     asked_at: int = 0
+    warned: bool = False
     reason: str = ""
     decision: ev.Decision | None = None
     votes: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
-    basis: dict[str, str] = field(default_factory=dict[str, str])
-    question: list[Any] = field(default_factory=list[Any])
+    preview: Preview | None = None
+    question: ev.CallNeeds | None = None
     rounds: int = 0
-    again: int = 0
+    asks: int = 0
+    former_tool: str = ""
+    screened_in: int = 0
+    renewed_in: int = 0
 
     def propose(self, proposal: ev.Proposal) -> None:
         """Stand as the model, or the tool that changed, has it now; nothing of what was decided counts any more."""
         self.proposal = proposal
         own: Any = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         refused = proposal.refused is not None
-        need(refused or isinstance(own, str), "I4", f"call {self.id} is proposed without the text of what will run")
-        self.args, self.place = own, "settled" if refused else "new"
-        self.decision, self.recheck, self.votes, self.basis, self.question = None, False, {}, {}, []
+        need(refused or isinstance(own, str), "I4", f"call {self.id} is proposed without the text of what would run")
+        self.args = own
+        self.place = "settled" if refused else "new"
+        self.recheck = False
+        self.warned = False
+        self.votes = {}
+        self.decision = self.preview = self.question = None
         if not refused:
             value_of(self.args)
 
     def digest(self, run: str) -> str:
-        """What a decision of this call must be bound to."""
+        """Return what a decision of this call must be bound to."""
+        bound: list[Any] = [value_of(self.args)]
+        if self.preview is not None and self.preview.basis:
+            bound.append(self.preview.basis)
+        if self.asks:
+            bound.append(self.asks)
+        if self.question is not None:
+            bound.append([self.question.requests, self.question.state, self.rounds])
+        return self._sha(run, [self._text(part) for part in bound])
+
+    def edit_digest(self, run: str, args: str, basis: dict[str, str] | None) -> str:
+        """Return what an edit of this call must be bound to, from its decision to its start."""
+        return self._sha(run, [self.asks, self._text(value_of(args)), basis])
+
+    def _sha(self, run: str, parts: list[Any]) -> str:
+        text = self._text([run, self.id, self.agent, self.proposal.tool, *parts])
+        return sha256(text.encode()).hexdigest()
+
+    def _text(self, value: Any) -> str:
         try:
-            seen = [canonical_text(value_of(self.args))]
-            seen += [canonical_text(more) for more in (self.basis, self.again, self.question) if more]
-            return sha256(canonical_text([run, self.id, self.agent, self.proposal.tool, *seen]).encode()).hexdigest()
+            return canonical_text(value)
         except (ValueError, TypeError, RecursionError):
-            raise Broken("I4", f"what call {self.id} would run cannot be written down in one way") from None
+            raise Broken("I4", f"what call {self.id} would run cannot be written as one canonical text") from None
+
+    @property
+    def edited(self) -> bool:
+        """Whether its newest decision carries arguments that a person wrote."""
+        return self.decision is not None and self.decision.args is not None
 
     @property
     def expires_at(self) -> int | None:
-        """When a decision comes too late; only what waits for approval runs out."""
+        """When its request runs out; only what waits for approval does."""
         wait = self.terms.expires_ms if self.terms is not None and self.place not in ("doubt", "asking") else None
         return None if wait is None else self.asked_at + wait
+
+    @property
+    def warns_at(self) -> int | None:
+        """When somebody may first be told that its request will run out."""
+        ends = self.expires_at
+        before = self.terms.warn_before_ms if self.terms is not None else None
+        return None if ends is None or before is None else max(ends - before, self.asked_at)

@@ -149,7 +149,9 @@ class _Read:
     def stuck(self) -> bool:
         """Whether the run is open and nothing and nobody could move it."""
         run = self.run
-        return run.status in ("running", "failed") and not (pending(run) or run.groups["wait"] or run.groups["started"])
+        if run.status not in ("running", "failed") or not all(frame.barrier for frame in run.frames.values()):
+            return False  # a model that goes on talking moves its run by itself
+        return not (pending(run) or run.groups["wait"] or run.groups["started"])
 
 
 def _check_taken(taken: _Taken, outside: Outside, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""The laws of the gate, said a second time: which event a call may meet where, and what a standing decision covers.
+"""The laws of the gate, said a second time: which event a call may meet where, and what lets it run.
 
 An automaton of its own over the events of a log. It asks the code that folds and decides nothing, and raises `Broken`
 at the first event that no honest gate would have written.
@@ -8,43 +8,38 @@ from __future__ import annotations
 
 from ..core import events as ev
 from ..core.policy import Approval
-from ..core.predicate import holds
-from .calls import WAITING, Broken, Call, canonical_text, need, value_of
+from .calls import WAITING, Broken, Call, need
+from .deciders import agree, is_escalation, lacks_reason, objection, quorum, takes_people
+from .grants import GRANT, Standing
 
 _MAY = {
     "asked": {"approve": "ready", "edit": "ready", "reject": "dead", "answer": "dead", "expire": "dead"},
     "doubt": {"ran": "dead", "did_not_run": "dead", "retry": "ready"},
     "asking": {"answer": "ready", "reject": "ready"},
 }
+_AGAIN = ("ask_again", "escalate", "restored")
 _SCREENED = {"allow": "ready", "ask": "asked", "deny": "dead"}
 _NO_START = {
     "new": ("I1", "without a verdict or a decision"),
-    "asked": ("I1", "while it was still being asked about"),
-    "asking": ("I1", "before its question was answered"),
-    "dead": ("I7", "though it was refused or settled"),
+    "asked": ("I1", "while it was still waiting for approval"),
+    "asking": ("I1", "before its tool's question was answered"),
+    "dead": ("I7", "although it had been refused or settled"),
     "running": ("I2", "twice"),
-    "doubt": ("I2", "again while it is in doubt"),
-    "settled": ("I2", "again after its result"),
+    "doubt": ("I2", "again while it was in doubt"),
+    "settled": ("I2", "again after it had its result"),
 }
-_GRANT = "grant:"
 
 
-class Gate:
-    """The calls and the standing decisions of one run; `now` is its time, the latest of its steps."""
+class Gate(Standing):
+    """The calls of one run; `restoring` says that this line must end with the restoring of the run."""
 
     def __init__(self) -> None:
-        self.run, self.now, self.over = "", 0, False
-        self.calls: dict[str, Call] = {}
+        super().__init__()
+        self.over = False
         self.starts: dict[str, int] = {}
-        self.grants: dict[str, ev.GrantTerms] = {}
-        self.uses: dict[str, int] = {}
-        self.revoked: set[str] = set()
-        self.owed: tuple[str, str] | None = None
-        # Whether this step says that the store was restored.
-        self.restored = False
+        self.restoring = False
 
     def at(self, name: str) -> Call:
-        """A call that is open, or `Broken`."""
         call = self.calls.get(name)
         if call is None:
             ran = name in self.starts
@@ -52,103 +47,237 @@ class Gate:
         return call
 
     def framed(self, call: str) -> bool:
-        """Whether a nested agent answers a call."""
+        """Say whether a nested agent answers a call."""
         raise NotImplementedError
 
     def may_run(self, call: Call) -> str:
-        """Why a call may not start now because of what is around it; "" where it may."""
+        """Say why a call may not start now because of what is around it; "" where it may."""
         raise NotImplementedError
 
     def settled(self, call: Call) -> None:
-        """A call has its result."""
+        """Take note that a call has its result."""
         raise NotImplementedError
 
     # Verdicts ------------------------------------------------------------------------------------------------------
 
     def screened(self, event: ev.CallScreened) -> None:
         call = self.at(event.call)
-        need(event.action in _SCREENED, "I7", f"call {call.id} has a verdict that is none")
+        need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
         if call.place == "ready" and call.recheck:
             call.recheck = False
             call.place = "dead" if event.action == "deny" else "ready"
             return
-        need(call.place == "new", "I3", f"call {call.id} was screened again while it is {call.place}")
+        need(call.place == "new", "I3", f"call {call.id} was screened again while it was {call.place}")
+        shows = event.preview is not None and event.action != "ask"
+        need(not shows, "I4", f"call {call.id} records a preview, and nobody was asked about it")
+        dated = event.action != "ask" or event.at == self.now
+        need(dated, "I8", f"call {call.id} asks with another time than that of its line")
+        self._as_stated(event, call)
         if event.action == "allow":
-            need(not call.must_ask, "I4", f"call {call.id} was voided and runs without being asked about again")
-            need(event.preview is None, "I4", f"call {call.id} is allowed and shows somebody a preview")
-            self._owe(event.by, call)
-        call.place, call.terms, call.asked_at = _SCREENED[event.action], event.terms, event.at
-        call.reason, call.basis = event.reason, event.preview.basis if event.preview is not None else {}
+            self._allowed(event, call)
+        call.place = _SCREENED[event.action]
+        call.terms = event.terms
+        call.asked_at = event.at
+        call.reason = event.reason
+        call.preview = event.preview
+        call.screened_in = self.line
+
+    def _as_stated(self, event: ev.CallScreened, call: Call) -> None:
+        """A tool that always asks is asked about, and on its own terms, or on those it was escalated to."""
+        if call.proposal.gate != "ask" or event.action == "deny":
+            return
+        asks = event.action == "ask" or event.by.startswith(GRANT)
+        need(asks, "I1", f"call {call.id} was allowed without approval, and its tool always asks for one")
+        escalated = call.must_ask and call.terms is not None and event.terms == call.terms
+        stated = escalated or event.terms == call.proposal.terms
+        need(stated, "I1", f"call {call.id} was screened on other terms than its tool states")
+
+    def _allowed(self, event: ev.CallScreened, call: Call) -> None:
+        need(not call.must_ask, "I4", f"call {call.id} was voided, and was allowed without being asked about again")
+        if event.by.startswith(GRANT):
+            self.owed = (event.by.removeprefix(GRANT), call.id)
+            return
+        never = self.newest(call, event.terms) == "reject"
+        need(not never, "I1", f"call {call.id} was allowed although a standing rejection covers it")
+
+    # Decisions -----------------------------------------------------------------------------------------------------
 
     def voted(self, event: ev.VoteCast) -> None:
         made = event.decision
         call = self.at(made.call)
-        need(call.place in WAITING, "I3", f"somebody decides call {call.id}, which does not wait")
+        need(call.place in WAITING, "I3", f"somebody voted on call {call.id}, which was not waiting")
         if event.replaced:
+            need(made.at <= self.now, "I8", f"a vote on call {call.id} has a later time than its line")
             return
-        need(call.place == "asked", "I3", f"somebody votes on call {call.id}, which is {call.place}")
-        need(made.digest == call.digest(self.run), "I4", f"a vote on call {call.id} is for other bytes")
-        self._in_time(call, made)
+        votes = call.place != "asking" and made.verdict in _MAY[call.place] and made.via == "person"
+        need(votes, "I3", f"call {call.id} got a vote that cannot be cast while it is {call.place}")
+        self._check(call, made)
+        self._check_edit(call, made)
+        enough = self._voices(call, made) >= quorum(call.terms, made.verdict)
+        need(not enough, "I6", f"call {call.id} had the decisions that it takes and was left waiting")
         call.votes[made.by or ""] = made
-
-    # Decisions -----------------------------------------------------------------------------------------------------
 
     def decided(self, event: ev.CallDecided) -> None:
         made = event.decision
         call = self.at(made.call)
-        need(call.place in _MAY, "I3", f"call {call.id} is decided while it is {call.place}")
-        need(made.verdict in _MAY[call.place], "I7", f"call {call.id} is {call.place} and decided in another way")
-        need(made.digest == call.digest(self.run), "I4", f"the decision of call {call.id} is for other bytes")
+        need(call.place in _MAY, "I3", f"call {call.id} was decided while it was {call.place}")
+        may = _MAY[call.place]
+        need(made.verdict in may, "I7", f"call {call.id} got a decision that does not fit: it was {call.place}")
+        self._check(call, made)
+        voices, wanted = self._voices(call, made), quorum(call.terms, made.verdict)
+        alone = call.place == "asking" or made.via != "person"
+        enough = alone or voices >= wanted
+        need(enough, "I1", f"call {call.id} takes {wanted} people and was decided by {voices}")
+        self._check_edit(call, made)
+        dropped = call.edited and made.args is None
+        need(not dropped, "I4", f"call {call.id} was edited before, and a later decision drops the edit")
+        call.args = call.args if made.args is None else made.args
+        if made.via == "grant":
+            self.by_grant(call, made)
+        call.place = may[made.verdict]
+        call.decision = made
+        call.recheck = call.place == "ready"
+        call.must_ask = False
+        self.decided_now.append(call)
+
+    def _check(self, call: Call, made: ev.Decision) -> None:
+        """What holds for every decision, whether it settles the call or not."""
+        need(made.digest == call.digest(self.run), "I4", f"a decision of call {call.id} is for other bytes")
+        self._check_via(call, made)
+        if made.via == "clock":
+            self._check_expiry(call)
+        else:
+            need(not self._ran_out(call), "I1", f"call {call.id} was decided after its time had run out")
+        dated = made.at == self.now if made.via in ("clock", "grant") else made.at <= self.now
+        need(dated, "I8", f"a decision of call {call.id} has another time than its line")
         if call.place == "asked":
-            self._on_terms(call, made)
-        self._edited(call, made)
-        self._owe(made.by or "", call)
-        call.place = _MAY[call.place][made.verdict]
-        call.decision, call.recheck, call.must_ask = made, call.place == "ready", False
+            fixed = made.verdict == "edit" and call.proposal.fixed
+            need(not fixed, "I4", f"call {call.id} was edited, and its arguments cannot be changed")
+            elsewhere = made.verdict == "answer" and call.proposal.elsewhere
+            need(not elsewhere, "I8", f"call {call.id} was answered by a person, and it runs elsewhere")
+            lacks = made.via in ("person", "on_approval") and lacks_reason(call.terms, made)
+            need(not lacks, "I1", f"call {call.id} was decided without the reason that its terms ask for")
 
-    def _on_terms(self, call: Call, made: ev.Decision) -> None:
-        terms = call.terms or Approval()
-        if made.verdict == "expire":
-            early = call.expires_at is None or self.now <= call.expires_at
-            need(not early, "I6", f"call {call.id} was let expire before its time")
-            return
-        self._in_time(call, made)
-        if (made.by or "").startswith(_GRANT):
-            return
-        told = made.note or made.message
-        lacks = terms.reason == "required" or (terms.reason == "on_reject" and made.verdict == "reject")
-        need(told or not lacks, "I1", f"call {call.id} is decided without the reason that its terms ask for")
-        people = {*terms.users, *terms.escalate_to}
-        stranger = bool(terms.users) and terms.role is None and made.by not in people
-        need(not stranger, "I1", f"call {call.id} is decided by somebody whom its terms do not name")
-        wanted = terms.deny_quorum if made.verdict == "reject" else terms.quorum
-        voices = {by for by, vote in call.votes.items() if _agree(vote, made)} | {made.by or ""}
-        need(len(voices) >= wanted, "I1", f"call {call.id} takes {wanted} people and was decided by {len(voices)}")
+    def _check_via(self, call: Call, made: ev.Decision) -> None:
+        """Whether what decided may decide this: a person, or what is none."""
+        if made.via == "person":
+            why = objection(call.terms, made.decider, self.requester, made.proof)
+            need(not why, "I1", f"call {call.id} was decided {why}")
+        else:
+            need(made.decider is None, "I1", f"call {call.id} was decided by no person, and a person is named")
+            self._check_no_person(call, made)
+        clock = made.via == "clock"
+        need(clock or made.verdict != "expire", "I1", f"call {call.id} expired, and the clock did not say so")
+        need(
+            not clock or made.verdict == "expire",
+            "I1",
+            f"the clock decided call {call.id} instead of letting it expire",
+        )
+        granted = made.grant is not None
+        need(granted == (made.via == "grant"), "I1", f"the decision of call {call.id} does not say which grant made it")
 
-    def _in_time(self, call: Call, made: ev.Decision) -> None:
-        late = call.expires_at is not None and made.at > call.expires_at
-        need(not late, "I1", f"the decision of call {call.id} came after its time was up")
+    def _check_no_person(self, call: Call, made: ev.Decision) -> None:
+        asked = call.place == "asked" and made.verdict in ("approve", "reject")
+        if made.via == "grant":
+            need(asked, "I1", f"a grant decided call {call.id}, which was waiting for more than approval")
+        elif made.via == "on_approval":
+            people = takes_people(call.terms)
+            need(not people, "I1", f"a tool's own answer decided call {call.id}, and its terms ask for people")
+        elif made.via == "probe":
+            probed = call.place == "doubt" and call.proposal.recover == "probe"
+            need(probed, "I1", f"a probe decided call {call.id}, which is not in doubt or has none")
+        else:
+            need(made.via == "clock", "I7", f"call {call.id} was decided by something unknown")
 
-    def _edited(self, call: Call, made: ev.Decision) -> None:
+    def _voices(self, call: Call, made: ev.Decision) -> int:
+        """How many people have said the same as this decision, its own decider among them."""
+        return len({by for by, vote in call.votes.items() if agree(vote, made)} | {made.by or ""})
+
+    def _check_edit(self, call: Call, made: ev.Decision) -> None:
+        """Whether what will run is what was shown, or exactly what a person wrote in its place."""
         if made.args is None:
-            need(made.verdict != "edit", "I4", f"call {call.id} was edited and nothing says to what")
+            need(made.verdict != "edit", "I4", f"call {call.id} was edited, and the log does not say to what")
+            need(made.runs is None, "I4", f"call {call.id} was not edited and is bound to an edit")
             return
-        kept = call.place != "asked" and made.args == call.args
-        need(made.verdict == "edit" or kept, "I4", f"call {call.id} runs with other arguments and nobody edited it")
-        value_of(made.args)
-        call.args = made.args
+        before = call.decision
+        kept = before is not None and (made.args, made.basis) == (before.args, before.basis) and call.place != "asked"
+        allowed = kept or (made.verdict == "edit" and made.args)
+        need(allowed, "I4", f"call {call.id} would run with other arguments, and nobody edited it")
+        bound = made.runs == call.edit_digest(self.run, made.args, made.basis)
+        need(bound, "I4", f"the edit of call {call.id} is bound to other arguments than it names")
+
+    # Time ----------------------------------------------------------------------------------------------------------
+
+    def _ran_out(self, call: Call) -> bool:
+        return call.expires_at is not None and self.now > call.expires_at
+
+    def _check_expiry(self, call: Call) -> None:
+        need(self._ran_out(call), "I6", f"call {call.id} expired before its time")
+        terms = call.terms or Approval()
+        more = terms.on_expiry == "escalate" or (terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks)
+        need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
+
+    def asked_again(self, event: ev.CallAskedAgain) -> None:
+        call = self.at(event.call)
+        may = WAITING if event.why == "restored" else ("asked",)
+        need(call.place in may, "I3", f"call {call.id} was asked about again while it was {call.place}")
+        need(event.at == self.now, "I8", f"call {call.id} asks again with another time than that of its line")
+        need(event.why in _AGAIN, "I7", f"call {call.id} was asked about again for an unknown reason")
+        terms = call.terms or Approval()
+        if event.why == "escalate":
+            need(terms.on_expiry == "escalate", "I1", f"call {call.id} was escalated, and its terms do not say so")
+            exact = is_escalation(terms, event.terms)
+            need(exact, "I1", f"call {call.id} was escalated to other terms than it was to be")
+        else:
+            need(event.terms is None, "I1", f"call {call.id} asks again on other terms, and was not escalated")
+        if event.why == "ask_again":
+            more = terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks
+            need(more, "I6", f"call {call.id} was asked about again more often than its terms say")
+        if event.why == "restored":
+            self.restoring = True
+        else:
+            need(self._ran_out(call), "I6", f"call {call.id} was asked about again before its time had run out")
+        call.asks += 1
+        call.asked_at = event.at
+        call.warned = False
+        call.votes = {}
+        call.terms = call.terms if event.terms is None else event.terms
+        call.renewed_in = self.line
+
+    def warned(self, event: ev.ExpiryNear) -> None:
+        call = self.at(event.call)
+        due = call.warns_at if call.place == "asked" else None
+        need(not call.warned, "I8", f"call {call.id} was said to run out soon a second time")
+        in_time = due is not None and self.now >= due and not self._ran_out(call)
+        need(in_time, "I8", f"call {call.id} was said to run out soon at the wrong time")
+        call.warned = True
+
+    def restored(self, _event: ev.RunRestored) -> None:
+        """After a copy was put back, nothing that may have run goes on without a new word."""
+        self.restoring = False
+        for call in self.calls.values():
+            left = call.place in ("ready", "running") and not self.framed(call.id)
+            need(not left, "I2", f"call {call.id} may have run before the store was restored, and was not put in doubt")
+            heard = call.place in WAITING and call.renewed_in != self.line
+            need(not heard, "I1", f"call {call.id} was not asked about anew when the store was restored")
+            unseen = call.place == "new" and not call.must_ask
+            need(not unseen, "I2", f"call {call.id} may have run before the store was restored, and could run unasked")
+
+    # The effect ----------------------------------------------------------------------------------------------------
 
     def voided(self, event: ev.CallVoided) -> None:
         call = self.at(event.call)
-        need(call.place in ("asked", "ready"), "I8", f"call {call.id} is voided while it is {call.place}")
+        self.restoring = self.restoring or call.place == "new"
+        may = call.place in ("asked", "ready", "new")
+        need(may, "I8", f"call {call.id} was voided while it was {call.place}")
         same = event.proposal.label == call.proposal.label
-        need(same, "I4", f"call {call.id} is proposed anew under another name than its model gave it")
+        need(same, "I4", f"call {call.id} was proposed anew under another id than its model gave it")
+        call.former_tool = call.proposal.tool
         call.propose(event.proposal)
-        call.must_ask, call.terms, call.reason, call.again = True, None, "", call.again + 1
+        call.must_ask = True
+        call.asks += 1
         if call.place == "settled":
             self.settled(call)
-
-    # The effect ----------------------------------------------------------------------------------------------------
 
     def started(self, event: ev.CallStarted) -> None:
         call = self.at(event.call)
@@ -158,89 +287,59 @@ class Gate:
         need(not call.recheck, "I7", f"call {call.id} started before the policy was asked about its decision")
         why = self.may_run(call)
         need(not why, "I7", f"call {call.id} started {why}")
-        within = call.terms.execute_by_ms if call.terms is not None else None
-        stale = within is not None and call.decision is not None and self.now > call.decision.at + within
-        need(not stale, "I1", f"call {call.id} started after its approval had gone stale")
+        made = call.decision
+        if made is not None:
+            within = call.terms.execute_by_ms if call.terms is not None else None
+            stale = within is not None and self.now > made.at + within
+            need(not stale, "I1", f"call {call.id} started after its approval had gone stale")
+            # Held against the decision already; what starts is looked at once more all the same.
+            fits = made.args is None or made.runs == call.edit_digest(self.run, call.args, made.basis)
+            need(fits, "I4", f"call {call.id} started with other arguments than its edit is bound to")
         call.place = "running"
         self.starts[call.id] = self.starts.get(call.id, 0) + 1
 
     def needed(self, event: ev.CallNeeds) -> None:
         call = self._running(event.call, "asks for an answer")
-        call.place, call.rounds, call.asked_at, call.reason = "asking", call.rounds + 1, event.at, ""
-        call.question = [event.requests, event.state, call.rounds]
+        need(event.at == self.now, "I8", f"call {call.id} asks for an answer with another time than its line has")
+        call.place = "asking"
+        call.rounds += 1
+        call.asked_at = event.at
+        call.reason = ""
+        call.votes = {}
+        call.question = event
 
     def lost(self, event: ev.CallLost) -> None:
-        unknown = self.restored and self.at(event.call).place == "ready"  # it may have run after the copy was made
-        call = self.at(event.call) if unknown else self._running(event.call, "is lost")
-        again = event.again
-        alone = f"call {call.id} may start again by itself, and its tool never said that it may"
-        need(not again or call.proposal.recover == "retry", "I2", alone)
-        call.place, call.reason, call.again = "ready" if again else "doubt", event.why, call.again + (not again)
+        call = self.at(event.call)
+        if call.place == "ready" and not event.again and not self.framed(call.id):
+            self.restoring = True  # what was not started is in doubt only where the log itself may be behind the world
+        else:
+            self._running(event.call, "was lost")
+        call.reason = event.why
+        if event.again:
+            again = call.proposal.recover == "retry"
+            need(again, "I2", f"call {call.id} may start again by itself, and its tool never said that it may")
+            call.place = "ready"
+            return
+        call.place = "doubt"
+        call.asked_at = self.now
+        call.renewed_in = self.line
+        call.asks += 1
+        call.recheck = False
+        call.votes = {}
 
     def _running(self, name: str, what: str) -> Call:
         call = self.at(name)
-        need(call.place == "running", "I2", f"call {call.id} {what} while it is {call.place}")
-        need(not self.framed(call.id), "I2", f"call {call.id} {what} while a nested agent answers it")
+        need(call.place == "running", "I2", f"call {call.id} {what} while it was {call.place}")
+        need(not self.framed(call.id), "I2", f"call {call.id} {what} while a nested agent was answering it")
         return call
 
     def finished(self, event: ev.CallFinished) -> None:
         call = self.at(event.call)
-        need(call.place != "settled", "I2", f"call {call.id} has a second result")
         refused = call.place == "ready" and event.failed
         comes = call.place == "running" or (not self.over and (call.place == "dead" or refused))
-        need(comes, "I2", f"call {call.id} has a result while it is {call.place}")
-        need(not self.framed(call.id), "I2", f"call {call.id} has a result before its nested agent has ended")
+        need(comes, "I2", f"call {call.id} got a result while it was {call.place}")
+        need(not self.framed(call.id), "I2", f"call {call.id} got a result before its nested agent had ended")
         label = event.item.get("call_id")
-        need(label in (None, call.proposal.label), "I4", f"call {call.id} has the result of another call")
+        need(label in (None, call.proposal.label), "I4", f"call {call.id} got the result of another call")
         call.place = "settled"
         self.settled(call)
-
-    # Standing decisions --------------------------------------------------------------------------------------------
-
-    def given(self, event: ev.GrantGiven) -> None:
-        grant = event.grant
-        need(grant.id not in self.uses, "I3", f"grant {grant.id} is given twice")
-        need(grant.verdict in ("approve", "reject"), "I7", f"grant {grant.id} neither approves nor rejects")
-        self.grants[grant.id], self.uses[grant.id] = grant, 0
-
-    def taken_back(self, event: ev.GrantRevoked) -> None:
-        need(event.grant in self.grants, "I8", f"grant {event.grant} is revoked and does not stand")
-        del self.grants[event.grant]
-        self.revoked.add(event.grant)
-
-    def used(self, event: ev.GrantUsed) -> None:
-        owed, self.owed = self.owed, None
-        need(owed == (event.grant, event.call), "I1", f"grant {event.grant} is used for nothing that it decided")
-        grant, call = self.grants.get(event.grant), self.at(event.call)
-        if grant is None:
-            raise Broken("I1", f"grant {event.grant} decides call {call.id} and does not stand")
-        self.uses[grant.id] += 1
-        spent = grant.uses is not None and self.uses[grant.id] > grant.uses
-        need(not spent, "I1", f"grant {grant.id} is used more often than it says")
-        over = grant.expires_at is not None and self.now >= grant.expires_at
-        need(not over, "I1", f"grant {grant.id} is used after its time")
-        mine = (grant.agent, grant.tool) == (call.agent, call.proposal.tool)
-        need(mine and holds(grant.where, value_of(call.args)), "I1", f"grant {grant.id} does not cover call {call.id}")
-        self._by_one(grant, call)
-
-    def _by_one(self, grant: ev.GrantTerms, call: Call) -> None:
-        verdict = call.decision.verdict if call.decision is not None else "approve"
-        need(verdict == grant.verdict, "I1", f"grant {grant.id} decides call {call.id} in another way than it says")
-        terms = call.terms or Approval()
-        wanted = terms.deny_quorum if grant.verdict == "reject" else terms.quorum
-        need(wanted <= 1, "I1", f"call {call.id} takes {wanted} people and grant {grant.id} is of one")
-
-    def _owe(self, by: str, call: Call) -> None:
-        """What a standing decision did must be counted at once."""
-        if by.startswith(_GRANT):
-            asks = call.place in ("new", "asked")
-            need(asks, "I1", f"a grant decides call {call.id}, which waits for more than an approval")
-            self.owed = (by.removeprefix(_GRANT), call.id)
-
-
-def _agree(vote: ev.Decision, made: ev.Decision) -> bool:
-    """Whether two people said the same, to the byte."""
-    if "reject" in (vote.verdict, made.verdict):
-        return vote.verdict == made.verdict
-    alike = (vote.verdict, vote.args) == (made.verdict, made.args)
-    return alike and canonical_text(vote.output) == canonical_text(made.output)

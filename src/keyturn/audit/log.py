@@ -19,9 +19,10 @@ _AFTER = (ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved, ev.G
 
 @dataclass
 class _Frame:
-    """An agent at work: its guardrails, the calls of its last reply, and whose turn it is.
+    """An agent at work: its guardrails, its calls, and whose turn it is.
 
     `phase` is model, calls or judge. `judged` says that the agent looks at the results of its calls before its model.
+    `calls` are those of the last reply, or without `barrier` those that are open; `open` counts those without a result.
     """
 
     agent: str
@@ -30,7 +31,9 @@ class _Frame:
     judged: bool = False
     turn: int = 0
     tripped: bool = False
-    calls: list[str] = field(default_factory=list[str])
+    barrier: bool = True
+    open: int = 0
+    calls: dict[str, None] = field(default_factory=dict[str, None])
 
 
 class LogAutomaton(Gate):
@@ -45,29 +48,32 @@ class LogAutomaton(Gate):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.name, self.salt = name, ""
+        self.name = name
+        self.salt = ""
         self.frames: dict[str, _Frame] = {}
         self.tools: dict[str, Any] = {}
         self._answered: str | None = None
 
     def read(self, step: ev.Step) -> None:
         """Take in one step, whole."""
-        need(step.events, "I8", "a step is recorded in which nothing happened")
+        need(step.events, "I8", "the log has a line in which nothing happened")
         self.now = max(self.now, step.at)
-        self.restored = False
+        self.line += 1
+        self.decided_now = []
         for event in step.events:
             self._take(event)
-        need(self.owed is None, "I1", "a standing decision decided a call and was not counted")
-        need(self._answered is None, "I8", "a nested agent ended and its call has no result")
+        need(self.owed is None, "I1", "a grant decided a call and was not counted")
+        need(self._answered is None, "I8", "a nested agent ended and its call got no result")
+        need(not self.restoring, "I2", "a call was treated as after a restored store, and the run was not restored")
 
     def _take(self, event: ev.AnyEvent) -> None:
         began = isinstance(event, ev.RunStarted)
         need(self.run or began, "I8", "the log does not begin with the start of its run")
         if self.owed is not None and not isinstance(event, ev.GrantUsed):
-            raise Broken("I1", "a standing decision decided a call and was not counted")
+            raise Broken("I1", "a grant decided a call and was not counted")
         if self.over and not isinstance(event, _AFTER):
             acts = isinstance(event, ev.CallStarted)
-            raise Broken("I7" if acts else "I8", f"{type(event).__name__} after the end of the run")
+            raise Broken("I7" if acts else "I8", f"the run had ended, and {type(event).__name__} was recorded")
         law = _LAWS.get(type(event))
         if law is not None:
             law(self, event)
@@ -75,33 +81,36 @@ class LogAutomaton(Gate):
     # The run and its frames ----------------------------------------------------------------------------------------
 
     def began(self, event: ev.RunStarted) -> None:
-        need(not self.run, "I8", "the run starts a second time")
-        need(event.run == self.name, "I8", "the log is of another run")
-        self.run, self.salt = event.run, event.salt
+        need(not self.run, "I8", "the run started a second time")
+        need(event.run == self.name, "I8", "the log is that of another run")
+        self.run = event.run
+        self.salt = event.salt
+        self.requester = event.requester
 
     def ended(self, _event: ev.RunCancelled) -> None:
         self.over = True
 
-    def was_restored(self, _event: ev.RunRestored) -> None:
-        self.restored = True
-
     def opened(self, event: ev.FrameOpened) -> None:
         root = event.frame == ev.ROOT
-        need(event.frame not in self.frames, "I8", f"an agent begins on {event.frame} where one is at work")
+        need(
+            event.frame not in self.frames,
+            "I8",
+            f"an agent began to work at {event.frame}, where one was working already",
+        )
         running = root or self.at(event.frame).place == "running"
-        need(running, "I1", f"a nested agent answers call {event.frame}, which has not started")
-        self.frames[event.frame] = _Frame(event.agent, event.guarded)
+        need(running, "I1", f"a nested agent was to answer call {event.frame}, which had not started")
+        self.frames[event.frame] = _Frame(event.agent, event.guarded, barrier=event.barrier)
 
     def closed(self, event: ev.FrameClosed) -> None:
         frame = self._frame(event.frame)
-        answered = event.error or not self._open(event.frame)
-        need(answered, "I6", f"the agent of {event.frame} answers while calls of it are open")
+        answered = event.error or not frame.open
+        need(answered, "I6", f"the agent of {event.frame} gave its answer while calls of it were open")
         told = event.error or frame.phase == "judge" or event.frame == ev.ROOT
-        need(told, "I8", f"the agent of {event.frame} answers what its model never said")
+        need(told, "I8", f"the agent of {event.frame} gave an answer that its model never gave")
         below = event.frame + "/"
         for name in [name for name in self.calls if name.startswith(below)]:
-            vanished = self.calls[name].place == "running" and name not in self.frames
-            need(not vanished, "I2", f"call {name} was running when its agent was ended, and nobody knows what became")
+            unknown = self.calls[name].place in ("running", "doubt") and name not in self.frames
+            need(not unknown, "I2", f"call {name} was dropped with its agent, and nobody knows what became of it")
             del self.calls[name]
         self.frames = {name: frame for name, frame in self.frames.items() if not name.startswith(below)}
         if event.frame == ev.ROOT:
@@ -113,18 +122,23 @@ class LogAutomaton(Gate):
     def reported(self, event: ev.GuardrailReported) -> None:
         frame = self.frames.get(event.on)
         if frame is not None:
-            need(not frame.tripped, "I7", f"a tripwire of {event.on} is taken back")
-            frame.guarded, frame.tripped = "", any(report.tripped for report in event.reports)
+            need(not frame.tripped, "I7", f"a guardrail of {event.on} had stopped the agent, and this was taken back")
+            frame.guarded = ""
+            frame.tripped = any(report.tripped for report in event.reports)
 
     def handed_off(self, event: ev.HandedOff) -> None:
         frame = self._frame(event.frame)
-        need(not self._open(event.frame), "I6", f"{event.frame} is handed over while calls of it are open")
-        frame.agent, frame.phase, frame.judged = event.agent, "model", False
+        free = not frame.open or not frame.barrier
+        need(free, "I6", f"{event.frame} was handed to another agent while calls of it were open")
+        frame.agent = event.agent
+        frame.phase = "model"
+        frame.judged = False
 
     def judged(self, event: ev.ToolsJudged) -> None:
         frame = self._frame(event.frame)
-        need(frame.phase == "judge", "I8", f"the results of {event.frame} are judged and there are none")
-        frame.phase, frame.judged = "judge" if event.final else "model", False
+        need(frame.phase == "judge", "I8", f"the agent of {event.frame} judged results when there was nothing to judge")
+        frame.phase = "model"
+        frame.judged = False
 
     def added(self, event: ev.InputAdded) -> None:
         frame = self._frame(event.frame)
@@ -133,25 +147,43 @@ class LogAutomaton(Gate):
 
     def replied(self, event: ev.ReplyRecorded) -> None:
         frame = self._frame(event.frame)
-        need(not self._open(event.frame), "I6", f"the model of {event.frame} is asked while calls of it are open")
-        need(frame.phase == "model", "I8", f"the model of {event.frame} answers and was not asked")
-        need(frame.guarded != "before", "I7", f"the model of {event.frame} is asked before its guardrails reported")
+        free = not frame.open or not frame.barrier
+        need(free, "I6", f"the model of {event.frame} was asked while calls of it were open")
+        need(frame.phase == "model", "I8", f"the model of {event.frame} answered and had not been asked")
+        need(frame.guarded != "before", "I7", f"the model of {event.frame} was asked before its guardrails reported")
         labels = {proposal.label for proposal in event.proposals}
-        need(len(labels) == len(event.proposals), "I4", f"two calls of {event.frame} bear one name")
+        need(len(labels) == len(event.proposals), "I4", f"two calls of {event.frame} have one id")
         frame.turn += 1
-        frame.judged = event.judged and bool(event.proposals)
-        frame.phase = "calls" if event.proposals else "judge"
         self.tools.update(event.tools)
-        frame.calls = [f"{event.frame}/{frame.turn}.{place}" for place in range(len(event.proposals))]
-        for name, proposal in zip(frame.calls, event.proposals, strict=True):
+        if frame.barrier:
+            frame.judged = event.judged and bool(event.proposals)
+            frame.phase = "calls" if event.proposals else "judge"
+            frame.calls = {}
+        for place, proposal in enumerate(event.proposals):
+            name = f"{event.frame}/{frame.turn}.{place}"
             need(0 <= proposal.item < len(event.output), "I8", f"call {name} is in no reply of its model")
-            call = Call(name, event.frame, frame.agent, event.output[proposal.item], proposal)
-            call.propose(proposal)
-            if proposal.gate == "allow" and call.place == "new":
-                call.place = "ready"
-            self.calls[name] = call
+            self._propose(frame, Call(name, event.frame, frame.agent, event.output[proposal.item], proposal))
         if event.proposals:
             self._forget(frame)
+
+    def _propose(self, frame: _Frame, call: Call) -> None:
+        made = call.proposal
+        call.propose(made)
+        if call.place == "settled":  # it was refused before it came to the gate
+            if frame.barrier:
+                self.calls[call.id] = call
+                frame.calls[call.id] = None
+            return
+        if made.gate == "allow":
+            never = any(
+                (grant.agent, grant.tool, grant.verdict) == (call.agent, made.tool, "reject")
+                for grant in self.grants.values()
+            )
+            need(not never, "I7", f"call {call.id} was allowed unseen while a standing rejection is about its tool")
+            call.place = "ready"
+        frame.open += 1
+        self.calls[call.id] = call
+        frame.calls[call.id] = None
 
     def remade(self, event: ev.CallVoided) -> None:
         self.tools.update(event.tools)
@@ -159,7 +191,7 @@ class LogAutomaton(Gate):
 
     def answered(self, event: ev.CallFinished) -> None:
         if self._answered is not None:
-            need(event.call == self._answered, "I8", "a nested agent ended and another call has its result")
+            need(event.call == self._answered, "I8", "a nested agent ended and another call got its result")
             self._answered = None
         self.finished(event)
 
@@ -174,34 +206,42 @@ class LogAutomaton(Gate):
     def may_run(self, call: Call) -> str:
         frame = self._frame(call.frame)
         if frame.guarded or frame.tripped:
-            return "and its agent's guardrails have not let it"
-        early = call.proposal.last and not all(other.proposal.last for other in self._open(call.frame))
+            return "before its agent's guardrails let it"
+        waits = call.proposal.last and frame.barrier
+        early = waits and not all(other.proposal.last for other in self._unsettled(frame))
         return "before its siblings had their results" if early else ""
 
     def settled(self, call: Call) -> None:
-        self._forget(self._frame(call.frame))
+        frame = self._frame(call.frame)
+        frame.open -= 1
+        if not frame.barrier:  # its model reads each result as it comes
+            del self.calls[call.id]
+            del frame.calls[call.id]
+            return
+        self._forget(frame)
 
     def _frame(self, name: str) -> _Frame:
         frame = self.frames.get(name)
         if frame is None:
-            raise Broken("I8", f"something happened in {name}, where no agent is at work")
+            raise Broken("I8", f"something happened in {name}, where no agent was at work")
         return frame
 
-    def _open(self, frame: str) -> list[Call]:
-        return [call for name in self.frames[frame].calls if (call := self.calls[name]).place != "settled"]
+    def _unsettled(self, frame: _Frame) -> list[Call]:
+        return [call for name in frame.calls if (call := self.calls[name]).place != "settled"]
 
     def _forget(self, frame: _Frame) -> None:
-        """A reply of which every call has its result is done with."""
-        if all(self.calls[name].place == "settled" for name in frame.calls):
-            for name in frame.calls:
-                del self.calls[name]
-            frame.calls, frame.phase = [], "judge" if frame.judged else "model"
+        """Drop a reply of which every call has its result."""
+        if frame.open or not frame.barrier:
+            return
+        for name in frame.calls:
+            del self.calls[name]
+        frame.calls = {}
+        frame.phase = "judge" if frame.judged else "model"
 
 
 _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.RunStarted: LogAutomaton.began,
     ev.RunCancelled: LogAutomaton.ended,
-    ev.RunRestored: LogAutomaton.was_restored,
     ev.FrameOpened: LogAutomaton.opened,
     ev.FrameClosed: LogAutomaton.closed,
     ev.GuardrailReported: LogAutomaton.reported,
@@ -213,6 +253,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.CallScreened: LogAutomaton.screened,
     ev.VoteCast: LogAutomaton.voted,
     ev.CallDecided: LogAutomaton.decided,
+    ev.CallAskedAgain: LogAutomaton.asked_again,
+    ev.ExpiryNear: LogAutomaton.warned,
     ev.CallVoided: LogAutomaton.remade,
     ev.CallStarted: LogAutomaton.started,
     ev.CallNeeds: LogAutomaton.needed,
@@ -221,4 +263,5 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.GrantGiven: LogAutomaton.given,
     ev.GrantUsed: LogAutomaton.used,
     ev.GrantRevoked: LogAutomaton.taken_back,
+    ev.RunRestored: LogAutomaton.restored,
 }

@@ -1,33 +1,41 @@
 """The rows of a run derived anew from its log, and compared with those that its store has.
 
-What people are shown of a call that only its tool can say (a preview made on the spot) is not in the log and
-cannot be compared; all else can.
+All that people are shown of a call is made of its log, so all of it is compared: as it would run, and without what the
+call's proposal marks as secret.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from ..core import events as ev
 from ..core.codec import as_text
 from ..core.effects import waiting
-from ..core.preview import REDACTED
+from ..core.preview import REDACTED, Json, Preview
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
-from .calls import WAITING, Call, canonical_text, request_name, value_of
+from .calls import WAITING, Broken, Call, canonical_text, request_name, value_of
 from .log import LogAutomaton
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost)
+_VERDICTS = {
+    "asked": ("approve", "edit", "reject", "answer"),
+    "doubt": ("ran", "did_not_run", "retry"),
+    "asking": ("answer", "reject"),
+}
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
-_COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason")
+_COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
+# What of a request stands in the body of its row where it differs from this.
+_USUAL: dict[str, Any] = {"revision": 1, "tool_kind": "function", "label": "", "votes": [], "secrets": []}
 # What a wrong field of a row breaks, where that is not just the record.
-_BREAKS = {"digest": "I4", "state": "I6", "waiting": "I6", "uses": "I1", "revoked": "I1"}
+_SHOWN = dict.fromkeys(("params", "arguments", "preview", "requests", "difference", "label"), "I4")
+_BREAKS = _SHOWN | {"digest": "I4", "state": "I6", "waiting": "I6", "uses": "I1", "revoked": "I1"}
 
 Fault = tuple[str, str]
 
@@ -50,11 +58,9 @@ class DerivedRows:
         if any(isinstance(event, _SWEEPING) for event in step.events):
             for call in [name for name in self._open if self._log.over or not self._waits(name)]:
                 self._end(call, "void", self._log.now, "")
-        for event in step.events:
-            if isinstance(event, _OPENING) and self._waits(event.call):
-                self._begin(self._log.calls[event.call])
-                if self._log.over:
-                    self._end(event.call, "void", self._log.now, "")
+        for name in dict.fromkeys(_opened(step)):
+            if self._waits(name):
+                self._begin(self._log.calls[name])
 
     def _waits(self, name: str) -> bool:
         call = self._log.calls.get(name)
@@ -64,7 +70,7 @@ class DerivedRows:
         if isinstance(event, ev.CallDecided):
             made = event.decision
             self._end(made.call, made.verdict, made.at, made.by or "")
-        elif isinstance(event, ev.CallVoided):
+        elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
             self._end(event.call, "void", self._log.now, "")
 
     def _end(self, call: str, state: str, at: int, by: str) -> None:
@@ -76,7 +82,7 @@ class DerivedRows:
         name = request_name(self._log.salt, call.id)
         if not self._log.over:
             self._open[call.id] = name
-        self._shown[name] = {"params": value_of(call.args), "label": call.proposal.label}
+        self._shown[name] = self._body(call)
         self.requests[name] = RequestRow(
             id=name,
             run=self._log.run,
@@ -85,13 +91,40 @@ class DerivedRows:
             tool=call.proposal.name,
             agent=call.agent,
             digest=call.digest(self._log.run),
-            asked_at=call.asked_at or self._log.now,
+            asked_at=call.asked_at,
             expires_at=call.expires_at,
             reason=call.reason,
+            risk=call.proposal.risk or "",
             # What was in flight when its run ended is in doubt for good: shown, and past deciding.
             state="void" if self._log.over else "open",
             closed_at=self._log.now if self._log.over else None,
         )
+
+    def _body(self, call: Call) -> dict[str, Any]:
+        """What people are shown of a waiting call beside the columns of its row."""
+        made = call.proposal
+        params = _hidden(value_of(call.args), made.secrets)
+        without = {"edit": made.fixed, "answer": made.elsewhere} if call.place == "asked" else {}
+        return {
+            "revision": 1 + call.asks + call.rounds,
+            "tool_kind": made.kind,
+            "label": made.label,
+            "arguments": canonical_text(params) if made.secrets else call.args,
+            "params": params,
+            "preview": _preview(call, params),
+            "terms": None if call.terms is None else _builtins(call.terms),
+            "verdicts": [word for word in _VERDICTS[call.place] if not without.get(word, False)],
+            "votes": [_vote(by, vote, made.secrets) for by, vote in call.votes.items()],
+            "requests": call.question.requests if call.place == "asking" and call.question is not None else None,
+            "difference": self._difference(call),
+            "requester": self._log.requester,
+            "secrets": list(made.secrets),
+        }
+
+    def _difference(self, call: Call) -> Any:
+        before, after = call.former_tool, call.proposal.tool
+        tools = self._log.tools
+        return {"before": tools.get(before), "after": tools.get(after)} if before not in ("", after) else None
 
     def _grant(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.GrantGiven):
@@ -120,8 +153,8 @@ class DerivedRows:
             for field in (*_COMPARED, *_CLOSED):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} has another {field} in its row"
-            if not _shows(row.body, self._shown[name]):
-                yield "I4", f"the request of call {wanted.call} shows other arguments than would run"
+            for field in _unlike(row.body, self._shown[name]):
+                yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} shows another {field} than its log"
         for row in stored.values():
             yield "I8", f"a request of call {row.call} has a row and was never asked"
 
@@ -175,27 +208,63 @@ def _kept(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
 
 
-def _shows(body: str, wanted: dict[str, Any]) -> bool:
-    """Whether what people were shown is what would run; a secret may be hidden, and nothing else."""
+def _opened(step: ev.Step) -> Iterator[str]:
+    """The calls whose requests a step may have opened or changed."""
+    for event in step.events:
+        if isinstance(event, _OPENING):
+            yield event.call
+    for event in step.events:
+        if isinstance(event, ev.VoteCast):
+            yield event.decision.call
+
+
+def _unlike(body: str, wanted: dict[str, Any]) -> list[str]:
+    """The fields in which the body of a row differs from what people are to be shown."""
     try:
-        shown: Any = json.loads(body)
-    except ValueError:
-        return False
-    if not isinstance(shown, dict):
-        return False
-    seen = cast("dict[str, Any]", shown)
-    params = wanted["params"]
-    given = seen.get("params") if params is not None else None
-    return seen.get("label") == wanted["label"] and _alike(given, params)
+        told: Any = value_of(body)
+        if not isinstance(told, dict):
+            return ["body"]
+        shown = dict.fromkeys(wanted) | _USUAL | cast("dict[str, Any]", told)
+        if canonical_text(shown) == canonical_text(wanted):
+            return []
+        return [name for name in shown if canonical_text(shown[name]) != canonical_text(wanted.get(name))] or ["body"]
+    except (Broken, ValueError, RecursionError):
+        return ["body"]
 
 
-def _alike(shown: Any, true: Any) -> bool:
-    if shown == REDACTED:
-        return True
-    if isinstance(shown, dict) and isinstance(true, dict):
-        one, other = cast("dict[str, Any]", shown), cast("dict[str, Any]", true)
-        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
-    if isinstance(shown, list) and isinstance(true, list):
-        first, second = cast("list[Any]", shown), cast("list[Any]", true)
-        return len(first) == len(second) and all(map(_alike, first, second))
-    return canonical_text(shown) == canonical_text(true)
+def _hidden(value: Any, secrets: Collection[str]) -> Any:
+    """A value as people may see it: "a.b" names what is in "a", through lists as well, and a key that has the dot."""
+    if isinstance(value, list):
+        return [_hidden(member, secrets) for member in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    seen: dict[str, Any] = {}
+    for name, member in cast("dict[str, Any]", value).items():
+        inner = [path[len(name) + 1 :] for path in secrets if path.startswith(name + ".")]
+        seen[name] = REDACTED if name in secrets else _hidden(member, inner) if inner else member
+    return seen
+
+
+def _preview(call: Call, params: Any) -> Any:
+    """The preview that people see where it says more than the arguments do; a row leaves it out where it does not."""
+    plain = Preview((Json(params),))
+    made = call.preview or call.proposal.preview
+    if call.place == "asking" and call.question is not None:
+        made = call.question.preview or Preview((Json(call.question.requests),))
+    elif call.edited:  # nobody has looked at what a person wrote
+        made = None
+    return None if made is None or made == plain else _builtins(made)
+
+
+def _vote(by: str, vote: ev.Decision, secrets: Collection[str]) -> dict[str, Any]:
+    seen: dict[str, Any] = {"by": by, "verdict": vote.verdict, "at": vote.at}
+    params = None if vote.args is None else _hidden(value_of(vote.args), secrets)
+    if params is not None:
+        seen["params"] = params
+    if vote.note is not None:
+        seen["note"] = vote.note
+    return seen
+
+
+def _builtins(value: Any) -> Any:
+    return msgspec.to_builtins(value)

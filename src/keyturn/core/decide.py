@@ -190,7 +190,7 @@ def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
         if frame.tripped is not None:
             return
     if not c.final:
-        yield ev.ToolsJudged(c.frame, final=False)
+        yield ev.ToolsJudged(c.frame)
         return
     yield ev.FrameClosed(c.frame, c.output)
     if c.item is not None:
@@ -215,6 +215,8 @@ def _close_run(run: Run, c: cm.CloseRun) -> Events:
     root = run.frames[ev.ROOT]
     if root.phase not in ("model", "judge") or root.guarding or root.tripped is not None:
         raise Conflict("a run can be given an answer only where its model would be asked or has answered")
+    if root.open:  # dropped with the run, what they came to would never be known
+        raise Conflict(f"{root.open} calls of this run have no result yet; settle them first, or cancel the run")
     if c.reports:
         yield ev.GuardrailReported(ev.ROOT, c.reports)
         if root.tripped is not None:

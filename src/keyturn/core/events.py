@@ -230,10 +230,9 @@ class HandedOff(Event, frozen=True):
 
 
 class ToolsJudged(Event, frozen=True):
-    """The agent judged its tools' results: a final answer or not."""
+    """The agent judged its tools' results, or its model's answer: that is not final, and the model goes on."""
 
     frame: str
-    final: bool
 
 
 class GuardrailReported(Event, frozen=True):

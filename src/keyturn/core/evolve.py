@@ -220,6 +220,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
         move(run, call, "again")
         return
     call.asks += 1
+    call.asked_at = run.now
     call.votes = {}
     call.recheck = False
     move(run, call, "lose")
@@ -269,7 +270,7 @@ def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
     frame = run.frames[event.frame]
     frame.judged = False
     frame.results = []
-    frame.move("accept" if event.final else "continue")
+    frame.move("continue")
 
 
 def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
@@ -281,11 +282,11 @@ def _guardrail_reported(run: Run, event: ev.GuardrailReported) -> None:
 
 def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
     drop_below(run, event.frame)
+    run.frames[event.frame].move("close")
     if event.frame == ev.ROOT:
         run.move("finish")
         run.output = event.output
         run.error = ""
-        run.frames[ev.ROOT].move("close")
     else:
         del run.frames[event.frame]
 
@@ -310,8 +311,6 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
 def _run_restored(run: Run, event: ev.RunRestored) -> None:
     run.move("restore")
     run.error = RESTORED
-    for call in run.groups["screen"].values():
-        call.voided = event.why  # whatever lets it run now asks: it may have run
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {

@@ -69,7 +69,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
         else:  # "always" is not used up for nothing
             grant = None
     if grant is not None and grant.verdict == "approve":
-        yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}")
+        yield ev.CallScreened(call.id, "allow", reason, f"grant:{grant.id}", verdict.terms)
         yield ev.GrantUsed(grant.id, call.id)
         return
     shown = preview if action == "ask" else None
@@ -129,9 +129,15 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
         return
     if grant.verdict not in ("approve", "reject"):
         raise UserError("a standing decision approves or rejects")
+    if grant.message is not None:
+        plain_text(grant.message, "a message")
     check_where(grant.where)
-    if not any(_goes_with(run, grant, decision) for decision in decisions):
+    beside = [decision for decision in decisions if _goes_with(run, grant, decision)]
+    if not beside:
         raise UserError("a standing decision is given with a decision on a call of the same tool, by the same person")
+    first = [run.decided[decision.call] for decision in beside if _standing(run, decision)]
+    if len(first) == len(beside) and grant.decider not in [before.decider for before in first]:
+        raise _decided_before(first[0])  # a repeated word decides nothing, so no grant can come with it
 
 
 def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
@@ -156,20 +162,23 @@ def revoke(run: Run, c: cm.Revoke) -> Events:
 
 def deliver(run: Run, c: cm.Deliver) -> Events:
     """Record decisions, from whatever door, all or none."""
-    fresh: dict[str, ev.Decision] = {}
+    fresh: list[ev.Decision] = []
+    first: dict[str, ev.Decision] = {}
     for decision in [decision for decision in c.decisions if not _standing(run, decision)]:
         _check_decision(run, decision)
-        if not _alike(fresh.setdefault(decision.call, decision), decision):
+        if not _alike(first.setdefault(decision.call, decision), decision):
             raise Conflict("one delivery decides one call in two ways; deliver the one that counts")
+        fresh.append(decision)
     if c.grants:
         open_run(run)
     for grant in c.grants:
         _check_grant(run, grant, c.decisions)
     for decision in c.replaced:
-        if decision.call in fresh:
+        if decision.call in first:
             yield ev.VoteCast(replace(decision, at=min(decision.at or run.now, run.now)), replaced=True)
-    for decision in fresh.values():
-        yield from _decided(run, run.calls[decision.call], decision)
+    for decision in fresh:
+        if not _standing(run, decision):  # else it says what another of this delivery has settled
+            yield from _decided(run, run.calls[decision.call], decision)
     for grant in c.grants:
         if grant.id not in run.grant_uses:
             yield ev.GrantGiven(grant)
@@ -199,13 +208,7 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
     if call is None or call.state not in WAITING:
         if before is not None:
-            raise Conflict(
-                f"this call was decided before: {before.verdict} by {before.by or 'somebody else'}; "
-                "the first decision stands",
-                winner=before.by,
-                decision=before.verdict,
-                at=before.at,
-            )
+            raise _decided_before(before)
         open_run(run)
         raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
     open_run(run)
@@ -219,8 +222,15 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
     _check_words(call, decision)
 
 
+def _decided_before(first: ev.Decision) -> Conflict:
+    words = f"{first.verdict} by {first.by or 'somebody else'}; the first decision stands"
+    return Conflict(f"this call was decided before: {words}", winner=first.by, decision=first.verdict, at=first.at)
+
+
 def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     """Whether this person may decide this call, in whatever state it waits. A probe speaks for its own tool."""
+    if decision.grant is not None or (decision.via != "person" and decision.decider is not None):
+        raise NotAllowed("a decision is of one person, or of what is no person, and not of both")
     if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
         return
     if decision.via in _NO_PERSON:
@@ -267,7 +277,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     alone = decision.via in _NO_PERSON or call.state == "needs"
     if not alone and len(_voices(call, decision) | {by}) < needed(call.terms, decision.verdict):
         before = call.votes.get(by)
-        if before is None or not _alike(before, decision):
+        if before is None or not _alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
         return
     if call.state != "asked" and call.decision is not None and call.decision.args is not None:
@@ -278,12 +288,15 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
 
 def _voices(call: Call, decision: ev.Decision) -> set[str]:
-    """Who voted for what this decision says, to the byte: one who approved has not seen what another edited."""
+    """Who voted for what this decision says, to the byte and of the same world.
+
+    One who approved has not seen what another edited.
+    """
 
     def agrees(vote: ev.Decision) -> bool:
         if vote.verdict == "reject" or decision.verdict == "reject":
             return vote.verdict == decision.verdict
-        alike = (vote.verdict, vote.args) == (decision.verdict, decision.args)
+        alike = (vote.verdict, vote.args, vote.basis) == (decision.verdict, decision.args, decision.basis)
         return alike and same(vote.output, decision.output)
 
     return {by for by, vote in call.votes.items() if agrees(vote)}
@@ -354,12 +367,15 @@ def restored(run: Run, c: cm.Restored) -> Events:
     """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
     if run.status in OVER or run.status == "new" or run.error == RESTORED:
         return  # it was told, and nobody let it go on since
+    waits = list(run.groups["wait"].values())
+    for call in list(run.groups["screen"].values()):
+        if not call.voided:  # it may have been allowed, and have run, after the copy was made
+            yield ev.CallVoided(call.id, call.proposal, c.why)
     for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
         if call.id not in run.frames:
             yield ev.CallLost(call.id, c.why)
-    for call in list(run.groups["wait"].values()):
-        if call.state == "asked":
-            yield ev.CallAskedAgain(call.id, "restored", run.now, reason=c.why)
+    for call in waits:  # so that no word which was said before, on whatever, can be said once more
+        yield ev.CallAskedAgain(call.id, "restored", run.now, reason=c.why)
     yield ev.RunRestored(c.why)
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from . import commands as cm
 from . import events as ev
+from .call_ids import call_id
 from .errors import Conflict, ModelBehaviorError, UserError
 from .gate import Events, open_run, screened
 from .items import Item
@@ -35,8 +36,8 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
         check_proposal(proposal, c.output[proposal.item])
     made = _screen_the_rejected(run, frame, c.proposals) if run.grants else c.proposals
     yield ev.ReplyRecorded(c.frame, c.output, made, c.usage, c.response_id, c.request_id, c.tools, c.judged, c.model)
-    for call_id in list(frame.calls):
-        call = run.calls.get(call_id)
+    for index in range(len(made)):  # without a barrier, calls of earlier replies may be open: they are left alone
+        call = run.calls.get(call_id(frame.id, frame.turn, index))
         if call is not None and call.state == "proposed" and call.proposal.gate == "ask":
             yield from screened(run, call, Verdict("ask", terms=call.proposal.terms, by="tool"))
 

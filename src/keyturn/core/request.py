@@ -88,7 +88,7 @@ def request_of(run: Run, call: Call) -> Request:
         tool=made.name,
         agent=call.agent,
         digest=call_digest(run, call),
-        asked_at=call.asked_at or run.now,
+        asked_at=call.asked_at,
         expires_at=call.expires_at,
         reason=call.reason,
         risk=made.risk or "",

@@ -19,7 +19,7 @@ Status = Literal["new", "running", "failed", "finished", "cancelled"]
 DECIDED = ("approved", "edited")
 READY = ("allowed", *DECIDED, "supplied")
 TO_SETTLE = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
-WAITING = ("asked", "in_doubt", "needs")
+WAITING: tuple[State, ...] = ("asked", "in_doubt", "needs")
 SETTLED = ("finished", "failed")
 OVER = ("finished", "cancelled")
 
@@ -33,7 +33,8 @@ MOVES: dict[tuple[str, str], State] = {
     ("asked", "reject"): "rejected",
     ("asked", "answer"): "answered",
     ("asked", "expire"): "expired",
-    ("asked", "ask_again"): "asked",
+    **{(state, "ask_again"): state for state in WAITING},
+    ("proposed", "void"): "proposed",
     ("asked", "void"): "proposed",
     **{(state, "start"): "started" for state in READY},
     **{(state, "deny"): "denied" for state in (*DECIDED, "supplied")},
@@ -69,8 +70,7 @@ FRAME_MOVES: dict[tuple[str, str], Phase] = {
     ("calls", "settle"): "model",
     ("calls", "settle_for_judgement"): "judge",
     ("judge", "continue"): "model",
-    ("judge", "accept"): "judge",
-    **{(phase, "hand_off"): "model" for phase in ("model", "calls", "judge")},
+    **{(phase, "hand_off"): "model" for phase in ("model", "judge")},
     **{(phase, "close"): "closed" for phase in ("model", "calls", "judge")},
 }
 

@@ -1,0 +1,109 @@
+"""The laws of standing decisions: given with a decision of the same person, used for what they cover, and counted."""
+
+from __future__ import annotations
+
+from ..core import events as ev
+from ..core.policy import Approval
+from ..core.predicate import holds, may_hold
+from .calls import Broken, Call, need, value_of
+from .deciders import objection, quorum
+
+GRANT = "grant:"
+
+
+class Standing:
+    """The standing decisions of one run.
+
+    `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
+    of a grant that must be counted next, `decided_now` are the calls that this line decides.
+    """
+
+    def __init__(self) -> None:
+        self.run = ""
+        self.requester: str | None = None
+        self.now = 0
+        self.line = 0
+        self.calls: dict[str, Call] = {}
+        self.grants: dict[str, ev.GrantTerms] = {}
+        self.uses: dict[str, int] = {}
+        self.owed: tuple[str, str] | None = None
+        self.decided_now: list[Call] = []
+        self._given_in: dict[str, int] = {}
+
+    def at(self, name: str) -> Call:
+        """Return a call that is open, or raise `Broken`."""
+        raise NotImplementedError
+
+    def given(self, event: ev.GrantGiven) -> None:
+        grant = event.grant
+        need(grant.id not in self.uses, "I3", f"grant {grant.id} was given twice")
+        need(grant.verdict in ("approve", "reject"), "I7", f"grant {grant.id} neither approves nor rejects")
+        here = any(_goes_with(grant, call) for call in self.decided_now)  # first, since there may be many others
+        goes = here or any(_goes_with(grant, call) for call in self.calls.values())
+        need(goes, "I1", f"grant {grant.id} came without a decision of the same person on a call of its tool and agent")
+        self.grants[grant.id] = grant
+        self.uses[grant.id] = 0
+        self._given_in[grant.id] = self.line
+
+    def taken_back(self, event: ev.GrantRevoked) -> None:
+        need(event.grant in self.grants, "I8", f"grant {event.grant} was revoked and did not stand")
+        del self.grants[event.grant]
+
+    def by_grant(self, call: Call, made: ev.Decision) -> None:
+        """Owe the use of a grant that decides a call: one that waits already takes a new grant, or a person."""
+        name = made.grant or ""
+        at_once = call.screened_in == self.line and not call.must_ask
+        timely = at_once or self._given_in.get(name) == self.line
+        need(timely, "I1", f"call {call.id} was waiting for a person and was decided by an older grant")
+        self.owed = (name, call.id)
+
+    def used(self, event: ev.GrantUsed) -> None:
+        owed = self.owed
+        self.owed = None
+        need(owed == (event.grant, event.call), "I1", f"grant {event.grant} was counted and decided nothing")
+        call = self.at(event.call)
+        grant = self.grants.get(event.grant)
+        if grant is None:
+            raise Broken("I1", f"grant {event.grant} decided call {call.id} and did not stand")
+        verdict = "approve" if call.decision is None else call.decision.verdict
+        said = verdict == grant.verdict
+        need(said, "I1", f"grant {grant.id} decided call {call.id} in another way than it says")
+        why = self.uncovered(grant, call, call.terms)
+        need(not why, "I1", f"grant {grant.id} decided call {call.id} and {why}")
+        self.uses[grant.id] += 1
+
+    def newest(self, call: Call, terms: Approval | None) -> str:
+        """Return what the newest grant that covers a call says; "" where none does."""
+        grants = reversed(self.grants.values())
+        return next((grant.verdict for grant in grants if not self.uncovered(grant, call, terms)), "")
+
+    def uncovered(self, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> str:
+        """Say why a grant does not cover a call; "" where it does."""
+        if (grant.agent, grant.tool) != (call.agent, call.proposal.tool):
+            return "is for another tool or agent"
+        if grant.uses is not None and self.uses[grant.id] >= grant.uses:
+            return "had been used as often as it says"
+        if grant.expires_at is not None and self.now >= grant.expires_at:
+            return "had run out"
+        if quorum(terms, grant.verdict) > 1:
+            return "is of one person, where the call takes several"
+        if objection(terms, grant.decider, self.requester):
+            return "was given by somebody who could not have decided the call"
+        # An approval covers what it surely means; "never again" holds where nobody can tell, too.
+        means = may_hold if grant.verdict == "reject" else holds
+        return "" if means(grant.where, value_of(call.args)) else "is for other arguments"
+
+
+def _goes_with(grant: ev.GrantTerms, call: Call) -> bool:
+    """Say whether the giver of a grant decided this call, in the same sense."""
+    if (call.agent, call.proposal.tool) != (grant.agent, grant.tool):
+        return False
+    said = [call.decision] if call.decision is not None else []
+    if call.place == "doubt":  # there a grant may come with one voice of several
+        said += call.votes.values()
+    return any(
+        made.decider == grant.decider
+        and made.via in ("person", "on_approval")
+        and (made.verdict == "reject") == (grant.verdict == "reject")
+        for made in said
+    )
