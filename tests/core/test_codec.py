@@ -166,7 +166,12 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallVoided, "tools"): ITEM,
     (ev.CallFinished, "item"): ITEM,
     (ev.GrantGiven, "grant"): st.builds(
-        ev.GrantTerms, st.text(), st.text(), st.text(), where=st.none() | ITEM, uses=st.none() | st.integers(0, 9),
+        ev.GrantTerms,
+        st.text(),
+        st.text(),
+        st.text(),
+        where=st.none() | ITEM,
+        uses=st.none() | st.integers(0, 9),
         decider=DECIDER,
     ),
     (ev.HandedOff, "view"): st.none() | st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2) | ITEM),
