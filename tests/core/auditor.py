@@ -1,7 +1,7 @@
 """Whoever reads a journal and believes nothing: were the promises kept? It knows events, not the code that folds them.
 
 Each rule is one assertion with its law's words. What a call may do is a licence: an allow-verdict, a grant or a
-decision for exactly the bytes that would run.
+decision for exactly the bytes that would run, of as many people as the terms name, looked at by the newest policy.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any
 from keyturn.core import events as ev
 from keyturn.core.digest import canonical, digest
 from keyturn.core.items import Item
+from keyturn.core.people import Decider
+from keyturn.core.policy import Approval
 from keyturn.core.strict import parse
-from keyturn.core.usage import COUNTS, padded
+from keyturn.core.usage import NOTHING
 
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 NEVER = ("reject", "expire", "answer", "ran", "did_not_run")
@@ -40,6 +42,11 @@ class Audited:
     question: list[Any] = field(default_factory=list[Any])
     asked: int = 0
     again: int = 0
+    unchecked: bool = False
+    terms: Approval | None = None
+    since: int = 0
+    asking: bool = False
+    voices: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
 
     def digest(self, run: str) -> str:
         seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
@@ -49,6 +56,11 @@ class Audited:
         self.proposal, self.licence, self.item = proposal, None, proposal.refused
         self.args = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
+        self.unchecked, self.asking, self.voices = False, False, {}
+
+    def ask_again(self, now: int) -> None:
+        """What was said before counts no more."""
+        self.again, self.since, self.voices = self.again + 1, now, {}
 
 
 @dataclass
@@ -62,6 +74,7 @@ class Desk:
     queued: list[Item] = field(default_factory=list[Item])
     turn: int = 0
     tripped: bool = False
+    barrier: bool = True
 
 
 class Auditor:
@@ -75,7 +88,8 @@ class Auditor:
         self.given: set[str] = set()
         self.uses: dict[str, int] = {}
         self.used: set[object] = set()
-        self.usage = [0] * COUNTS
+        self.usage = NOTHING
+        self.requester: str | None = None
 
     def read(self, steps: Iterable[ev.Step]) -> Auditor:
         for step in steps:
@@ -97,7 +111,7 @@ class Auditor:
 
     def run_started(self, event: ev.RunStarted) -> None:
         assert not self.run, "a run starts once"
-        self.run = event.run
+        self.run, self.requester = event.run, event.requester
 
     def run_cancelled(self, event: ev.RunCancelled) -> None:
         self.over = True
@@ -107,10 +121,13 @@ class Auditor:
         assert event.frame == ev.ROOT or self.calls[event.frame].place == "running", (
             "an agent answers a call that has started"
         )
-        self.desks[event.frame] = Desk(event.agent, list(event.items), event.guarded)
+        self.desks[event.frame] = Desk(event.agent, list(event.items), event.guarded, barrier=event.barrier)
 
     def frame_closed(self, event: ev.FrameClosed) -> None:
         assert event.error or not self.open(event.frame), "no answer while calls are open"
+        below = [call for name, call in self.calls.items() if name.startswith(event.frame + "/")]
+        lost = [call.id for call in below if call.place in ("running", "doubt") and call.id not in self.desks]
+        assert not lost, "nothing that has begun is dropped with nobody knowing what became of it"
         below = event.frame + "/"
         self.desks = {name: desk for name, desk in self.desks.items() if not name.startswith(below)}
         self.calls = {name: call for name, call in self.calls.items() if not name.startswith(below)}
@@ -127,11 +144,11 @@ class Auditor:
 
     def input_added(self, event: ev.InputAdded) -> None:
         desk = self.desks[event.frame]
-        (desk.queued if self.open(event.frame) else desk.items).extend(event.items)
+        (desk.queued if desk.barrier and self.open(event.frame) else desk.items).extend(event.items)
 
     def handed_off(self, event: ev.HandedOff) -> None:
         desk = self.desks[event.frame]
-        assert not self.open(event.frame), "no handoff while calls are open"
+        assert not desk.barrier or not self.open(event.frame), "no handoff while calls are open"
         desk.agent = event.agent
         if event.view is not None:
             parts = [desk.items[part[0] : part[1]] if isinstance(part, list) else [part] for part in event.view]
@@ -139,13 +156,14 @@ class Auditor:
 
     def reply_recorded(self, event: ev.ReplyRecorded) -> None:
         desk = self.desks[event.frame]
-        assert not self.open(event.frame), "the model is never asked while calls of its frame are open"
+        assert not desk.barrier or not self.open(event.frame), "no model is asked while calls of its frame are open"
         assert desk.guarded != "before", "the guardrails come first"
         desk.turn += 1
-        self.usage = [sum(pair) for pair in zip(self.usage, padded(event.usage), strict=True)]
+        self.usage += event.usage
         desk.items.extend(event.output)
-        desk.calls = [f"{event.frame}/{desk.turn}.{place}" for place in range(len(event.proposals))]
-        for name, proposal in zip(desk.calls, event.proposals, strict=True):
+        names = [f"{event.frame}/{desk.turn}.{place}" for place in range(len(event.proposals))]
+        desk.calls += names
+        for name, proposal in zip(names, event.proposals, strict=True):
             assert name not in self.calls, "a call has a name of its own"
             call = self.calls[name] = Audited(name, event.frame, desk.agent, event.output[proposal.item], proposal)
             call.propose(proposal)
@@ -153,7 +171,7 @@ class Auditor:
         self.settled(desk, event.frame)
 
     def reply_refused(self, event: ev.ReplyRefused) -> None:
-        self.usage = [sum(pair) for pair in zip(self.usage, padded(event.usage), strict=True)]
+        self.usage += event.usage
 
     # Calls ---------------------------------------------------------------------------------------------------------
 
@@ -163,15 +181,74 @@ class Auditor:
         assert event.preview is None or event.action == "ask", "only who is asked is shown what would change"
         if call.licence is None and event.preview is not None:
             call.basis = event.preview.basis
+        if call.licence is None:
+            call.terms, call.since, call.asking = event.terms, event.at, event.action == "ask"
+        call.unchecked = False
         if event.action == "deny":
             call.licence, call.place = None, "dead"
         elif event.action == "allow" and call.licence is None:
             assert not call.must_decide, "what was voided asks again"
             call.licence = call.args
 
+    def vote_cast(self, event: ev.VoteCast) -> None:
+        made = event.decision
+        if not event.replaced:
+            call = self.calls[made.call]
+            assert made.digest == call.digest(self.run), "a voice is for exactly the bytes that were shown"
+            self.may(call, made)
+            assert made.decider is not None, "a voice is somebody's"
+            call.voices[made.decider.id] = made
+
+    def may(self, call: Audited, made: ev.Decision) -> None:
+        """Whether whoever decided is one whom the terms of the call let decide."""
+        if made.via == "probe":
+            own = call.place == "doubt" and call.proposal.recover == "probe"
+            assert own, "a probe speaks for the doubt of its own tool"
+            return
+        if made.via == "clock":
+            assert made.verdict == "expire", "the clock approves nothing"
+            return
+        proof = made.proof is not None
+        who, grant = made.decider, self.grants.get(made.grant or "")
+        if made.via == "grant":
+            assert grant is not None, "a grant that was revoked decides nothing"
+            who, proof = grant.decider, False
+        assert made.verdict != "edit" or not call.proposal.fixed, "what is fixed is not edited"
+        answered = made.verdict == "answer" and call.place == "open"
+        assert not answered or not call.proposal.elsewhere, "what runs elsewhere is not answered"
+        if call.place == "open" and call.terms is not None and call.terms.expires_ms is not None:
+            assert self.now <= call.since + call.terms.expires_ms, "nobody decides after the time"
+        assert call.terms is None or self.fits(call.terms, who, proof), f"{who} may not decide on {call.terms}"
+
+    def fits(self, terms: Approval, who: Decider | None, proof: bool) -> bool:
+        named = terms.role is not None or bool(terms.users)
+        signed = terms.signed or terms.step_up
+        if not (named or signed or terms.not_requester or max(terms.quorum, terms.deny_quorum) > 1):
+            return True
+        known = who is not None and who.strength != "claimed"
+        if who is None or not known or (named and terms.role not in who.roles and who.id not in terms.users):
+            return False
+        own = who.requester or self.requester is None or who.id == self.requester
+        return not (terms.not_requester and own) and (not signed or (proof and who.strength == "signed"))
+
+    def enough(self, call: Audited, made: ev.Decision) -> bool:
+        """Whether as many different people as the terms want said the same."""
+        fact = made.verdict in ("ran", "did_not_run", "expire") or call.place == "asking"
+        if call.terms is None or fact or made.via == "probe":
+            return True
+        most = call.terms.deny_quorum if made.verdict == "reject" else call.terms.quorum
+        alike = {
+            by for by, voice in call.voices.items()
+            if voice.verdict == made.verdict and (voice.args or made.args) == made.args
+        }  # fmt: skip
+        return len(alike | {made.by}) >= most and (made.via != "grant" or most == 1)
+
     def call_decided(self, event: ev.CallDecided) -> None:
         made = event.decision
         call, stamp = self.calls[made.call], (made.call, made.verdict, made.digest, made.at, made.by)
+        self.may(call, made)
+        assert self.enough(call, made), "several people are several people"
+        assert made.at == self.now, "the time that counts is the run's own"
         assert made.digest == call.digest(self.run), "a decision is for exactly the bytes that were shown"
         assert stamp not in self.used, "a decision is used once"
         assert call.place in ("open", "doubt", "asking"), "what was decided is decided"
@@ -180,14 +257,34 @@ class Auditor:
         if made.args is not None:
             assert made.verdict == "edit" or made.args == call.args, "only an edit changes what runs"
             call.args = made.args
+            runs = digest(
+                self.run, call.id, call.agent, call.proposal.tool, call.again, canonical(parse(made.args)), made.basis
+            )
+            assert made.runs == runs, "an edit is bound to what it lets run"
         if call.place == "asking":
             assert made.verdict in ("answer", "reject"), "a question is answered or refused"
-            assert made.by is None or not made.by.startswith("grant:"), "no standing decision answers a question"
+            assert made.via != "grant", "no standing decision answers a question"
             call.place = "open"
         else:
             call.place = "dead" if made.verdict in NEVER else "open"
         call.must_decide = False
         call.licence = call.args if call.place == "open" else None
+        call.unchecked = call.place == "open"
+        call.asking, call.voices = False, {}
+
+    def call_asked_again(self, event: ev.CallAskedAgain) -> None:
+        call = self.calls[event.call]
+        assert call.licence is None, "what may run is not asked again, it is voided"
+        asking = call.asking if call.place == "open" else call.place in ("doubt", "asking")
+        assert asking, "only what waits is asked again"
+        if event.why != "restored":
+            assert call.place == "open", "only a request runs out"
+            assert call.terms is not None, "only what has terms runs out"
+            assert call.terms.on_expiry == event.why, "what becomes of a request is what its terms say"
+            assert self.now > call.since + (call.terms.expires_ms or 0), "a request runs out at its time"
+        assert (event.terms is not None) == (event.why == "escalate"), "who else is asked is said where others are"
+        call.terms = event.terms or call.terms
+        call.ask_again(event.at)
 
     def call_voided(self, event: ev.CallVoided) -> None:
         call = self.calls[event.call]
@@ -201,11 +298,11 @@ class Auditor:
         assert call.place == "open", "a call is started once, and never after a rejection, a denial or an expiry"
         assert call.licence is not None, "no start without a verdict, a grant or a decision"
         assert call.licence == call.args, "a licence is for exactly the bytes that run"
+        assert not call.unchecked, "the newest policy looks at each decision before anything runs"
         assert not desk.guarded, "no tool before the guardrails have reported"
         assert not desk.tripped, "no tool after a tripwire"
-        assert all(other.proposal.last for other in self.open(call.frame)) or not call.proposal.last, (
-            "the last run last"
-        )
+        others = [other for other in self.open(call.frame) if desk.barrier and not other.proposal.last]
+        assert not call.proposal.last or not others, "the last run last"
         call.place = "running"
 
     def call_needs(self, event: ev.CallNeeds) -> None:
@@ -213,14 +310,16 @@ class Auditor:
         assert call.place == "running", "only what was started asks for more"
         assert event.call not in self.desks, "what an agent answers asks nothing itself"
         call.question, call.asked = [event.requests, event.state, call.asked + 1], call.asked + 1
-        call.place, call.licence = "asking", None
+        call.place, call.licence, call.voices = "asking", None, {}
 
     def call_lost(self, event: ev.CallLost) -> None:
         call = self.calls[event.call]
-        assert call.place == "running", "only what was started is lost"
+        ready = call.place == "open" and call.licence is not None
+        assert call.place == "running" or (ready and not event.again), "only what was started or may start is lost"
         assert event.call not in self.desks, "what an agent answers is not lost"
         assert not event.again or call.proposal.recover == "retry", "what has effects is not started again by itself"
         call.place, call.again = "open" if event.again else "doubt", call.again + (not event.again)
+        call.unchecked, call.voices = False, {}
         call.licence = call.args if event.again else None
 
     def call_finished(self, event: ev.CallFinished) -> None:
@@ -231,7 +330,18 @@ class Auditor:
         call.item, call.place = event.item, "settled"
         self.settled(self.desks[call.frame], call.frame)
 
+    def run_restored(self, event: ev.RunRestored) -> None:
+        may_start = [call.id for call in self.calls.values() if call.place == "open" and call.licence is not None]
+        assert not may_start, "after a restore nothing starts that nobody was asked about"
+        unseen = [call.id for call in self.calls.values() if call.place == "open" and not call.asking]
+        assert all(self.calls[name].must_decide for name in unseen), "what was not judged yet must be asked about"
+
     def settled(self, desk: Desk, frame: str) -> None:
+        if not desk.barrier:
+            done = [name for name in desk.calls if self.calls[name].place == "settled"]
+            desk.items.extend(self.calls.pop(name).item for name in done)
+            desk.calls = [name for name in desk.calls if name not in done]
+            return
         if desk.calls and not self.open(frame):
             desk.items.extend(self.calls.pop(name).item for name in desk.calls)
             desk.items.extend(desk.queued)
@@ -255,3 +365,4 @@ class Auditor:
         assert grant.uses is None or self.uses[grant.id] <= grant.uses, "a grant is used as often as it says"
         assert grant.expires_at is None or self.now < grant.expires_at, "a grant ends at its time"
         assert (grant.agent, grant.tool) == (call.agent, call.proposal.tool), "a grant covers nothing else"
+        assert call.terms is None or self.fits(call.terms, grant.decider, False), "a grant covers what its giver may"

@@ -10,9 +10,13 @@ import pickle
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
+from keyturn.core.usage import Counts
+from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need
 
 READY = ("allowed", "approved", "edited", "supplied")
 WAITS = ("asked", "in_doubt", "needs")
@@ -20,44 +24,15 @@ MAY = {"asked": "approve edit reject answer", "in_doubt": "ran did_not_run retry
 DEAD = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
 DONE = ("finished", "failed")
 AFTER = {"approve": "approved", "edit": "edited", "reject": "rejected", "answer": "answered", "retry": "approved"}
+NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
-
-
-class Refused(Exception):
-    """The command may not be done here."""
-
-
-def need(condition: Any) -> None:
-    if not condition:
-        raise Refused
-
-
-def is_json(text: Any) -> bool:
-    try:
-        return isinstance(text, str) and json.loads(text or "{}") is not Ellipsis
-    except ValueError:
-        return False
-
-
-def is_value(value: Any) -> bool:
-    """Whether a digest can be made of it."""
-    try:
-        return bool(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
-    except (TypeError, ValueError):
-        return False
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Whether two decisions say the same."""
-    said = [(d.verdict, d.digest, d.message, d.args if d.verdict == "edit" else None) for d in (one, other)]
-    return said[0] == said[1] and same(one.output, other.output)
 
 
 class Reference:
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
-        self.status, self.now, self.waits = "new", 0, 0
+        self.status, self.now, self.waits, self.why = "new", 0, 0, ""
         self.frames: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
         self.decided: dict[str, Any] = {}
@@ -82,23 +57,39 @@ class Reference:
 
     def start(self, c: cm.Start) -> None:
         need(self.status == "new")
-        self.status, self.id = "running", c.run
+        self.status, self.id, self.requester = "running", c.run, c.requester
         self.begin("r", c)
+        self.frames["r"]["barrier"] = c.barrier
 
     def begin(self, name: str, c: Any) -> None:
         self.frames[name] = {
             "agent": c.agent, "items": list(c.items), "limit": c.max_turns, "guard": c.guarded, "tripped": False,
             "turn": 0, "then": "model", "calls": [], "queued": [], "called": False,
+            "barrier": True,
         }  # fmt: skip
 
     def resume(self, c: cm.Resume) -> None:
         self.alive()
-        self.status = "running"
-        if c.max_turns is not None:
-            self.frames["r"]["limit"] = None if c.max_turns < 0 else c.max_turns
+        self.status, self.why = "running", ""
+        if c.unlimited or c.max_turns is not None:
+            self.frames["r"]["limit"] = None if c.unlimited else c.max_turns
 
     def fail(self, c: cm.Fail) -> None:
-        self.status = "failed" if self.status == "running" else self.status
+        if self.status == "running":
+            self.status, self.why = "failed", c.error
+
+    def restored(self, c: cm.Restored) -> None:
+        if self.status not in ("running", "failed") or (self.status == "failed" and self.why == c.why):
+            return
+        waits = self.waiting()
+        for call in self.calls.values():
+            if call["state"] == "proposed" and not call["voided"]:
+                self.void(call, call["proposal"])
+            elif call["state"] in (*READY, "started") and call["id"] not in self.frames:
+                self.doubt(call)
+        for call in waits:
+            self.ask_again(call)
+        self.status, self.why = "failed", c.why
 
     def cancel(self, c: cm.Cancel) -> None:
         self.alive()
@@ -117,7 +108,11 @@ class Reference:
 
     def asks(self, name: str, what: str) -> bool:
         """Whether a frame waits for this: its model, or a judgement of what was said and done."""
-        return name in self.frames and self.frames[name]["then"] == what and not self.open(name)
+        return name in self.frames and self.frames[name]["then"] == what and not self.held(name)
+
+    def held(self, name: str) -> bool:
+        """Whether a frame waits for its calls: only where there is a barrier."""
+        return bool(self.frames[name]["barrier"] and self.open(name))
 
     def open_frame(self, c: cm.OpenFrame) -> None:
         self.alive()
@@ -127,15 +122,18 @@ class Reference:
 
     def refuse_reply(self, c: cm.RefuseReply) -> None:
         self.alive()
-        need(all(count >= 0 for count in c.usage))
-        self.usage = [sum(pair) for pair in zip(self.usage, [*c.usage, *[0] * 7], strict=False)]
+        self.count(c.usage)
+
+    def count(self, usage: Counts) -> None:
+        need(all(type(count) is int and 0 <= count <= MOST for count in counts(usage)))
+        self.usage = [sum(pair) for pair in zip(self.usage, counts(usage), strict=True)]
 
     def add_input(self, c: cm.AddInput) -> None:
         self.alive()
         need(c.frame in self.frames)
         frame = self.frames[c.frame]
-        frame["queued" if self.open(c.frame) else "items"] += c.items
-        if not self.open(c.frame) and not frame["called"]:
+        frame["queued" if self.held(c.frame) else "items"] += c.items
+        if not self.held(c.frame) and not frame["called"]:
             frame["then"] = "model"  # an answer that nobody took yet is answered, not judged
 
     def record_reply(self, c: cm.RecordReply) -> None:
@@ -143,18 +141,18 @@ class Reference:
         need(self.asks(c.frame, "model") and self.frames[c.frame]["guard"] != "before")
         labels = [proposal.label for proposal in c.proposals]
         need(len(set(labels)) == len(labels) and all(labels))
-        need(all(count >= 0 for count in c.usage))
         need(
             all(p.refused or is_json(c.output[p.item]["arguments"] if p.args is None else p.args) for p in c.proposals)
         )
+        self.count(c.usage)
         frame = self.frames[c.frame]
         frame["turn"] += 1
         frame["items"] += c.output
-        frame["then"] = "judge" if c.judged or not c.proposals else "model"
+        frame["then"] = "judge" if frame["barrier"] and (c.judged or not c.proposals) else "model"
         frame["called"] = bool(c.proposals)
-        self.usage = [sum(pair) for pair in zip(self.usage, [*c.usage, *[0] * 7], strict=False)]
+        made = [f"{c.frame}/{frame['turn']}.{place}" for place in range(len(c.proposals))]
         for place, proposal in enumerate(c.proposals):
-            name = f"{c.frame}/{frame['turn']}.{place}"
+            name = made[place]
             frame["calls"].append(name)
             call = {
                 "id": name,
@@ -164,8 +162,9 @@ class Reference:
                 "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
+            self.calls[name] |= {"warned": False, "since": 0}
             self.propose(self.calls[name], proposal)
-        for call in [self.calls[name] for name in frame["calls"]]:
+        for call in [self.calls[name] for name in made]:
             self.enter(call)
 
     def guard_frame(self, c: cm.GuardFrame) -> None:
@@ -221,7 +220,7 @@ class Reference:
     def propose(self, call: Any, proposal: Any) -> None:
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
-        call |= {"basis": None, "asks": None}
+        call |= {"basis": None, "asks": None, "warned": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -242,7 +241,10 @@ class Reference:
     def settle(self, call: Any, item: Any, state: str) -> None:
         call |= {"state": state, "item": item}
         frame = self.frames[call["frame"]]
-        if not self.open(call["frame"]):
+        if not frame["barrier"]:
+            frame["items"].append(self.calls.pop(call["id"])["item"])
+            frame["calls"].remove(call["id"])
+        elif not self.open(call["frame"]):
             frame["items"] += [self.calls.pop(name)["item"] for name in frame["calls"]] + frame["queued"]
             frame |= {"calls": [], "queued": []}
 
@@ -276,14 +278,23 @@ class Reference:
             call |= {"state": "allowed", "terms": None}
             return
         self.waits += 1
-        call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False}
+        call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False, "votes": {}}
         call["basis"] = preview.basis if preview is not None else None
         if covering:
-            self.decide_by(covering[-1], call, False)
+            self.decide_by(covering[-1], call)
+
+    def ask_again(self, call: Any) -> None:
+        """It starts anew: what was said on it counts no more."""
+        call |= {"since": self.now, "votes": {}, "times": call["times"] + 1, "warned": False}
+
+    def doubt(self, call: Any) -> None:
+        self.waits += 1
+        call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
+        call["since"] = self.now
 
     def stale(self, call: Any) -> bool:
         limit = call["terms"].execute_by if call["terms"] else None
-        return bool(limit and call["decision"] and self.now > call["decision"].at + milliseconds(limit))
+        return bool(limit and call["decision"] and self.now > call["when"] + milliseconds(limit))
 
     def start_call(self, c: cm.StartCall) -> None:
         self.alive()
@@ -295,7 +306,8 @@ class Reference:
     def may_run(self, call: Any) -> bool:
         frame = self.frames[call["frame"]]
         late = all(other["proposal"].last for other in self.open(call["frame"]))
-        return not frame["guard"] and not frame["tripped"] and (late or not call["proposal"].last)
+        late = late or not frame["barrier"] or not call["proposal"].last
+        return not frame["guard"] and not frame["tripped"] and late
 
     def finish_call(self, c: cm.FinishCall) -> None:
         call = self.call(c.call, "started", *DEAD, *(READY if c.failed else ()))
@@ -306,27 +318,27 @@ class Reference:
     def lose_call(self, c: cm.LoseCall) -> None:
         call = self.call(c.call, "started")
         if c.call not in self.frames:
-            again = c.again and call["proposal"].recover == "retry"
-            self.waits += 1
-            call |= {"state": "allowed" if again else "in_doubt", "order": self.waits}
-            call["times"] += not again
+            if c.again and call["proposal"].recover == "retry":
+                call["state"] = "allowed"
+            else:
+                self.doubt(call)
 
     def need_input(self, c: cm.NeedInput) -> None:
         call = self.call(c.call, "started")
         need(c.call not in self.frames)
         self.waits += 1
         if self.status in ("finished", "cancelled"):
-            call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1}
+            self.doubt(call)
             return
         need(is_value([c.requests, c.state]))
-        call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1}
+        call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1, "votes": {}}
         call["asks"] = [c.requests, c.state, call["rounds"]]
 
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()
         call = self.call(c.call, "started")
         frame, queued = self.frames[call["frame"]], list(self.frames[call["frame"]]["queued"])
-        need(c.call not in self.frames and len(self.open(call["frame"])) == 1)
+        need(c.call not in self.frames and (not frame["barrier"] or len(self.open(call["frame"])) == 1))
         self.settle(call, c.item, "finished")
         if c.view is not None:
             parts = [frame["items"][part[0] : part[1]] if isinstance(part, list) else [part] for part in c.view]
@@ -359,24 +371,29 @@ class Reference:
 
     def needed(self, call: Any, verdict: str) -> int:
         terms = call["terms"]
+        if call["state"] == "needs" or verdict in ("ran", "did_not_run"):
+            return 1
         return 1 if terms is None else terms.deny_quorum if verdict == "reject" else terms.quorum
 
     def deliver(self, c: cm.Deliver) -> None:
         self.alive()
-        given: dict[str, Any] = {}
+        given: list[Any] = []
         for made in c.decisions:
             if not self.repeats(made):
                 self.check(made)
-                need(alike(given.setdefault(made.call, made), made))
-        need(all(grant.verdict in ("approve", "reject") for grant in c.grants))
-        for made in given.values():
-            self.vote(self.calls[made.call], made, c.recheck)
+                need(all(alike(other, made) for other in given if other.call == made.call))
+                given.append(made)
+        for grant in c.grants:
+            need(grant.id in self.grants or self.may_give(grant, c.decisions))
+        for made in given:
+            if not self.repeats(made):
+                self.vote(self.calls[made.call], made)
         for terms in c.grants:
             if terms.id not in self.grants:
                 grant = self.grants[terms.id] = {"terms": terms, "uses": 0, "revoked": False}
                 for call in self.waiting():
-                    if call["state"] == "asked" and not self.late(call, self.now) and self.covers(grant, call):
-                        self.decide_by(grant, call, c.recheck)
+                    if call["state"] == "asked" and not self.late(call) and self.covers(grant, call):
+                        self.decide_by(grant, call)
 
     def repeats(self, made: Any) -> bool:
         before, call = self.decided.get(made.call), self.calls.get(made.call)
@@ -384,44 +401,57 @@ class Reference:
         return before is not None and alike(before, made) and (not waits or self.very(before, made))
 
     def very(self, one: Any, other: Any) -> bool:
-        return alike(one, other) and (one.call, one.at, one.by) == (other.call, other.at, other.by)
+        return alike(one, other) and (one.decider, one.via) == (other.decider, other.via)
 
     def check(self, made: Any) -> None:
         need(made.call not in self.decided or self.decided[made.call].verdict != "expire")
         call = self.call(made.call, *WAITS)
-        asked = call["state"] == "asked"
+        asked, proposal = call["state"] == "asked", call["proposal"]
         need(made.verdict in MAY[call["state"]].split())
         need(made.digest == self.shown(call))
         need(
             (made.verdict == "edit") == (made.args is not None)
             and (made.args is None or (made.args and is_json(made.args)))
         )
-        need(not asked or not self.late(call, made.at))
+        need(is_value(made.output) and all(text is None or is_text(text) for text in (made.note, made.message)))
+        need(not asked or not self.late(call))
+        need(self.may(call, made))
+        need(made.verdict != "edit" or not proposal.fixed)
+        need(made.verdict != "answer" or not asked or not proposal.elsewhere)
         reason = call["terms"].reason if call["terms"] and asked else "optional"
         wanted = reason == "required" or (reason == "on_reject" and made.verdict == "reject")
         need(not wanted or made.note or made.message)
 
-    def late(self, call: Any, at: int) -> bool:
+    def may(self, call: Any, made: Any) -> bool:
+        """Whether somebody may say a word on a call."""
+        if made.via == "probe" and call["state"] == "in_doubt" and call["proposal"].recover == "probe":
+            return True
+        return made.via not in NOBODY and fits(call["terms"], made.decider, made.proof, self.requester)
+
+    def late(self, call: Any) -> bool:
         limit = call["terms"].expires if call["terms"] else None
-        return bool(limit and at > call["since"] + milliseconds(limit))
+        return bool(limit and self.now > call["since"] + milliseconds(limit))
 
-    def vote(self, call: Any, made: Any, recheck: bool) -> None:
-        if call["state"] == "asked":
-            call["votes"][made.by or ""] = made
+    def vote(self, call: Any, made: Any) -> None:
+        most = 1 if made.via == "probe" else self.needed(call, made.verdict)
+        if most > 1:
             said = [
-                vote for vote in call["votes"].values()
+                vote.decider.id for vote in call["votes"].values()
                 if vote.verdict == made.verdict
-                and (made.verdict == "reject" or (vote.args == made.args and same(vote.output, made.output)))
+                and (made.verdict == "reject" or (vote.args, vote.basis) == (made.args, made.basis))
+                and (made.verdict == "reject" or same(vote.output, made.output))
             ]  # fmt: skip
-            if len(said) < self.needed(call, made.verdict):
+            if len({*said, made.decider.id}) < most:
+                call["votes"][made.decider.id] = made
                 return
-        self.decide(call, made, recheck and (call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")))
+        self.decide(call, made)
 
-    def decide(self, call: Any, made: Any, recheck: bool) -> None:
+    def decide(self, call: Any, made: Any) -> None:
         self.decided[call["id"]] = made
+        recheck = call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")
         state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
-        call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
+        call |= {"state": state, "decision": made, "when": self.now, "args": args, "recheck": recheck}
 
     # Grants and time -------------------------------------------------------------------------------------------------
 
@@ -434,13 +464,25 @@ class Reference:
             and (terms.expires_at is None or self.now < terms.expires_at)
             and all(name in params and params[name] <= most["le"] for name, most in (terms.where or {}).items())
             and self.needed(call, terms.verdict) == 1
+            and fits(call["terms"], terms.decider, None, self.requester)
         )
 
-    def decide_by(self, grant: Any, call: Any, recheck: bool) -> None:
+    def may_give(self, grant: Any, decisions: list[Any]) -> bool:
+        """Whether a standing decision comes with a word of its giver on a call like those it is about."""
+        need(grant.verdict in ("approve", "reject"))
+        for made in decisions:
+            call = self.calls.get(made.call)
+            if call is not None and (call["agent"], call["proposal"].tool) == (grant.agent, grant.tool):
+                need(call["state"] != "asked" or self.needed(call, made.verdict) == 1)
+                alike_ = (made.verdict == "reject") == (grant.verdict == "reject")
+                if alike_ and made.via not in NOBODY and made.decider == grant.decider:
+                    return True
+        return False
+
+    def decide_by(self, grant: Any, call: Any) -> None:
         terms = grant["terms"]
         grant["uses"] += 1
-        made = cm.Decision(call["id"], terms.verdict, self.shown(call), self.now, f"grant:{terms.id}")
-        self.decide(call, made, recheck and terms.verdict == "approve")
+        self.decide(call, cm.Decision(call["id"], terms.verdict, self.shown(call), via="grant", grant=terms.id))
 
     def revoke(self, c: cm.Revoke) -> None:
         need(c.grant in self.grants and not self.grants[c.grant]["revoked"])
@@ -450,9 +492,8 @@ class Reference:
         if self.status not in ("running", "failed"):
             return
         for call in self.waiting():
-            if call["state"] == "asked" and self.late(call, self.now):
-                call["state"] = "expired"
-                self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), self.now, "clock")
+            if call["state"] == "asked" and call["terms"] and call["terms"].expires:
+                self.pass_time(call, call["terms"])
         for call in list(self.calls.values()):
             if call["state"] in READY and self.stale(call):
                 terms, args, looked = call["terms"], call["args"], call["basis"] is not None
@@ -460,6 +501,25 @@ class Reference:
                 call["args"] = args
                 if not looked:  # else it is looked at again first
                     self.ask(call, terms)
+
+    def pass_time(self, call: Any, terms: Any) -> None:
+        """What the clock does to a request: it warns once, and when time is up asks others, asks again, or ends it."""
+        whole = milliseconds(terms.expires)
+        before = whole // 4 if terms.warn_before is None else milliseconds(terms.warn_before)
+        if not self.late(call):
+            call["warned"] = call["warned"] or self.now >= call["since"] + max(0, whole - before)
+        elif terms.on_expiry == "escalate":
+            names = [name for name in terms.escalate_to if not name.startswith("role:")]
+            roles = [name[5:] for name in terms.escalate_to if name.startswith("role:")]
+            call["terms"] = replace(
+                terms, users=names, role=roles[0] if roles else None, on_expiry="reject", escalate_to=()
+            )
+            self.ask_again(call)
+        elif terms.on_expiry == "ask_again" and call["times"] + 1 < terms.max_asks:
+            self.ask_again(call)
+        else:
+            call["state"] = "expired"
+            self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), via="clock")
 
     # What can be seen ------------------------------------------------------------------------------------------------
 
@@ -471,7 +531,15 @@ class Reference:
                 name: (frame["agent"], frame["turn"], frame["items"], frame["queued"], frame["tripped"])
                 for name, frame in self.frames.items()
             },
-            "calls": {name: (call["state"], call["args"], call["recheck"]) for name, call in self.calls.items()},
+            "calls": {
+                name: (call["state"], call["args"], call["recheck"], 1 + call["times"] + call["rounds"])
+                for name, call in self.calls.items()
+            },
+            "waits": {
+                call["id"]: (call["terms"], call["since"], sorted(call["votes"]), call["warned"])
+                for call in self.waiting()
+                if self.status in ("running", "failed")
+            },
             "grants": {name: grant["uses"] for name, grant in self.grants.items()},
         }
 
@@ -487,6 +555,8 @@ class Reference:
                 continue
             if frame["guard"]:
                 does.add(("guard", name))
+            if not frame["barrier"]:
+                continue
             if self.asks(name, "model") and frame["guard"] != "before" and not (spent and frame["guard"]):
                 does.add(("exhausted" if spent else "model", name))
             if self.asks(name, "judge") and not frame["guard"]:

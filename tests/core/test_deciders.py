@@ -297,7 +297,7 @@ def test_a_call_that_runs_elsewhere_is_answered_by_nobody_and_its_question_by_an
     assert pen.state() == "supplied"
 
 
-# -------------------------------------------------------------------------------------------------- what it is bound to
+# ------------------------------------------------------------------------------------------------ what it is bound to
 
 
 def test_h3_an_edit_that_was_changed_in_its_log_does_not_run() -> None:

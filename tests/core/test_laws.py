@@ -13,20 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.codec import Log, decode, encode
 from keyturn.core.effects import pending, waiting
 from keyturn.core.errors import KeyturnError
+from keyturn.core.people import Proof
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
-from keyturn.core.run import Run, call_digest, twin
+from keyturn.core.run import Call, Run, call_digest, twin
+from keyturn.core.states import WAITING
+from keyturn.core.usage import Counts
 from tests.core.auditor import Auditor
 from tests.core.reference import Reference
-from tests.core.samples import Pen, everything, grant, reply, result, says, start, tool, user
-from tests.core.world import World, complete, crash, outcome
+from tests.core.samples import Pen, everything, grant, person, reply, result, says, start, tool, user
+from tests.core.world import World, complete, crash, outcome, restore
 
 SWEEPING = settings.get_current_profile_name() == "sweep"
 
@@ -40,14 +43,19 @@ def view(run: Run) -> dict[str, Any]:
     """What the reference knows of a run."""
     return {
         "status": run.status,
-        "usage": run.usage,
+        "usage": list(astuple(run.usage)),
         "frames": {
             name: (frame.agent, frame.turn, frame.items, frame.queued, frame.tripped is not None)
             for name, frame in run.frames.items()
         },
-        "calls": {name: (call.state, call.text, call.recheck) for name, call in run.calls.items()},
+        "calls": {name: (call.state, call.text, call.recheck, call.revision) for name, call in run.calls.items()},
+        "waits": {name: seen(call) for name, call in run.calls.items() if call.state in WAITING and not over(run)},
         "grants": run.grant_uses,
     }
+
+
+def seen(call: Call) -> Any:
+    return (call.terms, call.asked_at, sorted(call.votes), call.warned)
 
 
 def over(run: Run) -> bool:
@@ -57,7 +65,8 @@ def over(run: Run) -> bool:
 def assert_goes_on(run: Run) -> None:
     """Open but nothing pending is a failure: something is to be done, is being done, or a person is waited for."""
     at_work = any(call_id not in run.frames for call_id in run.groups["started"])
-    assert pending(run) or waiting(run) or at_work or over(run) or run.status == "new"
+    by_itself = any(not frame.barrier for frame in run.frames.values())
+    assert pending(run) or waiting(run) or at_work or over(run) or run.status == "new" or by_itself
     assert not (over(run) and pending(run))
 
 
@@ -77,12 +86,33 @@ TERMS = st.sampled_from(
         Approval(quorum=2, reason="on_reject"),
         Approval(execute_by="50ms", reason="required"),
         Approval(quorum=2, deny_quorum=2, expires="90ms", execute_by="90ms"),
+        Approval(role="ops", expires="90ms", on_expiry="ask_again", max_asks=2),
+        Approval(users=("ada", "bob"), not_requester=True),
+        Approval(signed=True, quorum=2, expires="50ms", on_expiry="escalate", escalate_to=("cyd", "dan", "role:ops")),
+        Approval(expires="90ms", warn_before="30ms", on_expiry="ask_again", max_asks=9),
     ]
 )
 ARGS = st.sampled_from([None, '{"n":1}', '{"n":2}', '{ "n": 2 }', "{", ""])
 GATE = st.sampled_from(["allow", "ask", "ask", ""])
 RECOVER = st.sampled_from(["ask", "ask", "retry", "probe"])
-PEOPLE = st.sampled_from(["ada", "ada", "bob", "cyd", None])
+OPS = person("ada", "ops", strength="signed")
+PEOPLE = st.sampled_from(
+    [
+        OPS,
+        OPS,
+        OPS,
+        person("bob", "ops", strength="signed"),
+        person("cyd", strength="signed"),
+        person("dan"),
+        person("eve", "ops", strength="signed"),
+        person("fay", "ops", requester=True),
+        person("ada", "ops", strength="claimed"),
+        None,
+    ]
+)
+VIA = st.sampled_from(["person"] * 20 + ["on_approval", "probe", "probe", "grant", "clock"])
+PROOF = st.sampled_from([Proof("ssh", "k", b"x")] * 5 + [None])
+NOTES = st.sampled_from([None, "so", "so", "so", "so", "so", "so", "so", "\ud800"])
 SURE = st.sampled_from([True] * 7 + [False])
 RARELY = SURE.map(lambda sure: not sure)
 LATER = st.sampled_from([0, 0, 0, 1, 30, 100])
@@ -93,6 +123,7 @@ WORDS = {
     "needs": ["answer"] * 3 + ["reject"],
 }
 LOOKS = st.sampled_from([None, {}, {"a": "1"}, {"a": "2"}, {"a": "\ud800"}])
+USAGE = st.sampled_from([Counts(1, 7, 3), Counts(0, 7), Counts(), Counts(2, 1, 1, 1, 1, 1, 1), Counts(1, -1)])
 QUESTIONS = st.sampled_from([{"q": 1}, {"q": 1}, "which?", None, "\udc00"])
 
 
@@ -107,6 +138,8 @@ def proposals(draw: st.DrawFn) -> list[Any]:
             "terms": draw(TERMS),
             "recover": draw(RECOVER),
             "last": draw(RARELY),
+            "fixed": draw(RARELY),
+            "elsewhere": draw(RARELY),
             "args": draw(st.none() | st.sampled_from(['{"n":1}', '{"n":3,"m":1}'])),
         }
         arguments = draw(st.sampled_from(['{"n":1}', '{"n":2}', '{"n":3}'] * 5 + ["{", ""]))
@@ -132,7 +165,7 @@ class Commands(RuleBasedStateMachine):
     def do(self, command: cm.Command, later: int = 0) -> None:
         """Send a command to both: they agree, what was refused changed nothing, and what happened keeps the laws."""
         before, now = everything(self.run), self.pen.now + later
-        usage, length, other = list(self.run.usage), len(self.pen.log), twin(self.run)
+        usage, length, other = astuple(self.run.usage), len(self.pen.log), twin(self.run)
         expected = self.reference.do(command, now)
         try:
             self.pen(command, at=now)
@@ -142,7 +175,7 @@ class Commands(RuleBasedStateMachine):
         assert accepted == expected, f"accepted: {accepted}, should be: {expected}; {command}"
         assert accepted or everything(self.run) == before
         assert everything(other) == before, "a twin is not moved with it"
-        assert all(now_ >= then for now_, then in zip(self.run.usage, usage, strict=True))
+        assert all(now_ >= then for now_, then in zip(astuple(self.run.usage), usage, strict=True))
         assert self.run.turns >= self.turns
         self.turns = self.run.turns
         self.auditor.read(self.pen.log.steps[length:])
@@ -163,10 +196,16 @@ class Commands(RuleBasedStateMachine):
         assert everything(Log.read(lines).run) == everything(self.run)
         assert [encode(decode(line)) for line in lines[-3:]] == lines[-3:]
 
-    @initialize(guarded=GUARDED, limit=LIMIT, prefix=st.sampled_from([None, "p"]))
-    def begin(self, guarded: str, limit: int | None, prefix: str | None) -> None:
+    @initialize(guarded=GUARDED, limit=LIMIT, prefix=st.sampled_from([None, "p"]), barrier=SURE)
+    def begin(self, guarded: str, limit: int | None, prefix: str | None, barrier: bool) -> None:
         self.do(cm.Tick())
-        self.do(start(guarded=guarded, max_turns=limit, prefix=prefix))
+        self.do(start(guarded=guarded, max_turns=limit, prefix=prefix, requester="eve", barrier=barrier))
+
+    @precondition(lambda self: not over(self.run) and not self.pen.root().barrier)
+    @rule(data=st.data())
+    def talk(self, data: st.DataObject) -> None:
+        """A model that nobody asks says something."""
+        self.do(self.reply(data.draw, "r"), data.draw(LATER))
 
     @precondition(lambda self: not over(self.run))
     @rule(data=st.data(), count=st.integers(1, 6))
@@ -188,15 +227,28 @@ class Commands(RuleBasedStateMachine):
         make = data.draw(st.sampled_from(MAKERS))
         self.do(make(self, data.draw, data.draw(st.sampled_from(names))), data.draw(LATER))
 
-    @rule(data=st.data(), again=st.booleans(), many=st.integers(0, 3), recheck=RARELY)
-    def decide(self, data: st.DataObject, again: bool, many: int, recheck: bool) -> None:
+    @rule(data=st.data(), again=st.booleans(), many=st.integers(0, 3))
+    def decide(self, data: st.DataObject, again: bool, many: int) -> None:
         """Deliver several words at once, some that were said before."""
         names = st.sampled_from([*[*self.run.groups["wait"]] * 4, *self.run.calls, "r/9.9"])
         made = [self.decision(data.draw, data.draw(names)) for _ in range(many)]
         if again and self.said:
             made.append(data.draw(st.sampled_from(self.said)))
-        grants = [self.terms(data.draw)] if data.draw(RARELY) else []
-        self.do(cm.Deliver(made, grants, made[:1] if data.draw(RARELY) else [], recheck))
+        grants = [self.terms(data.draw, made)] if data.draw(RARELY) else []
+        self.do(cm.Deliver(made, grants, made[:1] if data.draw(RARELY) else []))
+
+    @precondition(lambda self: self.run.groups["wait"])
+    @rule(data=st.data(), who=st.permutations(["ada", "bob", "cyd"]))
+    def decide_together(self, data: st.DataObject, who: list[str]) -> None:
+        """Several people say the same of one call, now or one after the other."""
+        name = data.draw(st.sampled_from([*self.run.groups["wait"]]))
+        said = self.decision(data.draw, name)
+        made = [replace(said, decider=person(by, "ops", strength="signed"), via="person") for by in who]
+        if data.draw(st.booleans()):
+            self.do(cm.Deliver(made))
+        else:
+            for each in made:
+                self.do(cm.Deliver([each]))
 
     @rule(later=st.sampled_from([0, 20, 60, 200]))
     def tick(self, later: int) -> None:
@@ -219,8 +271,7 @@ class Commands(RuleBasedStateMachine):
         return start()
 
     def reply(self, draw: Draw, name: str) -> cm.Command:
-        usage = draw(st.lists(st.sampled_from([0, 3, 7, 7, 7, -1]), max_size=4))
-        return replace(reply(*draw(proposals()), frame=name, judged=draw(RARELY)), usage=usage)
+        return replace(reply(*draw(proposals()), frame=name, judged=draw(RARELY)), usage=draw(USAGE))
 
     def screen(self, draw: Draw, name: str) -> cm.Command:
         verdict = Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS))
@@ -239,32 +290,43 @@ class Commands(RuleBasedStateMachine):
         args = draw(ARGS) if (verdict == "edit") == draw(SURE) else None
         output = draw(st.sampled_from(["x", 1, True, None])) if verdict in ("answer", "ran") else None
         at = max(0, self.pen.now - draw(st.sampled_from([0, 0, 0, 0, 60])))
-        note = draw(st.sampled_from([None, "so"]))
-        made = ev.Decision(name, verdict, shown, at, draw(PEOPLE), note, args=args, output=output)
+        basis = draw(st.sampled_from([None, None, {"a": "1"}])) if verdict == "edit" else None
+        made = ev.Decision(
+            name, verdict, shown, at, draw(PEOPLE), draw(VIA),
+            note=draw(NOTES), args=args, basis=basis, output=output, proof=draw(PROOF),
+        )  # fmt: skip
         self.said.append(made)
         return made
 
     def deliver(self, draw: Draw, name: str) -> cm.Command:
-        return cm.Deliver([self.decision(draw, name)], recheck=draw(RARELY))
+        return cm.Deliver([self.decision(draw, name)])
 
-    def terms(self, draw: Draw) -> ev.GrantTerms:
+    def terms(self, draw: Draw, made: list[ev.Decision]) -> ev.GrantTerms:
         callers = sorted({call.agent for call in self.run.calls.values()}) or ["a"]
         tools = sorted({call.proposal.tool for call in self.run.calls.values()}) or ["t1"]
         return grant(
             f"g{draw(st.integers(0, 5))}",
             agent=draw(st.sampled_from(callers)),
             tool=draw(st.sampled_from(tools)),
+            by=made[0].decider if made and draw(SURE) else draw(PEOPLE),
             verdict=draw(st.sampled_from(["approve"] * 5 + ["reject", "answer"])),
             where=draw(st.sampled_from([None, None, {"n": {"le": 1}}, {"m": {"le": 9}}])),
             uses=draw(st.sampled_from([None, 1, 1, 2, 0])),
             expires_at=draw(st.sampled_from([None, None, self.pen.now + 40, self.pen.now])),
         )
 
-    def give(self, draw: Draw, _name: str) -> cm.Command:
-        return cm.Deliver([], [self.terms(draw)], recheck=draw(RARELY))
+    def give(self, draw: Draw, name: str) -> cm.Command:
+        """Decide on a call, and on those like it for good."""
+        made = [replace(self.decision(draw, name), via="person")]
+        terms = self.terms(draw, made)
+        call = self.run.calls.get(name)
+        if call is not None and draw(SURE):
+            verdict = "reject" if made[0].verdict == "reject" else "approve"
+            terms = replace(terms, agent=call.agent, tool=call.proposal.tool, verdict=verdict)
+        return cm.Deliver(made if draw(SURE) else [], [terms])
 
     def revoke(self, draw: Draw, _name: str) -> cm.Command:
-        return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), "ada")
+        return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), OPS)
 
     def start_call(self, draw: Draw, name: str) -> cm.Command:
         call = self.run.calls.get(name)
@@ -325,13 +387,17 @@ class Commands(RuleBasedStateMachine):
         return cm.Fail("Error")
 
     def resume(self, draw: Draw, _name: str) -> cm.Command:
-        return cm.Resume(draw(st.sampled_from([None, 2, 9, -1])), {"requests": 3} if draw(RARELY) else None)
+        limits = {"requests": 3} if draw(RARELY) else None
+        return cm.Resume(draw(st.sampled_from([None, 2, 9])), draw(RARELY), limits)
+
+    def restored(self, draw: Draw, _name: str) -> cm.Command:
+        return cm.Restored(draw(st.sampled_from(["a copy", "another copy"]))) if draw(RARELY) else cm.Tick()
 
     def refuse(self, draw: Draw, name: str) -> cm.Command:
-        return cm.RefuseReply(name, draw(st.lists(st.sampled_from([0, 3, 7, -1]), max_size=4)), "m")
+        return cm.RefuseReply(name, draw(USAGE), "m")
 
     def cancel(self, draw: Draw, _name: str) -> cm.Command:
-        return cm.Cancel("ada") if draw(RARELY) else cm.Tick()
+        return cm.Cancel(OPS) if draw(RARELY) else cm.Tick()
 
     def teardown(self) -> None:
         """Any prefix is a run that goes on, and ends when it is let."""
@@ -362,7 +428,7 @@ FITTING: dict[str, list[Maker]] = {
 MAKERS: list[Maker] = sorted(
     {make for makes in FITTING.values() for make in makes}
     | {Commands.start_again, Commands.revoke, Commands.add_input, Commands.write_session, Commands.save_context}
-    | {Commands.fail, Commands.resume},
+    | {Commands.fail, Commands.resume, Commands.restored},
     key=lambda make: make.__name__,
 )
 
@@ -389,6 +455,11 @@ class Schedules(RuleBasedStateMachine):
     def crash(self) -> None:
         self.pen = Pen(Log.read(self.pen.log.lines()))
         crash(self.pen)
+
+    @rule()
+    def restore(self) -> None:
+        """A copy of the store was put in place: everybody is asked once more, and it comes to the same."""
+        restore(self.pen, f"copy of {len(self.pen.log)}")
 
     @rule(back=st.integers(1, 30))
     def lose_the_end(self, back: int) -> None:

@@ -17,14 +17,17 @@ from keyturn.core import events as ev
 from keyturn.core.digest import canonical, digest
 from keyturn.core.effects import pending
 from keyturn.core.items import Item
+from keyturn.core.people import Decider, Proof
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
 from keyturn.core.run import Call, Frame, Run, call_digest
 from keyturn.core.usage import Counts
-from tests.core.samples import Pen, person, result, says, user
+from tests.core.samples import Pen, result, says, user
 
 TURNS, DEPTH = 3, 2
 PAIR = Approval(quorum=2, deny_quorum=2)
+OTHERS = Approval(role="ops", not_requester=True, signed=True, expires="9w", on_expiry="ask_again")
+CHANGED = "what was looked at has changed"
 
 # The tools there are: how each is proposed, beside its name.
 TOOLS: dict[str, dict[str, Any]] = {
@@ -33,6 +36,8 @@ TOOLS: dict[str, dict[str, Any]] = {
     "ask": {"gate": "ask"},
     "always": {"gate": "ask"},
     "pair": {"gate": "ask", "terms": PAIR},
+    "others": {"gate": "ask", "terms": OTHERS, "recover": "probe"},
+    "fixed": {"gate": "ask", "fixed": True, "elsewhere": True, "secrets": ("n",)},
     "screen": {"gate": ""},
     "looking": {"gate": ""},
     "question": {"gate": "allow"},
@@ -66,7 +71,9 @@ class World:
         dice = self.dice("start")
         guarded, limit = dice.choice(("", "before", "beside")), dice.choice((1, 2, 9, None))
         prefix = dice.choice((None, "p"))
-        return cm.Start("run", "salt", "hi", {}, "a", [user(f"hi {self.seed}")], limit, guarded, prefix)
+        return cm.Start(
+            "run", "salt", "hi", {}, "a", [user(f"hi {self.seed}")], limit, guarded, prefix, requester="eve"
+        )
 
     def acts(self, run: Run) -> list[Act]:
         """All that can be done now, in the order in which a careful world would do it."""
@@ -123,19 +130,33 @@ class World:
     def screen(self, run: Run, call_id: str) -> list[cm.Command]:
         call = run.calls[call_id]
         if call.recheck:
-            verdict = Verdict(self.dice("policy", call.text).choice(("allow", "ask", "deny")))
-            return [cm.Screen(call_id, verdict, on_decision=True)]
+            return [cm.Screen(call_id, self.newest(call), on_decision=True)]
         if call.proposal.name == "looking":
-            seen = "another" if call.shown else "one"
+            seen = "another" if call.voided == CHANGED else "one"
             return [cm.Screen(call_id, Verdict("ask"), preview=Preview((Text(seen),), basis={"it": seen}))]
-        action = self.dice("screen", call.text).choice(("allow", "ask", "deny"))
+        action = self.first(call)
         return [cm.Screen(call_id, Verdict(action, reason=f"{action} it"))]
+
+    def first(self, call: Call) -> Any:
+        """What the policy says of a call that it sees for the first time."""
+        return self.dice("screen", call.text).choice(("allow", "ask", "deny"))
+
+    def let(self, call: Call) -> bool:
+        """Whether a call would run without a person's word, if its store had not been restored meanwhile."""
+        return call.proposal.name == "always" or (call.proposal.name == "screen" and self.first(call) == "allow")
+
+    def newest(self, call: Call) -> Verdict:
+        """What the newest policy says of a person's word: nothing new of what needed none."""
+        if self.let(call) or (call.approval is None and call.supplied is None):
+            return Verdict("allow")
+        return Verdict(self.dice("policy", call.text).choice(("allow", "ask", "deny")))
 
     def run(self, run: Run, call_id: str) -> list[cm.Command]:
         call = run.calls[call_id]
-        if call.preview is not None and not call.shown and self.dice("meanwhile", call.text).random() < 0.5:
+        seen = call.preview is not None and call.preview.basis == {"it": "one"}
+        if seen and self.dice("meanwhile", call.text).random() < 0.5:
             again = replace(call.proposal, args=call.text, edited=call.edited)
-            return [cm.VoidCall(call_id, again, "what was looked at has changed")]
+            return [cm.VoidCall(call_id, again, CHANGED)]
         return [cm.StartCall(call_id, run.calls[call_id].proposal.tool)]
 
     def finish(self, run: Run, call_id: str) -> list[cm.Command]:
@@ -165,7 +186,7 @@ class World:
 
     def settle(self, run: Run, call_id: str) -> list[cm.Command]:
         call = run.calls[call_id]
-        told = {"denied": call.reason, "rejected": "no"}.get(call.state)
+        told = {"denied": "denied", "rejected": "no"}.get(call.state)
         if told is None and call.decision is not None:
             told = str(call.decision.output)
         return [cm.FinishCall(call_id, result(call.proposal.label, told or "nothing"))]
@@ -181,26 +202,42 @@ class World:
 
     def decide(self, run: Run, call_id: str) -> list[cm.Command]:
         call = run.calls[call_id]
-        made = ev.Decision(call_id, "ran", call_digest(run, call), run.now, person("ada"), note="so")
+        by = self.who(run, call)
+        made = ev.Decision(
+            call_id, "ran", call_digest(run, call), run.now, by, note="so", proof=Proof("ssh", by.id, b"so")
+        )
         if call.state == "in_doubt":
-            again = "question" in call.proposal.name  # it says the same again, and what it says depends on answers
-            return [cm.Deliver([replace(made, verdict="retry") if again else replace(made, output=self.output(call))])]
+            return [cm.Deliver([self.of_a_doubt(call, made)])]
         if call.need is not None and call.state == "needs":
             return self.answer(call, made)
         name, dice = call.proposal.name, self.dice("person", call.proposal.name, call.text)
         if name == "always":
-            terms = ev.GrantTerms(
-                f"g {call_id}", call.agent, call.proposal.tool, uses=dice.choice((None, 1, 2)), decider=made.decider
-            )
+            uses = dice.choice((None, 1, 2))
+            terms = ev.GrantTerms(f"g {call_id}", call.agent, call.proposal.tool, uses=uses, decider=by)
             return [cm.Deliver([replace(made, verdict="approve")], [terms])]
-        verdict = dice.choice(("approve", "edit", "reject", "answer"))
+        verdict = "approve" if self.let(call) else dice.choice(("approve", "edit", "reject", "answer"))
+        if (verdict == "edit" and call.proposal.fixed) or (verdict == "answer" and call.proposal.elsewhere):
+            verdict = "approve"
         words: dict[str, Any] = {}
         if verdict == "edit":
             words["args"] = canonical({"n": dice.randrange(100), "edited": True})
         if verdict == "answer":
             words["output"] = f"a person's {dice.randrange(100)}"
-        by = next(person for person in ("ada", "bob", "cyd", "dan", "eve") if person not in call.votes)
-        return [cm.Deliver([replace(made, verdict=verdict, decider=person(by), **words)])]
+        return [cm.Deliver([replace(made, verdict=verdict, **words)])]
+
+    def who(self, run: Run, call: Call) -> Decider:
+        """Somebody who may decide this call and has not said anything of it yet."""
+        terms = call.terms or Approval()
+        names = (*terms.users, *(() if terms.users and terms.role is None else ("ada", "bob", "cyd", "dan", "fay")))
+        name = next(name for name in names if name not in call.votes and name != run.requester)
+        return Decider(name, () if terms.role is None else (terms.role,), "signed")
+
+    def of_a_doubt(self, call: Call, made: ev.Decision) -> ev.Decision:
+        """What a person finds out: it did what it does. What goes on by itself they let go on."""
+        goes_on = any(word in call.proposal.name for word in ("question", "agent", "handoff"))
+        if goes_on or not call.begun:
+            return replace(made, verdict="retry")
+        return replace(made, output=self.output(call))
 
     def answer(self, call: Call, made: ev.Decision) -> list[cm.Command]:
         """What a person says to a tool's question, or that they will not say it."""
@@ -222,7 +259,7 @@ class Outcome(NamedTuple):
     status: str
     output: Any
     agent: str
-    usage: list[int]
+    usage: Counts
     turns: int
     items: list[Item | int]
     tape: list[str]
@@ -240,10 +277,18 @@ def crash(pen: Pen) -> None:
     pen(*(cm.LoseCall(call_id, "the process ended") for call_id in lost))
 
 
+def restore(pen: Pen, why: str) -> None:
+    """What is said of a run whose store was restored from a copy, and that somebody takes it up again."""
+    if pen.run.status in ("running", "failed"):
+        pen(cm.Restored(why), cm.Resume())
+
+
 def complete(pen: Pen, world: World, most: int = 600) -> Outcome:
     """Let the world do what is to be done, first things first, until the run is over."""
     for _ in range(most):
         acts = world.acts(pen.run)
+        if not acts and pen.run.status in ("running", "failed") and not pen.root().barrier:
+            pen(cm.CloseRun("bye", []))  # nothing is open, and its model says no more
         if not acts:
             break
         pen(*world.commands(pen.run, acts[0]))

@@ -1,0 +1,69 @@
+"""What the reference asks of a value, a decision or a person: each rule by itself, nothing shared with the code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec.structs import astuple
+
+from keyturn.core.digest import same
+from keyturn.core.usage import Counts
+
+MOST = 2**53
+
+
+class Refused(Exception):
+    """The command may not be done here."""
+
+
+def need(condition: Any) -> None:
+    if not condition:
+        raise Refused
+
+
+def is_json(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and json.loads(text or "{}") is not Ellipsis
+    except ValueError:
+        return False
+
+
+def is_value(value: Any) -> bool:
+    """Whether a digest can be made of it."""
+    try:
+        return bool(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+    except (TypeError, ValueError):
+        return False
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two decisions say the same."""
+    said = [(d.verdict, d.digest, d.message, d.args if d.verdict == "edit" else None) for d in (one, other)]
+    return said[0] == said[1] and same(one.output, other.output)
+
+
+def is_text(value: Any) -> bool:
+    """Whether every store can hold it."""
+    return isinstance(value, str) and "\x00" not in value and value.encode("utf-8", "ignore").decode() == value
+
+
+def counts(usage: Counts) -> list[int]:
+    return list(astuple(usage))
+
+
+def fits(terms: Any, who: Any, proof: Any, requester: str | None) -> bool:
+    """Whether somebody is one whom these terms let decide."""
+    if terms is None:
+        return True
+    signed = terms.signed or terms.step_up
+    several = terms.quorum > 1 or terms.deny_quorum > 1
+    if not (terms.role or terms.users or terms.not_requester or signed or several):
+        return True
+    if who is None or who.strength not in ("authenticated", "signed"):
+        return False
+    if (terms.role or terms.users) and terms.role not in who.roles and who.id not in terms.users:
+        return False
+    if terms.not_requester and (who.requester or requester in (None, who.id)):
+        return False
+    return not signed or (who.strength == "signed" and proof is not None)
