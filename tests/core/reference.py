@@ -32,7 +32,7 @@ class Reference:
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
-        self.status, self.now, self.waits, self.why = "new", 0, 0, ""
+        self.status, self.now, self.waits, self.told = "new", 0, 0, None
         self.frames: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
         self.decided: dict[str, Any] = {}
@@ -70,26 +70,34 @@ class Reference:
 
     def resume(self, c: cm.Resume) -> None:
         self.alive()
-        self.status, self.why = "running", ""
+        self.status, self.told = "running", None
         if c.unlimited or c.max_turns is not None:
             self.frames["r"]["limit"] = None if c.unlimited else c.max_turns
 
     def fail(self, c: cm.Fail) -> None:
         if self.status == "running":
-            self.status, self.why = "failed", c.error
+            self.status = "failed"
 
     def restored(self, c: cm.Restored) -> None:
-        if self.status not in ("running", "failed") or (self.status == "failed" and self.why == c.why):
+        if self.status not in ("running", "failed"):
             return
         waits = self.waiting()
-        for call in self.calls.values():
-            if call["state"] == "proposed" and not call["voided"]:
+        doubtful = [call for call in self.calls.values() if self.may_have_run(call)]
+        if self.told == c.why and not doubtful and not any(call["votes"] for call in waits):
+            return  # it was told, and nothing was said or let run since
+        for call in doubtful:
+            if call["state"] == "proposed":
                 self.void(call, call["proposal"])
-            elif call["state"] in (*READY, "started") and call["id"] not in self.frames:
+            else:
                 self.doubt(call)
         for call in waits:
             self.ask_again(call)
-        self.status, self.why = "failed", c.why
+        self.status, self.told = "failed", c.why
+
+    def may_have_run(self, call: Any) -> bool:
+        """Whether a call may have run after a copy of its store was made, by all that the copy says."""
+        unjudged = call["state"] == "proposed" and not call["voided"]
+        return unjudged or (call["state"] in (*READY, "started") and call["id"] not in self.frames)
 
     def cancel(self, c: cm.Cancel) -> None:
         self.alive()
@@ -251,8 +259,10 @@ class Reference:
     def screen(self, c: cm.Screen) -> None:
         call = self.calls.get(c.call)
         recheck = call is not None and call["recheck"] and call["state"] in READY
-        if call is None or self.status in ("finished", "cancelled") or not (recheck or call["state"] == "proposed"):
+        if call is None or self.status in ("finished", "cancelled"):
             return
+        if recheck != c.on_decision or not (recheck or call["state"] == "proposed"):
+            return  # it was said of something else
         need(c.preview is None or is_value(c.preview.basis))
         if recheck:
             call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
@@ -376,7 +386,6 @@ class Reference:
         return 1 if terms is None else terms.deny_quorum if verdict == "reject" else terms.quorum
 
     def deliver(self, c: cm.Deliver) -> None:
-        self.alive()
         given: list[Any] = []
         for made in c.decisions:
             if not self.repeats(made):
@@ -384,6 +393,7 @@ class Reference:
                 need(all(alike(other, made) for other in given if other.call == made.call))
                 given.append(made)
         for grant in c.grants:
+            self.alive()
             need(grant.id in self.grants or self.may_give(grant, c.decisions))
         for made in given:
             if not self.repeats(made):
@@ -404,6 +414,7 @@ class Reference:
         return alike(one, other) and (one.decider, one.via) == (other.decider, other.via)
 
     def check(self, made: Any) -> None:
+        self.alive()
         need(made.call not in self.decided or self.decided[made.call].verdict != "expire")
         call = self.call(made.call, *WAITS)
         asked, proposal = call["state"] == "asked", call["proposal"]
@@ -423,7 +434,9 @@ class Reference:
         need(not wanted or made.note or made.message)
 
     def may(self, call: Any, made: Any) -> bool:
-        """Whether somebody may say a word on a call."""
+        """Whether somebody may say a word on a call: a person, or what is no person, and not both."""
+        if made.grant is not None or (made.via != "person" and made.decider is not None):
+            return False
         if made.via == "probe" and call["state"] == "in_doubt" and call["proposal"].recover == "probe":
             return True
         return made.via not in NOBODY and fits(call["terms"], made.decider, made.proof, self.requester)
@@ -451,7 +464,8 @@ class Reference:
         recheck = call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")
         state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
-        call |= {"state": state, "decision": made, "when": self.now, "args": args, "recheck": recheck}
+        call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
+        call["when"] = min(made.at or self.now, self.now)  # from when it was said, and never of the future
 
     # Grants and time -------------------------------------------------------------------------------------------------
 

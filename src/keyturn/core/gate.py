@@ -20,7 +20,7 @@ from .policy import Approval, Verdict
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import Word
-from .run import RESTORED, Call, Run, call_digest, edit_digest
+from .run import Call, Run, call_digest, edit_digest, told_of_copy
 from .states import OVER, READY, WAITING
 from .strict import parse
 
@@ -365,8 +365,8 @@ def stale(run: Run, call: Call) -> bool:
 
 def restored(run: Run, c: cm.Restored) -> Events:
     """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
-    if run.status in OVER or run.status == "new" or run.error == RESTORED:
-        return  # it was told, and nobody let it go on since
+    if run.status in OVER or run.status == "new" or told_of_copy(run, c.why):
+        return
     waits = list(run.groups["wait"].values())
     for call in list(run.groups["screen"].values()):
         if not call.voided:  # it may have been allowed, and have run, after the copy was made
