@@ -112,6 +112,10 @@ TIME: Table = {
     "asked again on other terms": ("I1", lambda: after(patient(), again("ask_again", 51, Approval()), at=51)),
     "asked again at another time": ("I8", lambda: after(patient(), again("ask_again", 9), at=51)),
     "asked again for no reason": ("I7", lambda: after(patient(), again("because", 51), at=51)),
+    "asked again for a reason of its own": (
+        "I8",
+        lambda: after(patient(), replace(again("ask_again", 51), reason="why not"), at=51),
+    ),
     "asked again while it runs": ("I3", lambda: after(started(), again("ask_again", 0))),
     "escalated too soon": ("I6", lambda: after(climbing(), again("escalate", 50, ESCALATED), at=50)),
     "escalated to others": (

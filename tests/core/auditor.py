@@ -47,6 +47,7 @@ class Audited:
     since: int = 0
     asking: bool = False
     voices: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
+    said: int | None = None
 
     def digest(self, run: str) -> str:
         seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
@@ -56,7 +57,7 @@ class Audited:
         self.proposal, self.licence, self.item = proposal, None, proposal.refused
         self.args = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
-        self.unchecked, self.asking, self.voices = False, False, {}
+        self.unchecked, self.asking, self.voices, self.said = False, False, {}, None
 
     def ask_again(self, now: int) -> None:
         """What was said before counts no more."""
@@ -200,7 +201,8 @@ class Auditor:
             call.voices[made.decider.id] = made
 
     def may(self, call: Audited, made: ev.Decision) -> None:
-        """Whether whoever decided is one whom the terms of the call let decide."""
+        """Whether whoever decided is one whom the terms of the call let decide, and not in the future."""
+        assert made.at <= self.now, "nothing is said before its time"
         if made.via == "probe":
             own = call.place == "doubt" and call.proposal.recover == "probe"
             assert own, "a probe speaks for the doubt of its own tool"
@@ -248,12 +250,13 @@ class Auditor:
         call, stamp = self.calls[made.call], (made.call, made.verdict, made.digest, made.at, made.by)
         self.may(call, made)
         assert self.enough(call, made), "several people are several people"
-        assert made.at == self.now, "the time that counts is the run's own"
+        assert made.via in ("person", "on_approval", "probe") or made.at == self.now, "what is no person decides now"
         assert made.digest == call.digest(self.run), "a decision is for exactly the bytes that were shown"
         assert stamp not in self.used, "a decision is used once"
         assert call.place in ("open", "doubt", "asking"), "what was decided is decided"
         assert call.licence is None, "what may run already is not decided"
         self.used.add(stamp)
+        call.said = made.at
         if made.args is not None:
             assert made.verdict == "edit" or made.args == call.args, "only an edit changes what runs"
             call.args = made.args
@@ -299,6 +302,9 @@ class Auditor:
         assert call.licence is not None, "no start without a verdict, a grant or a decision"
         assert call.licence == call.args, "a licence is for exactly the bytes that run"
         assert not call.unchecked, "the newest policy looks at each decision before anything runs"
+        within = call.terms.execute_by_ms if call.terms is not None else None
+        stale = within is not None and call.said is not None and self.now > call.said + within
+        assert not stale, "a decision goes stale from when it was said"
         assert not desk.guarded, "no tool before the guardrails have reported"
         assert not desk.tripped, "no tool after a tripwire"
         others = [other for other in self.open(call.frame) if desk.barrier and not other.proposal.last]

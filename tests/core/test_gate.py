@@ -282,15 +282,30 @@ def test_h5_the_policy_is_asked_again_before_what_was_decided_runs(verdict: str)
     pen.decide(verdict, args='{"n":2}' if verdict == "edit" else None)
     assert pen.does() == ["screen r/1.0"]
     pen.refuses(Conflict, cm.StartCall(CALL, "t1"))
-    pen(cm.Screen(CALL, ASK))
+    pen(*pen.screened(verdict=ASK))
     assert pen.does() == ["run r/1.0"]
 
 
 def test_the_policy_may_only_tighten() -> None:
     pen = asked()
     pen(cm.Deliver([pen.decision("approve")]))
-    pen(cm.Screen(CALL, DENY))
+    pen(*pen.screened(verdict=DENY))
     assert (pen.state(), pen.does()) == ("denied", ["settle r/1.0"])
+
+
+def test_a_verdict_on_something_else_is_no_verdict_on_this() -> None:
+    """A first verdict that comes late is no word on a decision, nor is a word on a decision a first verdict."""
+    for verdict in (ALLOW, ASK, DENY):
+        pen = asked(tool("c0", ""))
+        assert pen(cm.Screen(CALL, verdict, on_decision=True)) == []
+        pen(cm.Screen(CALL, ASK))
+        pen.decide("approve")
+        assert pen(cm.Screen(CALL, verdict)) == []
+        assert (pen.state(), pen.does()) == ("approved", ["screen r/1.0"])
+        pen.refuses(Conflict, cm.StartCall(CALL, "t1"))
+        pen(*pen.screened())
+        assert pen(cm.Screen(CALL, verdict, on_decision=True)) == [], "the newest policy had its word"
+        assert pen.begin()
 
 
 @pytest.mark.parametrize("verdict", ["reject", "answer"])
@@ -311,7 +326,8 @@ def test_a_voided_call_forgets_that_it_was_to_be_rechecked() -> None:
     pen(cm.Deliver([pen.decision("approve")]))
     pen(cm.VoidCall(CALL, replace(pen.call().proposal, tool="t2", terms=Approval(expires="1h")), "changed"), at=7)
     assert (pen.state(), pen.call().recheck, pen.call().expires_at) == ("asked", False, 7 + HOUR)
-    assert pen(cm.Screen(CALL, ALLOW)) == []
+    for on_decision in (False, True):
+        assert pen(cm.Screen(CALL, ALLOW, on_decision=on_decision)) == []
 
 
 # ---------------------------------------------------------------------------------------------------------- voiding

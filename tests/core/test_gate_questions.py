@@ -269,7 +269,7 @@ def test_the_policy_is_asked_again_before_a_call_goes_on() -> None:
         pen(cm.Deliver([pen.decision(verdict)]))
         assert pen.does() == [f"screen {CALL}"]
         pen.refuses(Conflict, cm.StartCall(CALL, "t1"))
-        pen(cm.Screen(CALL, made))
+        pen(*pen.screened(verdict=made))
         assert pen.state() == state
 
 

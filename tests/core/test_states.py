@@ -100,7 +100,7 @@ REACH: dict[str, Callable[[], Pen]] = {
 ACTS: dict[str, Callable[[Pen], Any]] = {
     "allow": lambda pen: pen(cm.Screen(CALL, ALLOW)),
     "ask": lambda pen: pen(cm.Screen(CALL, ASK)),
-    "deny": lambda pen: pen(cm.Screen(CALL, DENY)),
+    "deny": lambda pen: pen(*(pen.screened(verdict=DENY) or [cm.Screen(CALL, DENY)])),
     "edit": lambda pen: pen.decide("edit", args='{"n":3}'),
     "expire": lambda pen: pen(cm.Tick(), at=HOUR + 1),
     "ask_again": lambda pen: pen(RESTORED),

@@ -236,12 +236,14 @@ class Gate(Standing):
         if event.why == "restored":
             self.restoring = True
         else:
+            need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
             need(self._ran_out(call), "I6", f"call {call.id} was asked about again before its time had run out")
         call.asks += 1
         call.asked_at = event.at
         call.warned = False
         call.votes = {}
         call.terms = call.terms if event.terms is None else event.terms
+        call.reason = event.reason or call.reason
         call.renewed_in = self.line
 
     def warned(self, event: ev.ExpiryNear) -> None:
