@@ -56,6 +56,7 @@ def a_call(field: str, text: str) -> Any:
         qualified_name=given["tool"], tool=tool, reason=given["reason"], expires_at=1_762_063_200_000, text="{}",
         difference={side: {"description": given[side]} for side in ("before", "after")}, preview=preview, params={},
         requests={"choices": [given["choice"]]}, digest="d" * 64, raw_item={}, given=given,
+        request=SimpleNamespace(verdicts=("approve", "edit", "reject", "answer")),
     )  # fmt: skip
 
 

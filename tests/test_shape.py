@@ -40,7 +40,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/engine/runner.py", "Runner.run_sync"): SIGNATURE,
     ("src/keyturn/engine/runner.py", "Runner.run_streamed"): SIGNATURE,
     ("src/keyturn/tools/context.py", "ToolContext.__init__"): SIGNATURE,
-    ("src/keyturn/tools/bubblewrap.py", "BubblewrapExecutor.__init__"): SIGNATURE,
     ("src/keyturn/tools/custom.py", "CustomTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "FunctionTool.__init__"): SIGNATURE,
     ("src/keyturn/tools/function.py", "function_tool"): SIGNATURE,

@@ -50,7 +50,7 @@ async def test_h3_one_bit_of_an_approved_edit_runs_nothing(tmp_path: Path) -> No
     journal = SQLiteJournal(file)
     run = (await Runner.run(desk.agent, "go", journal=journal)).run_id
     [row] = await journal.requests()
-    await Inbox(journal, {"desk": desk.agent}).approve(row.id, by="ann", edit={"amount": 111})
+    await Inbox(journal, {"desk": desk.agent}).approve(row, by="ann", edit={"amount": 111})
     head = await journal.head(run)
     await journal.close()
     [(line,)] = sqlite3.connect(file).execute("SELECT line FROM events WHERE seq = ?", (head - 1,)).fetchall()
@@ -74,7 +74,7 @@ async def test_h4_a_bare_state_is_not_resumed_in_a_journal_that_does_not_hold_it
     state.approve(state.get_interruptions()[0])
     journal: Any = MemoryJournal() if kind == "memory" else SQLiteJournal(tmp_path / "new.db")
     async with asyncio.timeout(10):
-        with pytest.raises(UserError, match="does not hold run"):
+        with pytest.raises(UserError, match="does not have run"):
             await Runner.run(desk.agent, state, journal=journal)
     assert (desk.paid, await journal.head(state.run_id), await journal.due()) == ([], 0, [])
 

@@ -287,7 +287,7 @@ async def test_m3_an_edit_is_bound_to_what_its_editor_was_shown(run: Run, carry:
     agent = clerk(tool)
     state = await carry(agent, (await run(agent, "go")).to_state())
     edit = {"at": "b", "text": "edited"}
-    state.approve(state.get_interruptions()[0], edit=edit, seen=await tool.preview(edit))
+    state.approve(state.get_interruptions()[0], edit=edit, seen=tool.preview(edit))
     if meanwhile:
         tool.world["b"] = "another's"
     result = await run(agent, await carry(agent, state))

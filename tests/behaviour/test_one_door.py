@@ -128,7 +128,7 @@ async def test_what_is_said_of_expiry_happens(outcome: str) -> None:
     """Redesign e: both were accepted, and acted as "reject"."""
     time = [1_000]
     journal = MemoryJournal(lambda: time[0])
-    terms = Approval(expires="1m", on_expiry=outcome, escalate_to=("ann",), max_asks=2)  # type: ignore[arg-type]
+    terms = Approval(expires="1m", on_expiry=outcome, escalate_to=("ann",), max_asks=2)  # type: ignore[arg-type]  # one of two
     world = World(approval=terms)
     run = (await Runner.run(world.agent, "go", journal=journal)).run_id
     time[0] += 60_001
@@ -152,7 +152,7 @@ async def test_what_is_said_of_expiry_happens(outcome: str) -> None:
 def test_a_setting_without_effect_is_refused_where_it_is_said() -> None:
     """Redesign e: nobody keeps a queue of messages yet."""
     with pytest.raises(UserError, match="paused_session"):
-        RunConfig(paused_session="queue")  # type: ignore[arg-type]
+        RunConfig(paused_session="queue")  # type: ignore[arg-type]  # it is wrong on purpose
 
 
 async def test_h4_a_bare_state_that_is_given_a_new_journal_is_refused(tmp_path: Path) -> None:

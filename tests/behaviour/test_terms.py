@@ -226,10 +226,9 @@ async def test_a_required_reason_is_required(run: Any) -> None:
 
     agent = Agent("a", model=ScriptedModel([[function_call("pay", {"amount": 3}, call_id="c1")], "done"]), tools=[pay])
     state = (await run(agent, "go")).to_state()
-    state.approve(state.get_interruptions()[0])
     with pytest.raises(UserError, match="needs a reason"):
-        await run(agent, state)
-    assert ran == []
+        state.approve(state.get_interruptions()[0])
+    assert (len((await run(agent, state)).interruptions), ran) == (1, [])
     state.approve(state.get_interruptions()[0], note="checked the invoice")
     result = await run(agent, state)
     assert (ran, result.final_output) == ([3], "done")

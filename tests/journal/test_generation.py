@@ -66,7 +66,7 @@ async def backed_up(file: Path, payer: Payer, *, approved: bool = False) -> str:
     run = (await Runner.run(payer.agent, "go", journal=journal)).run_id
     if approved:
         [row] = await journal.requests()
-        await Inbox(journal).approve(row.id, by="ann")
+        await Inbox(journal).approve(row, by="ann")
     await journal.backup(file.with_name("backup.db"))
     await journal.close()
     return run
@@ -120,7 +120,7 @@ async def test_h7_what_waits_in_a_restored_store_asks_anew(tmp_path: Path) -> No
     assert (after.id, after.state) == (before.id, "open")
     assert "brought back from a copy" in after.reason
     with pytest.raises(Conflict):
-        await Inbox(journal).approve(before.id, by="ann", digest=before.digest)
+        await Inbox(journal).approve(before, by="ann", digest=before.digest)
     assert (await check(journal)).ok
     assert (await journal.runs())[0].run == run
     await journal.close()

@@ -56,7 +56,7 @@ async def filled(store: Any) -> tuple[str, str]:
     """A store with a run that waits, one that was erased, grants, another tenant, a notice; the first two runs."""
     waiting, erased = [(await Runner.run(clerk(), "go", journal=store)).run_id for _ in range(2)]
     [row] = await store.requests(Query(run=waiting))
-    await Inbox(store).approve(row.id, by="ann", grant=Grant(where={"to": "nobody"}))
+    await Inbox(store).approve(row, by="ann", grant=Grant(where={"to": "nobody"}))
     agent = clerk()
     agent.model = ScriptedModel([[function_call("pay", {"to": "bob"}, call_id="bob")], "done"])
     await Runner.run(agent, await RunState.load(store, waiting, agent))
@@ -92,7 +92,7 @@ async def test_everything_comes_along(store: Any, target: Any) -> None:
     with pytest.raises(Conflict, match="erased"):
         await target.append(erased, await target.head(erased), [b"{}"])
     [request] = await Inbox(target).list(run=waiting)
-    await Inbox(target).approve(request.id, by="ann")
+    await Inbox(target).approve(request, by="ann")
     agent = clerk()
     agent.model = ScriptedModel(["done"])
     assert (await Runner.run(agent, await RunState.load(target, waiting, agent))).final_output == "done"

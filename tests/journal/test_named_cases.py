@@ -220,7 +220,7 @@ async def test_d3_the_time_zone_of_a_process_changes_nothing(monkeypatch: pytest
         time.tzset()
         assert row.expires_at == row.asked_at + 2 * HOUR
         now[0] += 2 * HOUR
-        await Inbox(journal).approve(row.id, by="ada")
+        await Inbox(journal).approve(row, by="ada")
         now[0] += 1
         assert (await Runner.run(agent, await RunState.load(journal, run, agent))).final_output == "done"
     finally:
@@ -250,7 +250,7 @@ async def test_d5_a_server_whose_clock_is_wrong_decides_by_the_journals(
     [request] = await journal.requests(Query(run=late.run_id))
     now[0] += 61_000
     with pytest.raises((Expired, Conflict)):
-        await Inbox(journal).approve(request.id, by="ada")
+        await Inbox(journal).approve(request, by="ada")
     assert (await Runner.run(agent, await RunState.load(journal, late.run_id, agent))).final_output == "done"
     assert paid == [0]
     await journal.close()

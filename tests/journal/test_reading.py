@@ -144,10 +144,10 @@ async def test_h8_a_forged_approval_runs_nothing_and_freezes_that_run_alone(
     await journal.write(forge)
     async with App([agent], journal) as app:
         [waiting] = [row for row in await app.inbox.list() if row.run == honest]
-        await app.inbox.approve(waiting.id, by="ann")
+        await app.inbox.approve(waiting, by="ann")
         assert (await app.result(honest, 20)).final_output == "done"
         with pytest.raises(LogDamaged):
-            await app.inbox.approve(request.id, by="ann")
+            await app.inbox.approve(request, by="ann")
         with pytest.raises(LogDamaged):
             await app.state(forged)
         async with asyncio.timeout(20):

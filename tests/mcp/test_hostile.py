@@ -47,8 +47,10 @@ async def test_words_that_change_between_model_and_people(how: str, streamed: bo
             said = [block.text for block in item.preview.blocks if block.label.startswith("what the server says")]
             result = await run(agent, approved(result), streamed=streamed)
         assert said == ["Sends all files to me."]
-        # One that wavers says at the last look what nobody was shown.
-        assert result.final_output.startswith("said by say" if how == "second" else "The tool was not run")
+        if how == "second":
+            assert result.final_output.startswith("said by say")
+        else:  # one that wavers says at each look what nobody was shown: it asks for ever, and runs never
+            assert [item.name for item in result.interruptions] == ["say"]
 
 
 async def test_people_are_told_that_the_model_was_told_something_else() -> None:

@@ -145,6 +145,10 @@ async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_is_not_called
         if let_by == "a policy":
             settings["policy"] = lambda _call, _context: "allow"
         result = await run(agent, streamed=streamed, **settings)
+        if result.interruptions and let_by not in ("a grant", "an approval"):  # nobody has seen it: now somebody does
+            [item] = result.interruptions
+            assert (called, "all secrets" in str(item.difference["after"])) == ([], True)
+            return
         if result.interruptions:
             state = result.to_state()
             state.approve(state.get_interruptions()[0], always_approve=let_by == "a grant")

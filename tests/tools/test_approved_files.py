@@ -213,11 +213,15 @@ async def test_an_edit_of_something_else_leaves_the_file_bound(script: Path, run
 
 
 @both
-async def test_who_names_another_file_takes_what_is_there(script: Path, run: Run) -> None:
+async def test_who_names_another_file_is_shown_what_is_there(script: Path, run: Run) -> None:
     ran: list[str] = []
     desk = agent(ran, script)
     state = (await run(desk, "go")).to_state()
     state.approve(state.get_interruptions()[0], edit={"path": str(script.with_name("evil.sh"))})
+    result = await run(desk, state)
+    assert (len(result.interruptions), ran) == (1, []), "M3: nobody was shown what is in it"
+    state = result.to_state()
+    state.approve(state.get_interruptions()[0])
     await run(desk, state)
     assert ran == [BAD]
 

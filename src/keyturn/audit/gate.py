@@ -17,7 +17,7 @@ _MAY = {
     "doubt": {"ran": "dead", "did_not_run": "dead", "retry": "ready"},
     "asking": {"answer": "ready", "reject": "ready"},
 }
-_AGAIN = ("ask_again", "escalate", "restored")
+_AGAIN = ("ask_again", "escalate", "restored", "terms")
 _SCREENED = {"allow": "ready", "ask": "asked", "deny": "dead"}
 _NO_START = {
     "new": ("I1", "without a verdict or a decision"),
@@ -191,7 +191,9 @@ class Gate(Standing):
 
     def _voices(self, call: Call, made: ev.Decision) -> int:
         """How many people have said the same as this decision, its own decider among them."""
-        return len({by for by, vote in call.votes.items() if agree(vote, made)} | {made.by or ""})
+        within = call.terms.execute_by_ms if call.terms is not None else None
+        fresh = {by: vote for by, vote in call.votes.items() if within is None or self.now <= vote.at + within}
+        return len({by for by, vote in fresh.items() if agree(vote, made)} | {made.by or ""})
 
     def _check_edit(self, call: Call, made: ev.Decision) -> None:
         """Whether what will run is what was shown, or exactly what a person wrote in its place."""
@@ -219,7 +221,7 @@ class Gate(Standing):
 
     def asked_again(self, event: ev.CallAskedAgain) -> None:
         call = self.at(event.call)
-        may = WAITING if event.why == "restored" else ("asked",)
+        may = {"restored": WAITING, "terms": ("doubt",)}.get(event.why, ("asked",))
         need(call.place in may, "I3", f"call {call.id} was asked about again while it was {call.place}")
         need(event.at == self.now, "I8", f"call {call.id} asks again with another time than that of its line")
         need(event.why in _AGAIN, "I7", f"call {call.id} was asked about again for an unknown reason")
@@ -228,13 +230,16 @@ class Gate(Standing):
             need(terms.on_expiry == "escalate", "I1", f"call {call.id} was escalated, and its terms do not say so")
             exact = is_escalation(terms, event.terms)
             need(exact, "I1", f"call {call.id} was escalated to other terms than it was to be")
-        else:
+        elif event.why != "terms":
             need(event.terms is None, "I1", f"call {call.id} asks again on other terms, and was not escalated")
         if event.why == "ask_again":
             more = terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks
             need(more, "I6", f"call {call.id} was asked about again more often than its terms say")
         if event.why == "restored":
             self.restoring = True
+        elif event.why == "terms":
+            fresh = call.renewed_in == self.line
+            need(fresh, "I8", f"call {call.id} asks again on other terms, and was not put in doubt just before")
         else:
             need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
             need(self._ran_out(call), "I6", f"call {call.id} was asked about again before its time had run out")
@@ -272,6 +277,8 @@ class Gate(Standing):
         self.restoring = self.restoring or call.place == "new"
         may = call.place in ("asked", "ready", "new")
         need(may, "I8", f"call {call.id} was voided while it was {call.place}")
+        forgotten = self.starts.get(call.id, 0) and call.proposal.recover != "retry"
+        need(not forgotten, "I2", f"call {call.id} had been started, and was proposed anew as if it had not")
         same = event.proposal.label == call.proposal.label
         need(same, "I4", f"call {call.id} was proposed anew under another id than its model gave it")
         call.former_tool = call.proposal.tool
@@ -313,7 +320,8 @@ class Gate(Standing):
     def lost(self, event: ev.CallLost) -> None:
         call = self.at(event.call)
         if call.place == "ready" and not event.again and not self.framed(call.id):
-            self.restoring = True  # what was not started is in doubt only where the log itself may be behind the world
+            # What was never started is in doubt only where the log itself may be behind the world.
+            self.restoring = self.restoring or not self.starts.get(call.id)
         else:
             self._running(event.call, "was lost")
         call.reason = event.why

@@ -16,22 +16,11 @@ from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
 from .evolve import evolve
-from .gate import (
-    Events,
-    bound_as_decided,
-    call_in,
-    deliver,
-    open_run,
-    restored,
-    revoke,
-    screen,
-    screened,
-    stale,
-    tick,
-)
+from .expiry import restored, tick
+from .gate import Events, bound_as_decided, call_in, deliver, open_run, revoke, screen, screened
 from .policy import Verdict
 from .reply import check_proposal, record_reply, refuse_reply
-from .run import Frame, Run, unknown_below
+from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
 
 
@@ -40,6 +29,7 @@ def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
     if run.status == "new" and type(command) is not cm.Start:
         raise Conflict("this run has not started; nothing can be asked of it yet")
     before = run.now
+    run.clock = now
     run.now = max(run.now, now)
     events: list[ev.AnyEvent] = []
     try:
@@ -47,6 +37,7 @@ def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
             evolve(run, event)
             events.append(event)
     finally:
+        run.clock = 0
         if not events:
             run.now = before  # the time of a run is the time of its log
     return events
@@ -123,6 +114,9 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
     if c.proposal.label != shown.proposal.label:
         raise UserError("a call is proposed anew under the label that its model gave it")
     check_proposal(c.proposal, shown.raw)
+    if shown.begun and shown.proposal.recover != "retry":  # it may have had its effect: that is not to be forgotten
+        yield ev.CallLost(shown.id, f"{c.why}; it was started before, and nobody knows what it did")
+        return
     yield ev.CallVoided(c.call, c.proposal, c.why, c.tools)
     call = run.calls.get(c.call)
     if call is not None and call.state == "proposed" and call.proposal.gate in ("ask", "allow"):

@@ -26,7 +26,7 @@ from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
 Guarded = Literal["", "before", "beside"]
-Again = Literal["ask_again", "escalate", "restored"]
+Again = Literal["ask_again", "escalate", "restored", "terms"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
@@ -141,9 +141,9 @@ class CallDecided(Event, frozen=True):
 
 
 class CallAskedAgain(Event, frozen=True):
-    """A request starts anew, and what was said on it counts no more: its time ran out, or its store was restored.
+    """A request starts anew, and what was said on it counts no more.
 
-    `terms` are others where it was escalated.
+    Its time ran out, its store was restored, or the policy asks for more; `terms` are the others that hold from now on.
     """
 
     call: str

@@ -20,7 +20,7 @@ from .policy import Approval, Verdict
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import Word
-from .run import Call, Run, call_digest, edit_digest, told_of_copy
+from .run import Call, Run, call_digest, edit_digest, ran_out
 from .states import OVER, READY, WAITING
 from .strict import parse
 
@@ -58,6 +58,8 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
     action = verdict.action
     if call.recheck:
         yield ev.CallScreened(call.id, action, verdict.reason, verdict.by)
+        if action == "ask" and not _meets(run, call, verdict.terms):
+            yield from void(run, call, "the policy asks for more than was decided on", verdict.terms)
         return
     if call.voided and action == "allow":
         action = "ask"
@@ -119,7 +121,7 @@ def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
 def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
     """Decide by a new grant what waits already; an older one was found not to cover it, or may not any more."""
     for call in list(run.groups["wait"].values()):
-        if call.state == "asked" and not _ran_out(run, call) and _covers(run, grant, call, call.terms):
+        if call.state == "asked" and not ran_out(run, call) and _covers(run, grant, call, call.terms):
             yield from _by_grant(run, call, grant)
 
 
@@ -216,7 +218,7 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise NotPending(f"a call that is {call.state} cannot be decided with {decision.verdict!r}")
     if decision.digest != call_digest(run, call):
         raise Conflict("the call is no longer the one that was shown; look at get_interruptions() again")
-    if call.state == "asked" and _ran_out(run, call):
+    if call.state == "asked" and ran_out(run, call):
         raise Expired("this request ran out of time before the decision was delivered; the call was not executed")
     _check_decider(run, call, decision)
     _check_words(call, decision)
@@ -268,14 +270,17 @@ def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
 def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     """Record a decision; it settles the call once enough people say the same.
 
-    It may have been said before it was delivered, and then goes stale the earlier; it is never of the future.
+    It may have been said before it was delivered, and goes stale the earlier. How long it was in hand is told by one
+    clock and counted back on the run's own time, which never goes back though the clock may have been wrong.
     """
-    decision = replace(decision, at=min(decision.at or run.now, run.now), runs=None)
+    in_hand = max(0, run.clock - decision.at) if decision.at else 0
+    decision = replace(decision, at=max(0, run.now - in_hand), runs=None)
     if decision.args is not None:
         decision = replace(decision, runs=edit_digest(run, call, decision.args, decision.basis))
     by = decision.by or ""
     alone = decision.via in _NO_PERSON or call.state == "needs"
-    if not alone and len(_voices(call, decision) | {by}) < needed(call.terms, decision.verdict):
+    votes = _agreeing(run, call, decision)
+    if not alone and len({*votes, by}) < needed(call.terms, decision.verdict):
         before = call.votes.get(by)
         if before is None or not _alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
@@ -287,11 +292,41 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     yield ev.CallDecided(decision)
 
 
-def _voices(call: Call, decision: ev.Decision) -> set[str]:
-    """Who voted for what this decision says, to the byte and of the same world.
+def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
+    """Whether what was decided meets other terms as well: who decided, how many they were, and why."""
+    decision = call.decision
+    if terms is None or terms == call.terms or decision is None or decision.via == "probe":
+        return True
+    votes = _agreeing(run, call, decision)
+    who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
+    people = {vote.by: vote.decider for vote in votes.values()} | {decision.by: who}
+    known = not any(barred(terms, person, run.requester, decision.proof) for person in people.values())
+    reasoned = call.state == "supplied" or not lacks_reason(terms, decision)
+    return known and reasoned and (call.state == "supplied" or len(people) >= needed(terms, decision.verdict))
+
+
+def void(run: Run, call: Call, why: str, terms: Approval | None) -> Events:
+    """Take what let a call run away from it: it asks again, or is in doubt where it may have had its effect before."""
+    if call.begun and call.proposal.recover != "retry":
+        yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did")
+        if terms != call.terms:
+            yield ev.CallAskedAgain(call.id, "terms", run.now, terms)
+        return
+    again = call.proposal
+    looked = call.preview is not None
+    if call.edited:  # what a person made of the call stays as they made it
+        again = replace(again, args=call.text, edited=True)
+    yield ev.CallVoided(call.id, again, why)
+    if not looked:  # else what it would change is looked at again before anybody is asked
+        yield from screened(run, call, Verdict("ask", terms=terms, by="tool"))
+
+
+def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decision]:
+    """The votes for what this decision says, to the byte and of the same world, that have not gone stale.
 
     One who approved has not seen what another edited.
     """
+    limit = call.terms.execute_by_ms if call.terms is not None else None
 
     def agrees(vote: ev.Decision) -> bool:
         if vote.verdict == "reject" or decision.verdict == "reject":
@@ -299,7 +334,8 @@ def _voices(call: Call, decision: ev.Decision) -> set[str]:
         alike = (vote.verdict, vote.args, vote.basis) == (decision.verdict, decision.args, decision.basis)
         return alike and same(vote.output, decision.output)
 
-    return {by for by, vote in call.votes.items() if agrees(vote)}
+    fresh = {by: vote for by, vote in call.votes.items() if limit is None or run.now <= vote.at + limit}
+    return {by: vote for by, vote in fresh.items() if agrees(vote)}
 
 
 def bound_as_decided(run: Run, call: Call) -> bool:
@@ -310,73 +346,6 @@ def bound_as_decided(run: Run, call: Call) -> bool:
     if decision.args is not None:
         return decision.runs == edit_digest(run, call, call.text, decision.basis)
     return decision.digest == call_digest(run, call)
-
-
-# Time ---------------------------------------------------------------------------------------------------------------
-
-
-def tick(run: Run, _c: cm.Tick) -> Events:
-    """Let time pass: warn, expire, escalate, ask again, and void approvals that were not executed in time."""
-    if run.status in OVER:
-        return
-    for call in list(run.groups["wait"].values()):
-        if call.state == "asked":
-            yield from _waited(run, call)
-    for call in list(run.groups["run"].values()):
-        if stale(run, call):
-            yield from _void_stale(run, call)
-
-
-def _waited(run: Run, call: Call) -> Events:
-    """What the clock does to a request."""
-    terms = call.terms
-    if terms is None or not _ran_out(run, call):
-        if call.warns_at is not None and run.now >= call.warns_at:
-            yield ev.ExpiryNear(call.id)
-        return
-    if terms.on_expiry == "escalate":
-        yield ev.CallAskedAgain(call.id, "escalate", run.now, terms.escalated())
-    elif terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks:
-        yield ev.CallAskedAgain(call.id, "ask_again", run.now)
-    else:
-        yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))
-
-
-def _void_stale(run: Run, call: Call) -> Events:
-    again = call.proposal
-    looked = call.preview is not None
-    if call.edited:  # what a person made of the call stays as they made it
-        again = replace(again, args=call.text, edited=True)
-    yield ev.CallVoided(call.id, again, "the approval was not executed in time and has gone stale")
-    if not looked:  # else what it would change is looked at again before anybody is asked
-        yield from screened(run, call, Verdict("ask", terms=call.terms, by="tool"))
-
-
-def _ran_out(run: Run, call: Call) -> bool:
-    """Whether a request's time is up, though nobody may have said so yet."""
-    return call.expires_at is not None and run.now > call.expires_at
-
-
-def stale(run: Run, call: Call) -> bool:
-    """Whether an approval was not executed in its time."""
-    limit = call.terms.execute_by_ms if call.terms is not None else None
-    return limit is not None and call.decision is not None and run.now > call.decision.at + limit
-
-
-def restored(run: Run, c: cm.Restored) -> Events:
-    """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
-    if run.status in OVER or run.status == "new" or told_of_copy(run, c.why):
-        return
-    waits = list(run.groups["wait"].values())
-    for call in list(run.groups["screen"].values()):
-        if not call.voided:  # it may have been allowed, and have run, after the copy was made
-            yield ev.CallVoided(call.id, call.proposal, c.why)
-    for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
-        if call.id not in run.frames:
-            yield ev.CallLost(call.id, c.why)
-    for call in waits:  # so that no word which was said before, on whatever, can be said once more
-        yield ev.CallAskedAgain(call.id, "restored", run.now, reason=c.why)
-    yield ev.RunRestored(c.why)
 
 
 # What every command asks first --------------------------------------------------------------------------------------

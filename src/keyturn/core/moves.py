@@ -37,8 +37,8 @@ def move(run: Run, call: Call, verb: str) -> None:
 
 
 def let_run(run: Run, call: Call) -> None:
-    """Count a call as one that runs, once, from when nothing more is asked about it."""
-    if call.let is None and not call.recheck:
+    """Count a call as one that runs, once, from when nothing more is asked about it; once more with other arguments."""
+    if not call.recheck and (call.let is None or call.let.text != call.text):
         call.let = noted(run, call)
         run.let.append(call.let)
 

@@ -169,7 +169,8 @@ class Frame(msgspec.Struct):
 class Run(msgspec.Struct):
     """Everything that is true of a run now.
 
-    `salt` keys its request ids, `seq` counts its steps and `now` is their time. `requester` is for whom it acts.
+    `salt` keys its request ids, `seq` counts its steps and `now` is their time, which never goes back; while a command
+    is decided, `clock` is what the clock says. `requester` is for whom it acts.
     `about` is what the caller said of it, `context` the caller's own. `groups` holds the open calls by what the world
     owes them. `grant_uses` counts the uses of each grant that was ever given, `decided` holds the newest word on each
     call, `tools` what the model was told of tools that may ask, by digest. `usage` and `replies` are what models used,
@@ -182,6 +183,7 @@ class Run(msgspec.Struct):
     status: Status = "new"
     seq: int = 0
     now: int = 0
+    clock: int = 0
     input: str | list[Any] = ""
     about: dict[str, Any] = {}
     requester: str | None = None
@@ -297,6 +299,17 @@ def told_of_copy(run: Run, why: str) -> bool:
     unjudged = any(not call.voided for call in groups["screen"].values())
     heard = any(call.votes for call in groups["wait"].values())
     return run.restored == why and not (may_run or unjudged or heard)
+
+
+def ran_out(run: Run, call: Call) -> bool:
+    """Whether a request's time is up, though nobody may have said so yet."""
+    return call.expires_at is not None and run.now > call.expires_at
+
+
+def stale(run: Run, call: Call) -> bool:
+    """Whether an approval was not executed in its time."""
+    limit = call.terms.execute_by_ms if call.terms is not None else None
+    return limit is not None and call.decision is not None and run.now > call.decision.at + limit
 
 
 def request_id(run: Run, call_id: str) -> str:

@@ -22,6 +22,7 @@ from ..core.items import Item
 from ..core.preview import Preview
 from ..engine import play as play_module
 from ..engine.graph import Graph
+from ..engine.items import ToolApprovalItem
 from ..engine.ledger import Ledger
 from ..engine.live import Live
 from ..engine.recent import forget
@@ -64,6 +65,13 @@ class ToolCase:
     def edited(self) -> Mapping[str, Any] | str | None:
         """The arguments with which variant 0 does what variant 1 does; None for a kind that nobody can edit."""
         return None
+
+    def seen(self, item: ToolApprovalItem, edit: Any) -> Preview | None:
+        """What an editor is shown of the edited call, where the tool looks at the world for it."""
+        if not item.tool.looks:
+            return None
+        made: Any = item.tool.preview(item.tool.edit(edit).params)
+        return cast("Preview", asyncio.run(cast("Any", made)) if isawaitable(made) else made)
 
     def misfits(self) -> list[Any]:
         """Edits that do not fit. A kind that takes a text, and any text, names its own."""

@@ -69,7 +69,7 @@ class ToolSuite(ToolAsking):
             with pytest.raises(UserError):
                 state.approve(item, edit=item.params)
             return
-        state.approve(item, edit=edit)
+        state.approve(item, edit=edit, seen=self.seen(item, edit))
         assert self.run(self.agent, state).final_output == "done: c1"
         assert self.done == self.does(1)
         assert "A person changed the arguments" in self.told("c1"), "the model is told"

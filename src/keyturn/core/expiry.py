@@ -1,0 +1,58 @@
+"""What time does to calls, and a store that was brought back from the past.
+
+Requests are warned of, expire, escalate or ask again; approvals that were not executed in time are void. Nothing here
+reads a clock: the time is the run's own.
+"""
+
+from __future__ import annotations
+
+from . import commands as cm
+from . import events as ev
+from .gate import Events, void
+from .run import Call, Run, call_digest, ran_out, stale, told_of_copy
+from .states import OVER
+
+_STALE = "the approval was not executed in time and has gone stale"
+
+
+def tick(run: Run, _c: cm.Tick) -> Events:
+    """Let time pass: warn, expire, escalate, ask again, and void approvals that were not executed in time."""
+    if run.status in OVER:
+        return
+    for call in list(run.groups["wait"].values()):
+        if call.state == "asked":
+            yield from _waited(run, call)
+    for call in list(run.groups["run"].values()):
+        if stale(run, call):
+            yield from void(run, call, _STALE, call.terms)
+
+
+def _waited(run: Run, call: Call) -> Events:
+    """What the clock does to a request."""
+    terms = call.terms
+    if terms is None or not ran_out(run, call):
+        if call.warns_at is not None and run.now >= call.warns_at:
+            yield ev.ExpiryNear(call.id)
+        return
+    if terms.on_expiry == "escalate":
+        yield ev.CallAskedAgain(call.id, "escalate", run.now, terms.escalated())
+    elif terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks:
+        yield ev.CallAskedAgain(call.id, "ask_again", run.now)
+    else:
+        yield ev.CallDecided(ev.Decision(call.id, "expire", call_digest(run, call), run.now, via="clock"))
+
+
+def restored(run: Run, c: cm.Restored) -> Events:
+    """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
+    if run.status in OVER or run.status == "new" or told_of_copy(run, c.why):
+        return
+    waits = list(run.groups["wait"].values())
+    for call in list(run.groups["screen"].values()):
+        if not call.voided:  # it may have been allowed, and have run, after the copy was made
+            yield ev.CallVoided(call.id, call.proposal, c.why)
+    for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
+        if call.id not in run.frames:
+            yield ev.CallLost(call.id, c.why)
+    for call in waits:  # so that no word which was said before, on whatever, can be said once more
+        yield ev.CallAskedAgain(call.id, "restored", run.now, reason=c.why)
+    yield ev.RunRestored(c.why)
