@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import BadJson, Conflict, Expired, NotAllowed, NotPending, UserError
+from keyturn.core.people import Proof
 from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, grant, nested, person, reply, result, start, tool
@@ -306,6 +307,26 @@ def test_a_verdict_on_something_else_is_no_verdict_on_this() -> None:
         pen(*pen.screened())
         assert pen(cm.Screen(CALL, verdict, on_decision=True)) == [], "the newest policy had its word"
         assert pen.begin()
+
+
+def test_stricter_terms_of_the_newest_policy_take_the_proof_of_everybody_who_voted() -> None:
+    for proven in (True, False):
+        pen = asked(tool("c0", "ask", terms=Approval(quorum=2)), tool("c1", "ask", tool="t2"))
+        for by, proof in (("ada", Proof("ssh", "k", b"x") if proven else None), ("bob", Proof("ssh", "k", b"y"))):
+            pen.decide("approve", by=person(by, strength="signed"), proof=proof)
+        pen(*pen.screened(verdict=replace(ASK, terms=Approval(quorum=2, signed=True))))
+        assert pen.state() == ("approved" if proven else "asked")
+
+
+def test_a_vote_that_went_stale_can_be_cast_again() -> None:
+    pen = asked(tool("c0", "ask", terms=Approval(quorum=3, execute_by="1h")))
+    pen.decide("approve", by="ada")
+    pen.now = HOUR + 1
+    for by in ("bob", "ada"):
+        pen.decide("approve", by=by)
+    assert pen.decide("approve", by="ada") == [], "repeated in time it is the same voice"
+    pen.decide("approve", by="cyd")
+    assert pen.state() == "approved"
 
 
 @pytest.mark.parametrize("verdict", ["reject", "answer"])
