@@ -48,6 +48,7 @@ class Audited:
     asking: bool = False
     voices: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
     said: int | None = None
+    begun: bool = False
 
     def digest(self, run: str) -> str:
         seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
@@ -280,18 +281,22 @@ class Auditor:
         assert call.licence is None, "what may run is not asked again, it is voided"
         asking = call.asking if call.place == "open" else call.place in ("doubt", "asking")
         assert asking, "only what waits is asked again"
-        if event.why != "restored":
+        if event.why == "terms":
+            assert call.place == "doubt", "other terms without an escalation are of what was let run before"
+        elif event.why != "restored":
             assert call.place == "open", "only a request runs out"
             assert call.terms is not None, "only what has terms runs out"
             assert call.terms.on_expiry == event.why, "what becomes of a request is what its terms say"
             assert self.now > call.since + (call.terms.expires_ms or 0), "a request runs out at its time"
-        assert (event.terms is not None) == (event.why == "escalate"), "who else is asked is said where others are"
+        others = event.why in ("escalate", "terms")
+        assert (event.terms is not None) == others, "who else is asked is said where others are"
         call.terms = event.terms or call.terms
         call.ask_again(event.at)
 
     def call_voided(self, event: ev.CallVoided) -> None:
         call = self.calls[event.call]
         assert call.place == "open", "only what waits or is ready is voided"
+        assert not call.begun or call.proposal.recover == "retry", "what was started is never forgotten"
         call.propose(event.proposal)
         call.must_decide, call.again = True, call.again + 1
         self.settled(self.desks[call.frame], call.frame)
@@ -309,7 +314,7 @@ class Auditor:
         assert not desk.tripped, "no tool after a tripwire"
         others = [other for other in self.open(call.frame) if desk.barrier and not other.proposal.last]
         assert not call.proposal.last or not others, "the last run last"
-        call.place = "running"
+        call.place, call.begun = "running", True
 
     def call_needs(self, event: ev.CallNeeds) -> None:
         call = self.calls[event.call]

@@ -170,7 +170,7 @@ class Reference:
                 "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
-            self.calls[name] |= {"warned": False, "since": 0}
+            self.calls[name] |= {"warned": False, "since": 0, "begun": False}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in made]:
             self.enter(call)
@@ -266,6 +266,8 @@ class Reference:
         need(c.preview is None or is_value(c.preview.basis))
         if recheck:
             call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
+            if c.verdict.action == "ask" and not self.meets(call, c.verdict.terms):
+                self.take_back(call, c.verdict.terms)
         elif call["state"] == "proposed" and c.verdict.action == "deny":
             call["state"] = "denied"
         elif (
@@ -274,6 +276,38 @@ class Reference:
             call |= {"state": "allowed", "terms": c.verdict.terms}
         elif call["state"] == "proposed":
             self.ask(call, c.verdict.terms, c.preview)
+
+    def meets(self, call: Any, terms: Any) -> bool:
+        """Whether those who decided a call could have done so on other terms."""
+        made = call["decision"]
+        if terms is None or terms == call["terms"] or made.via == "probe":
+            return True
+        heard = [(vote.decider, vote.proof) for vote in self.agreeing(call, made)]
+        giver = self.grants[made.grant]["terms"].decider if made.via == "grant" and self.stands(made) else made.decider
+        heard.append((giver, made.proof))
+        known = all(fits(terms, who, proof, self.requester) for who, proof in heard)
+        if call["state"] == "supplied":
+            return known
+        most = 1 if made.verdict in ("ran", "did_not_run") else terms.quorum
+        wanted = terms.reason == "required" and not (made.note or made.message)
+        return known and not wanted and len({who.id if who else "" for who, _proof in heard}) >= most
+
+    def stands(self, made: Any) -> bool:
+        return made.grant in self.grants and not self.grants[made.grant]["revoked"]
+
+    def take_back(self, call: Any, terms: Any) -> None:
+        """Let a call run no more: people are asked again, and what was started before is not forgotten."""
+        if call["begun"] and call["proposal"].recover != "retry":
+            self.doubt(call)
+            if terms != call["terms"]:
+                call["terms"] = terms
+                self.ask_again(call)
+            return
+        args, looked = call["args"], call["basis"] is not None
+        self.void(call, call["proposal"])
+        call["args"] = args
+        if not looked:  # else it is looked at again first
+            self.ask(call, terms)
 
     def never_again(self, call: Any, terms: Any) -> bool:
         call["terms"] = terms
@@ -311,7 +345,7 @@ class Reference:
         call = self.call(c.call, *READY)
         need(not call["recheck"] and not self.stale(call) and c.tool == call["proposal"].tool)
         need(self.may_run(call))
-        call["state"] = "started"
+        call |= {"state": "started", "begun": True}
 
     def may_run(self, call: Any) -> bool:
         frame = self.frames[call["frame"]]
@@ -360,6 +394,9 @@ class Reference:
         call = self.call(c.call, "asked", *READY)
         need(c.proposal.label == call["proposal"].label)
         need(c.proposal.refused or is_json(call["raw"]["arguments"] if c.proposal.args is None else c.proposal.args))
+        if call["begun"] and call["proposal"].recover != "retry":
+            self.doubt(call)
+            return
         self.void(call, c.proposal)
         self.enter(call)
 
@@ -445,15 +482,23 @@ class Reference:
         limit = call["terms"].expires if call["terms"] else None
         return bool(limit and self.now > call["since"] + milliseconds(limit))
 
+    def agreeing(self, call: Any, made: Any) -> list[Any]:
+        """The votes for the same, that have not gone stale."""
+        limit = call["terms"].execute_by if call["terms"] else None
+        last = milliseconds(limit) if limit else MOST
+        return [
+            vote for vote in call["votes"].values()
+            if vote.verdict == made.verdict
+            and self.now <= vote.at + last
+            and (made.verdict == "reject" or (vote.args, vote.basis) == (made.args, made.basis))
+            and (made.verdict == "reject" or same(vote.output, made.output))
+        ]  # fmt: skip
+
     def vote(self, call: Any, made: Any) -> None:
+        made = replace(made, at=min(made.at or self.now, self.now))  # when it was said, and never of the future
         most = 1 if made.via == "probe" else self.needed(call, made.verdict)
         if most > 1:
-            said = [
-                vote.decider.id for vote in call["votes"].values()
-                if vote.verdict == made.verdict
-                and (made.verdict == "reject" or (vote.args, vote.basis) == (made.args, made.basis))
-                and (made.verdict == "reject" or same(vote.output, made.output))
-            ]  # fmt: skip
+            said = [vote.decider.id for vote in self.agreeing(call, made)]
             if len({*said, made.decider.id}) < most:
                 call["votes"][made.decider.id] = made
                 return
@@ -465,7 +510,7 @@ class Reference:
         state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
-        call["when"] = min(made.at or self.now, self.now)  # from when it was said, and never of the future
+        call["when"] = made.at or self.now
 
     # Grants and time -------------------------------------------------------------------------------------------------
 
@@ -510,11 +555,7 @@ class Reference:
                 self.pass_time(call, call["terms"])
         for call in list(self.calls.values()):
             if call["state"] in READY and self.stale(call):
-                terms, args, looked = call["terms"], call["args"], call["basis"] is not None
-                self.void(call, call["proposal"])
-                call["args"] = args
-                if not looked:  # else it is looked at again first
-                    self.ask(call, terms)
+                self.take_back(call, call["terms"])
 
     def pass_time(self, call: Any, terms: Any) -> None:
         """What the clock does to a request: it warns once, and when time is up asks others, asks again, or ends it."""
