@@ -17,18 +17,17 @@ from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
 from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need
+from tests.core.reference_seen import DEAD, READY, Seen
 
-READY = ("allowed", "approved", "edited", "supplied")
 WAITS = ("asked", "in_doubt", "needs")
 MAY = {"asked": "approve edit reject answer", "in_doubt": "ran did_not_run retry", "needs": "answer reject"}
-DEAD = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
 DONE = ("finished", "failed")
 AFTER = {"approve": "approved", "edit": "edited", "reject": "rejected", "answer": "answered", "retry": "approved"}
 NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Reference:
+class Reference(Seen):
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
@@ -521,10 +520,14 @@ class Reference:
             and (terms.agent, terms.tool) == (call["agent"], call["proposal"].tool)
             and (terms.uses is None or grant["uses"] < terms.uses)
             and (terms.expires_at is None or self.now < terms.expires_at)
-            and all(name in params and params[name] <= most["le"] for name, most in (terms.where or {}).items())
+            and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
             and self.needed(call, terms.verdict) == 1
             and fits(call["terms"], terms.decider, None, self.requester)
         )
+
+    def within(self, params: Any, name: str, most: Any, terms: Any) -> bool:
+        """Whether arguments are those of a grant; "never again" holds where nobody can tell, too."""
+        return params[name] <= most["le"] if name in params else terms.verdict == "reject"
 
     def may_give(self, grant: Any, decisions: list[Any]) -> bool:
         """Whether a standing decision comes with a word of its giver on a call like those it is about."""
@@ -575,52 +578,3 @@ class Reference:
         else:
             call["state"] = "expired"
             self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), via="clock")
-
-    # What can be seen ------------------------------------------------------------------------------------------------
-
-    def view(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "usage": self.usage,
-            "frames": {
-                name: (frame["agent"], frame["turn"], frame["items"], frame["queued"], frame["tripped"])
-                for name, frame in self.frames.items()
-            },
-            "calls": {
-                name: (call["state"], call["args"], call["recheck"], 1 + call["times"] + call["rounds"])
-                for name, call in self.calls.items()
-            },
-            "waits": {
-                call["id"]: (call["terms"], call["since"], sorted(call["votes"]), call["warned"])
-                for call in self.waiting()
-                if self.status in ("running", "failed")
-            },
-            "grants": {name: grant["uses"] for name, grant in self.grants.items()},
-        }
-
-    def pending(self) -> set[tuple[str, str]]:
-        """What the world should do: everything that is neither done nor waits for people."""
-        if self.status not in ("running", "failed"):
-            return set()
-        does: set[tuple[str, str]] = set()
-        for name, frame in self.frames.items():
-            spent = frame["limit"] is not None and frame["turn"] >= frame["limit"]
-            if frame["tripped"]:
-                does.add(("tripped", name))
-                continue
-            if frame["guard"]:
-                does.add(("guard", name))
-            if not frame["barrier"]:
-                continue
-            if self.asks(name, "model") and frame["guard"] != "before" and not (spent and frame["guard"]):
-                does.add(("exhausted" if spent else "model", name))
-            if self.asks(name, "judge") and not frame["guard"]:
-                does.add(("judge", name))
-        for name, call in self.calls.items():
-            if call["state"] == "proposed" or (call["recheck"] and call["state"] in READY):
-                does.add(("screen", name))
-            elif call["state"] in DEAD:
-                does.add(("settle", name))
-            elif call["state"] in READY and self.may_run(call):
-                does.add(("run", name))
-        return does
