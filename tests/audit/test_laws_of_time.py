@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.policy import Approval
+from keyturn.core.policy import Approval, Verdict
 from tests.audit.forging import (
     CALL,
     Steps,
@@ -112,6 +112,30 @@ TIME: Table = {
     "asked again on other terms": ("I1", lambda: after(patient(), again("ask_again", 51, Approval()), at=51)),
     "asked again at another time": ("I8", lambda: after(patient(), again("ask_again", 9), at=51)),
     "asked again for no reason": ("I7", lambda: after(patient(), again("because", 51), at=51)),
+    "asked again for a reason of its own": (
+        "I8",
+        lambda: after(patient(), replace(again("ask_again", 51), reason="why not"), at=51),
+    ),
+    "asked again on the newest terms, and was in doubt before": (
+        "I8",
+        lambda: after(lost(), again("terms", 0, Approval(role="ops"))),
+    ),
+    "asked again on the newest terms, and only waited": (
+        "I3",
+        lambda: after(asked(), again("terms", 0, Approval(role="ops"))),
+    ),
+    "proposed anew though it had been started": (
+        "I2",
+        lambda: after(pen := just_retried(), ev.CallVoided(CALL, pen.call().proposal, "why")),
+    ),
+    "screened on other terms, and the newest policy asked for none": (
+        "I1",
+        lambda: after(
+            pen := approved(asked()),
+            ev.CallVoided(CALL, pen.call().proposal, "why"),
+            ev.CallScreened(CALL, "ask", terms=Approval(role="ops")),
+        ),
+    ),
     "asked again while it runs": ("I3", lambda: after(started(), again("ask_again", 0))),
     "escalated too soon": ("I6", lambda: after(climbing(), again("escalate", 50, ESCALATED), at=50)),
     "escalated to others": (
@@ -151,6 +175,10 @@ def approved(pen: Pen, verdict: str = "approve") -> Pen:
     pen.decide(verdict)
     pen(*pen.screened())
     return pen
+
+
+def just_retried() -> Pen:
+    return approved(lost(), "retry")
 
 
 def retried() -> Pen:
@@ -230,12 +258,35 @@ def test_what_the_clock_does_is_taken() -> None:
     pen = ticked(climbing(), 60, 120)
     assert pen.state() == "expired"
     assert broken(pen.log.steps) is None
-    for pen in (approved(on(execute_by="50ms")), retried()):
+    for pen, state, word in ((approved(on(execute_by="50ms")), "asked", "approve"), (retried(), "in_doubt", "retry")):
         ticked(pen, 60)
-        assert pen.state() == "asked"
-        pen.decide("approve")
+        assert pen.state() == state
+        pen.decide(word)
         pen.begin()
         assert broken(pen.log.steps) is None
+
+
+def test_stricter_terms_of_the_newest_policy_are_taken() -> None:
+    stricter = Verdict("ask", terms=Approval(role="ops"))
+    for make, state in ((approve, "asked"), (retry, "in_doubt")):
+        for facts in ({}, {"terms": Approval(quorum=1, execute_by="1h")}):
+            pen = asked(tool("c0", "ask", **facts))
+            make(pen)
+            pen(*pen.screened(verdict=stricter))
+            assert (pen.state(), pen.call().terms) == (state, stricter.terms)
+            assert broken(pen.log.steps) is None
+            pen.decide("approve" if state == "asked" else "retry", by=person("ann", "ops"))
+            pen.begin()
+            assert broken(pen.log.steps) is None
+
+
+def approve(pen: Pen) -> None:
+    pen.decide("approve")
+
+
+def retry(pen: Pen) -> None:
+    lost(started(pen))
+    pen.decide("retry")
 
 
 def test_a_restored_run_goes_on_with_a_new_word() -> None:

@@ -47,6 +47,8 @@ class Audited:
     since: int = 0
     asking: bool = False
     voices: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
+    said: int | None = None
+    begun: bool = False
 
     def digest(self, run: str) -> str:
         seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
@@ -56,7 +58,7 @@ class Audited:
         self.proposal, self.licence, self.item = proposal, None, proposal.refused
         self.args = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
-        self.unchecked, self.asking, self.voices = False, False, {}
+        self.unchecked, self.asking, self.voices, self.said = False, False, {}, None
 
     def ask_again(self, now: int) -> None:
         """What was said before counts no more."""
@@ -200,7 +202,8 @@ class Auditor:
             call.voices[made.decider.id] = made
 
     def may(self, call: Audited, made: ev.Decision) -> None:
-        """Whether whoever decided is one whom the terms of the call let decide."""
+        """Whether whoever decided is one whom the terms of the call let decide, and not in the future."""
+        assert made.at <= self.now, "nothing is said before its time"
         if made.via == "probe":
             own = call.place == "doubt" and call.proposal.recover == "probe"
             assert own, "a probe speaks for the doubt of its own tool"
@@ -248,12 +251,13 @@ class Auditor:
         call, stamp = self.calls[made.call], (made.call, made.verdict, made.digest, made.at, made.by)
         self.may(call, made)
         assert self.enough(call, made), "several people are several people"
-        assert made.at == self.now, "the time that counts is the run's own"
+        assert made.via in ("person", "on_approval", "probe") or made.at == self.now, "what is no person decides now"
         assert made.digest == call.digest(self.run), "a decision is for exactly the bytes that were shown"
         assert stamp not in self.used, "a decision is used once"
         assert call.place in ("open", "doubt", "asking"), "what was decided is decided"
         assert call.licence is None, "what may run already is not decided"
         self.used.add(stamp)
+        call.said = made.at
         if made.args is not None:
             assert made.verdict == "edit" or made.args == call.args, "only an edit changes what runs"
             call.args = made.args
@@ -277,18 +281,22 @@ class Auditor:
         assert call.licence is None, "what may run is not asked again, it is voided"
         asking = call.asking if call.place == "open" else call.place in ("doubt", "asking")
         assert asking, "only what waits is asked again"
-        if event.why != "restored":
+        if event.why == "terms":
+            assert call.place == "doubt", "other terms without an escalation are of what was let run before"
+        elif event.why != "restored":
             assert call.place == "open", "only a request runs out"
             assert call.terms is not None, "only what has terms runs out"
             assert call.terms.on_expiry == event.why, "what becomes of a request is what its terms say"
             assert self.now > call.since + (call.terms.expires_ms or 0), "a request runs out at its time"
-        assert (event.terms is not None) == (event.why == "escalate"), "who else is asked is said where others are"
+        others = event.why in ("escalate", "terms")
+        assert (event.terms is not None) == others, "who else is asked is said where others are"
         call.terms = event.terms or call.terms
         call.ask_again(event.at)
 
     def call_voided(self, event: ev.CallVoided) -> None:
         call = self.calls[event.call]
         assert call.place == "open", "only what waits or is ready is voided"
+        assert not call.begun or call.proposal.recover == "retry", "what was started is never forgotten"
         call.propose(event.proposal)
         call.must_decide, call.again = True, call.again + 1
         self.settled(self.desks[call.frame], call.frame)
@@ -299,11 +307,14 @@ class Auditor:
         assert call.licence is not None, "no start without a verdict, a grant or a decision"
         assert call.licence == call.args, "a licence is for exactly the bytes that run"
         assert not call.unchecked, "the newest policy looks at each decision before anything runs"
+        within = call.terms.execute_by_ms if call.terms is not None else None
+        stale = within is not None and call.said is not None and self.now > call.said + within
+        assert not stale, "a decision goes stale from when it was said"
         assert not desk.guarded, "no tool before the guardrails have reported"
         assert not desk.tripped, "no tool after a tripwire"
         others = [other for other in self.open(call.frame) if desk.barrier and not other.proposal.last]
         assert not call.proposal.last or not others, "the last run last"
-        call.place = "running"
+        call.place, call.begun = "running", True
 
     def call_needs(self, event: ev.CallNeeds) -> None:
         call = self.calls[event.call]

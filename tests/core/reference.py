@@ -17,22 +17,21 @@ from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
 from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need
+from tests.core.reference_seen import DEAD, READY, Seen
 
-READY = ("allowed", "approved", "edited", "supplied")
 WAITS = ("asked", "in_doubt", "needs")
 MAY = {"asked": "approve edit reject answer", "in_doubt": "ran did_not_run retry", "needs": "answer reject"}
-DEAD = ("denied", "rejected", "expired", "answered", "ran", "did_not_run")
 DONE = ("finished", "failed")
 AFTER = {"approve": "approved", "edit": "edited", "reject": "rejected", "answer": "answered", "retry": "approved"}
 NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Reference:
+class Reference(Seen):
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
-        self.status, self.now, self.waits, self.why = "new", 0, 0, ""
+        self.status, self.now, self.waits, self.told = "new", 0, 0, None
         self.frames: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
         self.decided: dict[str, Any] = {}
@@ -70,26 +69,34 @@ class Reference:
 
     def resume(self, c: cm.Resume) -> None:
         self.alive()
-        self.status, self.why = "running", ""
+        self.status, self.told = "running", None
         if c.unlimited or c.max_turns is not None:
             self.frames["r"]["limit"] = None if c.unlimited else c.max_turns
 
     def fail(self, c: cm.Fail) -> None:
         if self.status == "running":
-            self.status, self.why = "failed", c.error
+            self.status = "failed"
 
     def restored(self, c: cm.Restored) -> None:
-        if self.status not in ("running", "failed") or (self.status == "failed" and self.why == c.why):
+        if self.status not in ("running", "failed"):
             return
         waits = self.waiting()
-        for call in self.calls.values():
-            if call["state"] == "proposed" and not call["voided"]:
+        doubtful = [call for call in self.calls.values() if self.may_have_run(call)]
+        if self.told == c.why and not doubtful and not any(call["votes"] for call in waits):
+            return  # it was told, and nothing was said or let run since
+        for call in doubtful:
+            if call["state"] == "proposed":
                 self.void(call, call["proposal"])
-            elif call["state"] in (*READY, "started") and call["id"] not in self.frames:
+            else:
                 self.doubt(call)
         for call in waits:
             self.ask_again(call)
-        self.status, self.why = "failed", c.why
+        self.status, self.told = "failed", c.why
+
+    def may_have_run(self, call: Any) -> bool:
+        """Whether a call may have run after a copy of its store was made, by all that the copy says."""
+        unjudged = call["state"] == "proposed" and not call["voided"]
+        return unjudged or (call["state"] in (*READY, "started") and call["id"] not in self.frames)
 
     def cancel(self, c: cm.Cancel) -> None:
         self.alive()
@@ -162,7 +169,7 @@ class Reference:
                 "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
-            self.calls[name] |= {"warned": False, "since": 0}
+            self.calls[name] |= {"warned": False, "since": 0, "begun": False}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in made]:
             self.enter(call)
@@ -251,11 +258,15 @@ class Reference:
     def screen(self, c: cm.Screen) -> None:
         call = self.calls.get(c.call)
         recheck = call is not None and call["recheck"] and call["state"] in READY
-        if call is None or self.status in ("finished", "cancelled") or not (recheck or call["state"] == "proposed"):
+        if call is None or self.status in ("finished", "cancelled"):
             return
+        if recheck != c.on_decision or not (recheck or call["state"] == "proposed"):
+            return  # it was said of something else
         need(c.preview is None or is_value(c.preview.basis))
         if recheck:
             call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
+            if c.verdict.action == "ask" and not self.meets(call, c.verdict.terms):
+                self.take_back(call, c.verdict.terms)
         elif call["state"] == "proposed" and c.verdict.action == "deny":
             call["state"] = "denied"
         elif (
@@ -264,6 +275,38 @@ class Reference:
             call |= {"state": "allowed", "terms": c.verdict.terms}
         elif call["state"] == "proposed":
             self.ask(call, c.verdict.terms, c.preview)
+
+    def meets(self, call: Any, terms: Any) -> bool:
+        """Whether those who decided a call could have done so on other terms."""
+        made = call["decision"]
+        if terms is None or terms == call["terms"] or made.via == "probe":
+            return True
+        heard = [(vote.decider, vote.proof) for vote in self.agreeing(call, made)]
+        giver = self.grants[made.grant]["terms"].decider if made.via == "grant" and self.stands(made) else made.decider
+        heard.append((giver, made.proof))
+        known = all(fits(terms, who, proof, self.requester) for who, proof in heard)
+        if call["state"] == "supplied":
+            return known
+        most = 1 if made.verdict in ("ran", "did_not_run") else terms.quorum
+        wanted = terms.reason == "required" and not (made.note or made.message)
+        return known and not wanted and len({who.id if who else "" for who, _proof in heard}) >= most
+
+    def stands(self, made: Any) -> bool:
+        return made.grant in self.grants and not self.grants[made.grant]["revoked"]
+
+    def take_back(self, call: Any, terms: Any) -> None:
+        """Let a call run no more: people are asked again, and what was started before is not forgotten."""
+        if call["begun"] and call["proposal"].recover != "retry":
+            self.doubt(call)
+            if terms != call["terms"]:
+                call["terms"] = terms
+                self.ask_again(call)
+            return
+        args, looked = call["args"], call["basis"] is not None
+        self.void(call, call["proposal"])
+        call["args"] = args
+        if not looked:  # else it is looked at again first
+            self.ask(call, terms)
 
     def never_again(self, call: Any, terms: Any) -> bool:
         call["terms"] = terms
@@ -301,7 +344,7 @@ class Reference:
         call = self.call(c.call, *READY)
         need(not call["recheck"] and not self.stale(call) and c.tool == call["proposal"].tool)
         need(self.may_run(call))
-        call["state"] = "started"
+        call |= {"state": "started", "begun": True}
 
     def may_run(self, call: Any) -> bool:
         frame = self.frames[call["frame"]]
@@ -350,6 +393,9 @@ class Reference:
         call = self.call(c.call, "asked", *READY)
         need(c.proposal.label == call["proposal"].label)
         need(c.proposal.refused or is_json(call["raw"]["arguments"] if c.proposal.args is None else c.proposal.args))
+        if call["begun"] and call["proposal"].recover != "retry":
+            self.doubt(call)
+            return
         self.void(call, c.proposal)
         self.enter(call)
 
@@ -376,7 +422,6 @@ class Reference:
         return 1 if terms is None else terms.deny_quorum if verdict == "reject" else terms.quorum
 
     def deliver(self, c: cm.Deliver) -> None:
-        self.alive()
         given: list[Any] = []
         for made in c.decisions:
             if not self.repeats(made):
@@ -384,6 +429,7 @@ class Reference:
                 need(all(alike(other, made) for other in given if other.call == made.call))
                 given.append(made)
         for grant in c.grants:
+            self.alive()
             need(grant.id in self.grants or self.may_give(grant, c.decisions))
         for made in given:
             if not self.repeats(made):
@@ -404,6 +450,7 @@ class Reference:
         return alike(one, other) and (one.decider, one.via) == (other.decider, other.via)
 
     def check(self, made: Any) -> None:
+        self.alive()
         need(made.call not in self.decided or self.decided[made.call].verdict != "expire")
         call = self.call(made.call, *WAITS)
         asked, proposal = call["state"] == "asked", call["proposal"]
@@ -423,7 +470,9 @@ class Reference:
         need(not wanted or made.note or made.message)
 
     def may(self, call: Any, made: Any) -> bool:
-        """Whether somebody may say a word on a call."""
+        """Whether somebody may say a word on a call: a person, or what is no person, and not both."""
+        if made.grant is not None or (made.via != "person" and made.decider is not None):
+            return False
         if made.via == "probe" and call["state"] == "in_doubt" and call["proposal"].recover == "probe":
             return True
         return made.via not in NOBODY and fits(call["terms"], made.decider, made.proof, self.requester)
@@ -432,15 +481,23 @@ class Reference:
         limit = call["terms"].expires if call["terms"] else None
         return bool(limit and self.now > call["since"] + milliseconds(limit))
 
+    def agreeing(self, call: Any, made: Any) -> list[Any]:
+        """The votes for the same, that have not gone stale."""
+        limit = call["terms"].execute_by if call["terms"] else None
+        last = milliseconds(limit) if limit else MOST
+        return [
+            vote for vote in call["votes"].values()
+            if vote.verdict == made.verdict
+            and self.now <= vote.at + last
+            and (made.verdict == "reject" or (vote.args, vote.basis) == (made.args, made.basis))
+            and (made.verdict == "reject" or same(vote.output, made.output))
+        ]  # fmt: skip
+
     def vote(self, call: Any, made: Any) -> None:
+        made = replace(made, at=min(made.at or self.now, self.now))  # when it was said, and never of the future
         most = 1 if made.via == "probe" else self.needed(call, made.verdict)
         if most > 1:
-            said = [
-                vote.decider.id for vote in call["votes"].values()
-                if vote.verdict == made.verdict
-                and (made.verdict == "reject" or (vote.args, vote.basis) == (made.args, made.basis))
-                and (made.verdict == "reject" or same(vote.output, made.output))
-            ]  # fmt: skip
+            said = [vote.decider.id for vote in self.agreeing(call, made)]
             if len({*said, made.decider.id}) < most:
                 call["votes"][made.decider.id] = made
                 return
@@ -451,7 +508,8 @@ class Reference:
         recheck = call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")
         state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
-        call |= {"state": state, "decision": made, "when": self.now, "args": args, "recheck": recheck}
+        call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
+        call["when"] = made.at or self.now
 
     # Grants and time -------------------------------------------------------------------------------------------------
 
@@ -462,10 +520,14 @@ class Reference:
             and (terms.agent, terms.tool) == (call["agent"], call["proposal"].tool)
             and (terms.uses is None or grant["uses"] < terms.uses)
             and (terms.expires_at is None or self.now < terms.expires_at)
-            and all(name in params and params[name] <= most["le"] for name, most in (terms.where or {}).items())
+            and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
             and self.needed(call, terms.verdict) == 1
             and fits(call["terms"], terms.decider, None, self.requester)
         )
+
+    def within(self, params: Any, name: str, most: Any, terms: Any) -> bool:
+        """Whether arguments are those of a grant; "never again" holds where nobody can tell, too."""
+        return params[name] <= most["le"] if name in params else terms.verdict == "reject"
 
     def may_give(self, grant: Any, decisions: list[Any]) -> bool:
         """Whether a standing decision comes with a word of its giver on a call like those it is about."""
@@ -496,11 +558,7 @@ class Reference:
                 self.pass_time(call, call["terms"])
         for call in list(self.calls.values()):
             if call["state"] in READY and self.stale(call):
-                terms, args, looked = call["terms"], call["args"], call["basis"] is not None
-                self.void(call, call["proposal"])
-                call["args"] = args
-                if not looked:  # else it is looked at again first
-                    self.ask(call, terms)
+                self.take_back(call, call["terms"])
 
     def pass_time(self, call: Any, terms: Any) -> None:
         """What the clock does to a request: it warns once, and when time is up asks others, asks again, or ends it."""
@@ -520,52 +578,3 @@ class Reference:
         else:
             call["state"] = "expired"
             self.decided[call["id"]] = cm.Decision(call["id"], "expire", self.shown(call), via="clock")
-
-    # What can be seen ------------------------------------------------------------------------------------------------
-
-    def view(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "usage": self.usage,
-            "frames": {
-                name: (frame["agent"], frame["turn"], frame["items"], frame["queued"], frame["tripped"])
-                for name, frame in self.frames.items()
-            },
-            "calls": {
-                name: (call["state"], call["args"], call["recheck"], 1 + call["times"] + call["rounds"])
-                for name, call in self.calls.items()
-            },
-            "waits": {
-                call["id"]: (call["terms"], call["since"], sorted(call["votes"]), call["warned"])
-                for call in self.waiting()
-                if self.status in ("running", "failed")
-            },
-            "grants": {name: grant["uses"] for name, grant in self.grants.items()},
-        }
-
-    def pending(self) -> set[tuple[str, str]]:
-        """What the world should do: everything that is neither done nor waits for people."""
-        if self.status not in ("running", "failed"):
-            return set()
-        does: set[tuple[str, str]] = set()
-        for name, frame in self.frames.items():
-            spent = frame["limit"] is not None and frame["turn"] >= frame["limit"]
-            if frame["tripped"]:
-                does.add(("tripped", name))
-                continue
-            if frame["guard"]:
-                does.add(("guard", name))
-            if not frame["barrier"]:
-                continue
-            if self.asks(name, "model") and frame["guard"] != "before" and not (spent and frame["guard"]):
-                does.add(("exhausted" if spent else "model", name))
-            if self.asks(name, "judge") and not frame["guard"]:
-                does.add(("judge", name))
-        for name, call in self.calls.items():
-            if call["state"] == "proposed" or (call["recheck"] and call["state"] in READY):
-                does.add(("screen", name))
-            elif call["state"] in DEAD:
-                does.add(("settle", name))
-            elif call["state"] in READY and self.may_run(call):
-                does.add(("run", name))
-        return does

@@ -278,7 +278,19 @@ def test_m1_time_is_up_when_a_word_is_delivered_and_not_when_it_was_said() -> No
                 pen(made, at=HOUR)
             else:
                 pen(made, at=5 * HOUR)
-            assert (pen.state(), pen.run.decided[CALL].at) == (MOVES[state, word], pen.run.now)
+            at = min(said or pen.run.now, pen.run.now)  # never of the future
+            assert (pen.state(), pen.run.decided[CALL].at) == (MOVES[state, word], at)
+
+
+def test_what_is_decided_goes_stale_from_when_it_was_said() -> None:
+    """A decision that lay about before it was delivered does not let a call run later than one that did not."""
+    for said, last in ((0, 3 * HOUR), (HOUR, 2 * HOUR), (9 * HOUR, 3 * HOUR)):
+        pen = waiting("asked", Approval(execute_by="1h"))
+        pen(say(pen, "approve", at=said), at=2 * HOUR)
+        pen(*pen.screened())
+        late = pen.copy()
+        late.refuses(Conflict, cm.StartCall(CALL, late.call().proposal.tool), at=last + 1)
+        assert pen(cm.StartCall(CALL, pen.call().proposal.tool), at=last)
 
 
 def test_a_call_whose_arguments_are_fixed_is_edited_by_nobody() -> None:

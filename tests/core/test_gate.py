@@ -1,4 +1,4 @@
-"""The gate: verdicts, decisions, grants, quorums and the clock, one rule a test."""
+"""The gate: verdicts, decisions, grants and the clock, one rule a test."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
-from keyturn.core.errors import BadJson, Conflict, Expired, NotAllowed, NotPending, UserError
+from keyturn.core.errors import BadJson, Conflict, Expired, NotPending, UserError
+from keyturn.core.people import Proof
 from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, grant, nested, person, reply, result, start, tool
@@ -282,15 +283,39 @@ def test_h5_the_policy_is_asked_again_before_what_was_decided_runs(verdict: str)
     pen.decide(verdict, args='{"n":2}' if verdict == "edit" else None)
     assert pen.does() == ["screen r/1.0"]
     pen.refuses(Conflict, cm.StartCall(CALL, "t1"))
-    pen(cm.Screen(CALL, ASK))
+    pen(*pen.screened(verdict=ASK))
     assert pen.does() == ["run r/1.0"]
 
 
 def test_the_policy_may_only_tighten() -> None:
     pen = asked()
     pen(cm.Deliver([pen.decision("approve")]))
-    pen(cm.Screen(CALL, DENY))
+    pen(*pen.screened(verdict=DENY))
     assert (pen.state(), pen.does()) == ("denied", ["settle r/1.0"])
+
+
+def test_a_verdict_on_something_else_is_no_verdict_on_this() -> None:
+    """A first verdict that comes late is no word on a decision, nor is a word on a decision a first verdict."""
+    for verdict in (ALLOW, ASK, DENY):
+        pen = asked(tool("c0", ""))
+        assert pen(cm.Screen(CALL, verdict, on_decision=True)) == []
+        pen(cm.Screen(CALL, ASK))
+        pen.decide("approve")
+        assert pen(cm.Screen(CALL, verdict)) == []
+        assert (pen.state(), pen.does()) == ("approved", ["screen r/1.0"])
+        pen.refuses(Conflict, cm.StartCall(CALL, "t1"))
+        pen(*pen.screened())
+        assert pen(cm.Screen(CALL, verdict, on_decision=True)) == [], "the newest policy had its word"
+        assert pen.begin()
+
+
+def test_stricter_terms_of_the_newest_policy_take_the_proof_of_everybody_who_voted() -> None:
+    for proven in (True, False):
+        pen = asked(tool("c0", "ask", terms=Approval(quorum=2)), tool("c1", "ask", tool="t2"))
+        for by, proof in (("ada", Proof("ssh", "k", b"x") if proven else None), ("bob", Proof("ssh", "k", b"y"))):
+            pen.decide("approve", by=person(by, strength="signed"), proof=proof)
+        pen(*pen.screened(verdict=replace(ASK, terms=Approval(quorum=2, signed=True))))
+        assert pen.state() == ("approved" if proven else "asked")
 
 
 @pytest.mark.parametrize("verdict", ["reject", "answer"])
@@ -311,7 +336,8 @@ def test_a_voided_call_forgets_that_it_was_to_be_rechecked() -> None:
     pen(cm.Deliver([pen.decision("approve")]))
     pen(cm.VoidCall(CALL, replace(pen.call().proposal, tool="t2", terms=Approval(expires="1h")), "changed"), at=7)
     assert (pen.state(), pen.call().recheck, pen.call().expires_at) == ("asked", False, 7 + HOUR)
-    assert pen(cm.Screen(CALL, ALLOW)) == []
+    for on_decision in (False, True):
+        assert pen(cm.Screen(CALL, ALLOW, on_decision=on_decision)) == []
 
 
 # ---------------------------------------------------------------------------------------------------------- voiding
@@ -482,89 +508,3 @@ def test_time_never_goes_back() -> None:
     pen(cm.SaveContext(1), at=50)
     pen(cm.Screen(CALL, ASK), at=20)
     assert (pen.run.now, pen.call().asked_at, pen.copy().run.now) == (50, 50, 50)
-
-
-# ----------------------------------------------------------------------------------------------------------- quorum
-
-
-def quorum(**terms: Any) -> Pen:
-    return asked(tool("c0", "ask", terms=Approval(**({"quorum": 2, "deny_quorum": 2} | terms))))
-
-
-def test_a_quorum_counts_people() -> None:
-    pen = quorum()
-    assert names(pen.decide("approve", by="ada")) == ["VoteCast"]
-    assert pen.decide("approve", by="ada") == []
-    assert pen.decide("approve", by="ada", note="really") == []
-    assert pen.state() == "asked"
-    pen.decide("approve", by="bob")
-    assert (pen.state(), pen.run.decided[CALL].by) == ("approved", "bob")
-
-
-def test_nobody_in_particular_and_a_mere_name_are_no_voices() -> None:
-    pen = quorum()
-    for nobody in (None, person("ada", strength="claimed"), person("bob", strength="claimed")):
-        pen.refuses(NotAllowed, cm.Deliver([pen.decision("approve", by=nobody)]))
-    assert (pen.state(), pen.call().votes) == ("asked", {})
-
-
-def test_a_changed_mind_moves_its_voice() -> None:
-    pen = quorum()
-    pen.decide("approve", by="ada")
-    pen.decide("reject", by="ada")
-    pen.decide("approve", by="bob")
-    assert pen.state() == "asked"
-    pen.decide("reject", by="bob")
-    assert pen.state() == "rejected"
-
-
-def test_one_rejection_is_enough_unless_the_terms_say_more() -> None:
-    pen = quorum(deny_quorum=1)
-    pen.decide("reject", by="ada")
-    assert pen.state() == "rejected"
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"verdict": "approve"}, {"verdict": "edit", "args": '{"n":2}'}),
-        ({"verdict": "edit", "args": '{"n":2}'}, {"verdict": "approve"}),
-        ({"verdict": "edit", "args": '{"n":2}'}, {"verdict": "edit", "args": '{"n":3}'}),
-        ({"verdict": "answer", "output": 1}, {"verdict": "answer", "output": 2}),
-        ({"verdict": "approve"}, {"verdict": "answer", "output": 1}),
-        ({"verdict": "reject"}, {"verdict": "approve"}),
-    ],
-)
-def test_only_voices_for_the_same_thing_make_a_quorum(first: dict[str, Any], second: dict[str, Any]) -> None:
-    pen = quorum()
-    pen.decide(**first, by="ada")
-    pen.decide(**second, by="bob")
-    assert pen.state() == "asked"
-    pen.decide(**second, by="cyd")
-    assert pen.state() not in ("asked", "in_doubt")
-    assert pen.run.decided[CALL].args == second.get("args")
-
-
-def test_two_who_edit_alike_are_two() -> None:
-    pen = quorum()
-    pen.decide("edit", by="ada", args='{"n":2}')
-    pen.decide("edit", by="bob", args='{"n":2}')
-    assert (pen.state(), pen.call().params) == ("edited", {"n": 2})
-
-
-def test_voices_are_void_with_the_call_they_were_for() -> None:
-    pen = quorum()
-    pen.decide("approve", by="ada")
-    pen(cm.VoidCall(CALL, replace(pen.call().proposal, tool="t2"), "changed"))
-    pen.decide("approve", by="bob")
-    assert pen.state() == "asked"
-
-
-def test_a_doubt_is_resolved_by_one() -> None:
-    pen = quorum()
-    pen.decide("approve", by="ada")
-    pen.decide("approve", by="bob")
-    pen.begin()
-    pen(cm.LoseCall(CALL, "lost"))
-    pen.decide("ran", by="ada")
-    assert pen.state() == "ran"

@@ -76,7 +76,7 @@ def test_h5_what_a_grant_decides_is_looked_at_by_the_newest_policy() -> None:
     pen(cm.Deliver([pen.decision("approve", by="ada")], [grant()]))
     assert [call.recheck for call in pen.run.calls.values()] == [True] * 3
     pen.refuses(Conflict, cm.StartCall("r/1.1", "t1"))
-    pen(cm.Screen("r/1.1", DENY))
+    pen(*pen.screened("r/1.1", DENY))
     assert states(pen) == ["approved", "denied", "approved"]
 
 

@@ -171,7 +171,7 @@ def test_the_approval_that_led_to_a_question_can_be_repeated_and_does_nothing() 
 
 
 def test_an_answer_does_not_come_back_when_the_call_asks_anew() -> None:
-    pen = needing("ask")
+    pen = needing("ask", recover="retry")
     approval = pen.call().approval
     assert approval is not None
     pen.decide("answer", by="bob", output="this")
@@ -191,7 +191,8 @@ def test_what_led_to_a_doubt_does_not_come_back_after_it_was_tried_again() -> No
     pen(cm.LoseCall(CALL, "the power failed"))
     pen.decide("retry", by="bob")
     pen(cm.VoidCall(CALL, pen.call().proposal, "it changed and changed back"))
-    pen.refuses(Conflict, cm.Deliver([made]))
+    assert pen.state() == "in_doubt"
+    pen.refuses(NotPending, cm.Deliver([made]))
 
 
 # ------------------------------------------------------------------------------------------------ what stands, what not
@@ -250,17 +251,18 @@ def test_a_question_never_runs_out() -> None:
     assert pen.state() == "supplied"
 
 
-def test_an_answer_that_is_not_used_in_time_goes_stale_and_the_call_asks_anew() -> None:
-    pen = asked(tool("c0", "ask", terms=Approval(execute_by="1h")))
-    pen.decide("approve")
-    pen.begin()
-    pen(WHICH)
-    pen(cm.AddInput("r", []), at=10 * 3_600_000)
-    pen.decide("answer", output="this")
-    assert pen(cm.Tick()) == [], "what was started in time is in time"
-    pen.refuses(Conflict, cm.StartCall(CALL, "t1"), at=pen.now + 3_600_001)
-    pen(cm.Tick())
-    assert (pen.state(), pen.call().need) == ("asked", None)
+def test_an_answer_that_is_not_used_in_time_goes_stale_and_what_was_started_is_not_forgotten() -> None:
+    for recover, state in (("retry", "asked"), ("ask", "in_doubt")):
+        pen = asked(tool("c0", "ask", terms=Approval(execute_by="1h"), recover=recover))
+        pen.decide("approve")
+        pen.begin()
+        pen(WHICH)
+        pen(cm.AddInput("r", []), at=10 * 3_600_000)
+        pen.decide("answer", output="this")
+        assert pen(cm.Tick()) == [], "what was started in time is in time"
+        pen.refuses(Conflict, cm.StartCall(CALL, "t1"), at=pen.now + 3_600_001)
+        pen(cm.Tick())
+        assert (pen.state(), pen.call().need is None) == (state, state == "asked")
 
 
 def test_the_policy_is_asked_again_before_a_call_goes_on() -> None:
@@ -269,7 +271,7 @@ def test_the_policy_is_asked_again_before_a_call_goes_on() -> None:
         pen(cm.Deliver([pen.decision(verdict)]))
         assert pen.does() == [f"screen {CALL}"]
         pen.refuses(Conflict, cm.StartCall(CALL, "t1"))
-        pen(cm.Screen(CALL, made))
+        pen(*pen.screened(verdict=made))
         assert pen.state() == state
 
 

@@ -277,7 +277,9 @@ class Commands(RuleBasedStateMachine):
         verdict = Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS))
         basis = draw(LOOKS)
         preview = None if basis is None else Preview((Text("it"),), basis=basis)
-        return cm.Screen(name, verdict, draw(REPORTS), preview)
+        call = self.run.calls.get(name)
+        decided = call is not None and call.recheck
+        return cm.Screen(name, verdict, decided == draw(SURE), draw(REPORTS), preview)
 
     def decision(self, draw: Draw, name: str) -> ev.Decision:
         call = self.run.calls.get(name)
@@ -291,8 +293,10 @@ class Commands(RuleBasedStateMachine):
         output = draw(st.sampled_from(["x", 1, True, None])) if verdict in ("answer", "ran") else None
         at = max(0, self.pen.now - draw(st.sampled_from([0, 0, 0, 0, 60])))
         basis = draw(st.sampled_from([None, None, {"a": "1"}])) if verdict == "edit" else None
+        via = draw(VIA)
+        who = draw(PEOPLE) if via == "person" or draw(RARELY) else None
         made = ev.Decision(
-            name, verdict, shown, at, draw(PEOPLE), draw(VIA),
+            name, verdict, shown, at, who, via,
             note=draw(NOTES), args=args, basis=basis, output=output, proof=draw(PROOF),
         )  # fmt: skip
         self.said.append(made)

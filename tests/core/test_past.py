@@ -41,7 +41,7 @@ def test_what_asks_counts_when_it_was_approved_and_the_policy_had_its_word() -> 
     assert ran(pen) == []
     pen(cm.Deliver([pen.decision("approve")]))
     assert ran(pen) == []
-    pen(cm.Screen("r/1.0", ALLOW))
+    pen(*pen.screened())
     assert ran(pen) == ["c0"]
 
 

@@ -14,6 +14,7 @@ from keyturn.core.effects import pending
 from keyturn.core.errors import Conflict
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
+from keyturn.core.run import RESTORED as STOPPED
 from keyturn.core.states import GROUPS
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, everything, grant, nested, person, reply, result, tool
 
@@ -74,7 +75,8 @@ def go_on(pen: Pen, verdict: Verdict = ALLOW) -> None:
             return
         for effect in todo:
             if effect.do == "screen":
-                pen(cm.Screen(effect.on, verdict))
+                recheck = pen.call(effect.on).recheck
+                pen(cm.Screen(effect.on, verdict, on_decision=recheck))
             else:
                 pen.begin(effect.on)
 
@@ -85,7 +87,7 @@ def test_what_each_state_becomes() -> None:
         pen = at(state)
         assert pen.state() == state
         pen(RESTORED)
-        assert (pen.state(), pen.run.status, pen.run.error) == (BECOMES[state], "failed", WHY)
+        assert (pen.state(), pen.run.status, pen.run.error) == (BECOMES[state], "failed", STOPPED)
         assert everything(pen.copy().run) == everything(pen.run)
 
 
@@ -181,6 +183,44 @@ def test_each_run_is_told_once() -> None:
         assert everything(pen.copy().run) == everything(pen.run)
         other = pen(cm.Restored("another copy"))
         assert other[-1] == ev.RunRestored("another copy")
+        assert everything(pen.copy().run) == everything(pen.run)
+        pen(cm.Resume())
+        assert pen(RESTORED), "it went on since"
+
+
+def test_what_was_let_run_since_a_run_was_told_is_in_doubt_as_well() -> None:
+    """A copy of a run that was told and decided anew has run since, though nothing of that is in the copy."""
+    for state in ("asked", "in_doubt", "needs"):
+        pen = at(state)
+        pen(RESTORED)
+        word = {"in_doubt": "retry", "needs": "answer"}.get(state, "approve")
+        pen.decide(word)
+        copy = pen.copy()
+        assert pen.run.status == "failed"
+        assert copy(RESTORED)[-1] == ev.RunRestored(WHY)
+        assert (copy.state(), copy(RESTORED)) == ("in_doubt", [])
+
+
+def test_what_was_said_since_a_run_was_told_is_void_as_well() -> None:
+    pen = asked(tool("c0", "ask", terms=Approval(quorum=2)), BESIDE)
+    pen(RESTORED)
+    pen.decide("approve", by="ada")
+    assert pen(RESTORED)
+    assert pen.call().votes == {}
+
+
+def test_a_run_that_stopped_on_an_error_of_that_name_was_not_told() -> None:
+    pen = at("approved")
+    pen(cm.Fail(STOPPED))
+    assert pen(RESTORED)
+    assert pen.state() == "in_doubt"
+
+
+def test_the_reason_of_what_is_asked_anew_is_why_it_is() -> None:
+    for state in ("asked", "needs", "in_doubt"):
+        pen = at(state)
+        pen(RESTORED)
+        assert pen.call().reason == WHY
 
 
 def test_a_run_that_is_over_or_new_is_not_told() -> None:
@@ -195,7 +235,7 @@ def test_a_run_that_is_over_or_new_is_not_told() -> None:
 def test_a_run_that_failed_is_told_as_well() -> None:
     pen = at("approved")
     pen(cm.Fail("Error"), RESTORED)
-    assert (pen.run.error, pen.state()) == (WHY, "in_doubt")
+    assert (pen.run.error, pen.state()) == (STOPPED, "in_doubt")
 
 
 def test_a_nested_agent_goes_on_and_its_calls_are_asked_about() -> None:

@@ -64,9 +64,9 @@ def after(pen: Pen, act: Callable[[Pen], Any]) -> Pen:
     return pen
 
 
-def needing(*verdicts: str) -> Pen:
+def needing(*verdicts: str, recover: str = "ask") -> Pen:
     """A run with a started call that needs an answer, and then words on it."""
-    pen = begun("ask")
+    pen = begun(recover)
     pen(cm.NeedInput(CALL, {"question": "which?"}))
     for verdict in verdicts:
         pen.decide(verdict)
@@ -100,7 +100,7 @@ REACH: dict[str, Callable[[], Pen]] = {
 ACTS: dict[str, Callable[[Pen], Any]] = {
     "allow": lambda pen: pen(cm.Screen(CALL, ALLOW)),
     "ask": lambda pen: pen(cm.Screen(CALL, ASK)),
-    "deny": lambda pen: pen(cm.Screen(CALL, DENY)),
+    "deny": lambda pen: pen(*(pen.screened(verdict=DENY) or [cm.Screen(CALL, DENY)])),
     "edit": lambda pen: pen.decide("edit", args='{"n":3}'),
     "expire": lambda pen: pen(cm.Tick(), at=HOUR + 1),
     "ask_again": lambda pen: pen(RESTORED),
@@ -124,6 +124,7 @@ ACTS: dict[str, Callable[[Pen], Any]] = {
 SPECIAL: dict[tuple[str, str], Callable[[], Pen]] = {
     ("started", "again"): lambda: begun("retry"),
     ("proposed", "refuse"): waits,
+    ("supplied", "void"): lambda: needing("answer", recover="retry"),
 }
 OTHERWISE: dict[tuple[str, str], Callable[[Pen], Any]] = {
     ("proposed", "void"): lambda pen: pen(RESTORED),

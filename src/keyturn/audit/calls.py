@@ -84,7 +84,8 @@ class Call:
     `place` is new, asked, ready, running, doubt (in doubt), asking (its tool needs an answer), dead (it will not run)
     or settled (it has its result). `asks` counts what made earlier words on it void, `rounds` the questions of its
     tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
-    before that. `screened_in` and `renewed_in` are the lines in which it was screened and asked again.
+    before that. `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
+    `stricter_in` the one in which the newest policy asked about its decision.
     """
 
     id: str
@@ -109,6 +110,7 @@ class Call:
     former_tool: str = ""
     screened_in: int = 0
     renewed_in: int = 0
+    stricter_in: int = 0
 
     def propose(self, proposal: ev.Proposal) -> None:
         """Stand as the model, or the tool that changed, has it now; nothing of what was decided counts any more."""

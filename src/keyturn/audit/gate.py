@@ -66,6 +66,7 @@ class Gate(Standing):
         if call.place == "ready" and call.recheck:
             call.recheck = False
             call.place = "dead" if event.action == "deny" else "ready"
+            call.stricter_in = self.line if event.action == "ask" else 0
             return
         need(call.place == "new", "I3", f"call {call.id} was screened again while it was {call.place}")
         shows = event.preview is not None and event.action != "ask"
@@ -83,13 +84,13 @@ class Gate(Standing):
         call.screened_in = self.line
 
     def _as_stated(self, event: ev.CallScreened, call: Call) -> None:
-        """A tool that always asks is asked about, and on its own terms, or on those it was escalated to."""
+        """A tool that always asks is asked about: on its own terms, those of an escalation or of the newest policy."""
         if call.proposal.gate != "ask" or event.action == "deny":
             return
         asks = event.action == "ask" or event.by.startswith(GRANT)
         need(asks, "I1", f"call {call.id} was allowed without approval, and its tool always asks for one")
-        escalated = call.must_ask and call.terms is not None and event.terms == call.terms
-        stated = escalated or event.terms == call.proposal.terms
+        others = call.stricter_in == self.line or (call.terms is not None and event.terms == call.terms)
+        stated = (call.must_ask and others) or event.terms == call.proposal.terms
         need(stated, "I1", f"call {call.id} was screened on other terms than its tool states")
 
     def _allowed(self, event: ev.CallScreened, call: Call) -> None:
@@ -241,12 +242,14 @@ class Gate(Standing):
             fresh = call.renewed_in == self.line
             need(fresh, "I8", f"call {call.id} asks again on other terms, and was not put in doubt just before")
         else:
+            need(not event.reason, "I8", f"call {call.id} asks again for another reason than it was asked about")
             need(self._ran_out(call), "I6", f"call {call.id} was asked about again before its time had run out")
         call.asks += 1
         call.asked_at = event.at
         call.warned = False
         call.votes = {}
         call.terms = call.terms if event.terms is None else event.terms
+        call.reason = event.reason or call.reason
         call.renewed_in = self.line
 
     def warned(self, event: ev.ExpiryNear) -> None:

@@ -44,6 +44,7 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
 def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.move("resume")
     run.error = ""
+    run.restored = None
     if event.limits is not None:
         run.limits = event.limits
     if event.max_turns is not None or event.unlimited:
@@ -311,6 +312,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
 def _run_restored(run: Run, event: ev.RunRestored) -> None:
     run.move("restore")
     run.error = RESTORED
+    run.restored = event.why
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import commands as cm
 from . import events as ev
 from .gate import Events, void
-from .run import RESTORED, Call, Run, call_digest, ran_out, stale
+from .run import Call, Run, call_digest, ran_out, stale, told_of_copy
 from .states import OVER
 
 _STALE = "the approval was not executed in time and has gone stale"
@@ -44,8 +44,8 @@ def _waited(run: Run, call: Call) -> Events:
 
 def restored(run: Run, c: cm.Restored) -> Events:
     """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
-    if run.status in OVER or run.status == "new" or run.error == RESTORED:
-        return  # it was told, and nobody let it go on since
+    if run.status in OVER or run.status == "new" or told_of_copy(run, c.why):
+        return
     waits = list(run.groups["wait"].values())
     for call in list(run.groups["screen"].values()):
         if not call.voided:  # it may have been allowed, and have run, after the copy was made

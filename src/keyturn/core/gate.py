@@ -281,7 +281,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     alone = decision.via in _NO_PERSON or call.state == "needs"
     votes = _agreeing(run, call, decision)
     if not alone and len({*votes, by}) < needed(call.terms, decision.verdict):
-        before = call.votes.get(by)
+        before = votes.get(by)  # one that went stale is cast anew
         if before is None or not _alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
         return
@@ -299,8 +299,8 @@ def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
         return True
     votes = _agreeing(run, call, decision)
     who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
-    people = {vote.by: vote.decider for vote in votes.values()} | {decision.by: who}
-    known = not any(barred(terms, person, run.requester, decision.proof) for person in people.values())
+    people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}
+    known = not any(barred(terms, person, run.requester, proof) for person, proof in people.values())
     reasoned = call.state == "supplied" or not lacks_reason(terms, decision)
     return known and reasoned and (call.state == "supplied" or len(people) >= needed(terms, decision.verdict))
 

@@ -175,7 +175,7 @@ class Run(msgspec.Struct):
     owes them. `grant_uses` counts the uses of each grant that was ever given, `decided` holds the newest word on each
     call, `tools` what the model was told of tools that may ask, by digest. `usage` and `replies` are what models used,
     `started` counts started calls, `let` and `rejected` are what policies count, `limits` are those on the usage.
-    `turns` and `response_id` are the root's.
+    `turns` and `response_id` are the root's. `restored` is why it stopped, if that was a copy of its store.
     """
 
     id: str = ""
@@ -208,6 +208,7 @@ class Run(msgspec.Struct):
     response_id: str | None = None
     output: Any = None
     error: str = ""
+    restored: str | None = None
 
     def move(self, verb: str) -> None:
         """Go on to the next status."""
@@ -286,6 +287,18 @@ def unknown_below(run: Run, frame_id: str) -> list[Call]:
     begun = [*run.groups["started"].values(), *run.groups["wait"].values()]
     below = [call for call in begun if is_below(call.id, frame_id) and call.id not in run.frames]
     return [call for call in below if call.state in ("started", "in_doubt")]
+
+
+def told_of_copy(run: Run, why: str) -> bool:
+    """Whether a run was told that its store is a copy, and nothing that would be in doubt was said or let run since.
+
+    What was decided anew may be in the next copy, and have run: it is no less in doubt than what was there before.
+    """
+    groups = run.groups
+    may_run = [call for group in ("run", "started") for call in groups[group].values() if call.id not in run.frames]
+    unjudged = any(not call.voided for call in groups["screen"].values())
+    heard = any(call.votes for call in groups["wait"].values())
+    return run.restored == why and not (may_run or unjudged or heard)
 
 
 def ran_out(run: Run, call: Call) -> bool:
