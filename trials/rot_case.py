@@ -26,6 +26,7 @@ from .rot_store import AGENTS, Deed, Truth, World
 
 SECONDS = 20.0
 WAYS = ("plain", "plain", "streamed", "worker")
+FREE = ("free 9", "free 12", "free 22", "free 71")
 LOOKS = ("open", "runs", "requests", "grants", "read", "load", "check", "restored", "settle", "copy")
 ALARMING = (LogDamaged, StateRejected, StorageError, StoreRestored)
 
@@ -99,7 +100,7 @@ async def tried(store: Any, truth: Truth, before: Any, touched: set[str], dice: 
     Where it is known which runs were altered, those go on and a few of the others; else all.
     """
     runs = list(truth.runs.values())
-    way, runs = dice.choice(WAYS), list(dict.fromkeys([*touched, *dice.sample(runs, 3)])) if touched else runs
+    way, runs = dice.choice(WAYS), list(dict.fromkeys([*sorted(touched), *dice.sample(runs, 3)])) if touched else runs
     found = Found()
     World.taken()
     try:
@@ -178,6 +179,8 @@ def _judge(truth: Truth, alone: list[Deed], more: list[Deed], found: Found) -> N
             found.broken.append(f"altered effect: {deed.what} of {deed.run[:6]} without a word")
     possible = truth.all | (truth.asked | truth.done if found.settled else {})
     for deed in more:
+        if found.settled and deed.what in FREE:  # a run that was over goes on from where the copy has it
+            continue
         if possible.get(deed.key) != deed.what:
             found.broken.append(f"altered effect: {deed.what} of {deed.run[:6]}, once people decided")
     again = [what for what, count in Counter(alone + more).items() if count > 1]

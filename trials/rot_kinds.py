@@ -187,6 +187,7 @@ def _drop(victim: Victim, dice: random.Random) -> str:
     if way == "hole":
         victim.execute("DELETE FROM events WHERE tenant = 'default' AND run = ? AND seq = ?", run, place)
     elif way == "moved up":
+        place = min(place, len(lines) - 2)  # the last one is another kind
         _rewrite(victim, run, [*lines[:place], *lines[place + 1 :]])
     elif way == "all":
         victim.drop(run, 0)
