@@ -23,7 +23,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants pace pile recovery simulate crash race lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,12 @@ crash: $(VENV)/.ready $(VENV)/.system ## Kill -9 at every write and message, the
 N ?= 1000
 race: $(VENV)/.ready $(VENV)/.system ## Many go for one run or one request at once: make race N=10000 SEED=7
 	@$(BIN)/python -m trials.race --n $(N) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+rot: $(VENV)/.ready $(VENV)/.system ## Alter stores behind their backs, and see it refused or reported: make rot N=10000 SEED=7 JOBS=2
+	@$(BIN)/python -m trials.rot --n $(N) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+forge: $(VENV)/.ready ## Forge states, lines, rows and decisions, with and without a key: make forge N=10000 SEED=7 JOBS=2
+	@$(BIN)/python -m trials.forge --n $(N) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
 # -------------------------------------------------------------------------------------------------------------- care
 

@@ -41,7 +41,8 @@ class Edit:
         function.__globals__.update(self.names)
         text = "from __future__ import annotations\n" + source
         exec(compile(text, f"<mutant of {function.__qualname__}>", "exec"), function.__globals__, made)
-        function.__code__ = cast("FunctionType", made[function.__name__]).__code__
+        found = made[function.__name__]
+        function.__code__ = cast("FunctionType", found.fget if isinstance(found, property) else found).__code__
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ are run once for each mutant.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -38,9 +36,8 @@ from keyturn.testing import ScriptedModel, UnexpectedModelCall, assistant_messag
 from keyturn.testing.crash import Effects, Scenario, sweep
 from keyturn.testing.records import sealed_lines
 from keyturn.tools.base import OutcomeUnknown
-from trials.bench import Bench, Pen, call
+from trials.bench import Bench, Pen, Trial, call
 
-Trial = Callable[[Bench], Awaitable[None]]
 BATTERY: list[Trial] = []
 
 
@@ -97,6 +94,7 @@ async def who_comes_late_is_told(b: Bench) -> None:
 async def a_stale_approval_asks_again(b: Bench) -> None:
     pen = b.pen().asks(terms=Approval(execute_by="1s"))
     pen.decide(pen.word())
+    pen.passes()
     pen.now += 5_000
     pen.refuses(Conflict, cm.StartCall("r/1.0", "t1"))
     pen(cm.Tick())
@@ -117,6 +115,7 @@ async def two_are_two_people(b: Bench) -> None:
 async def a_forged_log_does_not_run(b: Bench) -> None:
     pen = Pen().asks()
     pen.decide(pen.word())
+    pen.passes()
     forged = [line.replace(b'\\"x\\":1', b'\\"x\\":9') for line in pen.log.lines()]
     pen.log = Log.read(forged)
     pen.refuses(Conflict, cm.StartCall("r/1.0", "t1"))
@@ -135,6 +134,7 @@ async def what_was_lost_is_in_doubt(b: Bench) -> None:
 async def no_tool_runs_before_the_guardrails_reported(b: Bench) -> None:
     pen = b.pen().asks(guarded="beside")
     pen.decide(pen.word())
+    pen.passes()
     pen.refuses(Conflict, cm.StartCall("r/1.0", "t1"))
     pen(cm.GuardFrame("r", [ev.Report("g", "input", tripped=True)]))
     pen.refuses(Conflict, cm.StartCall("r/1.0", "t1"))
@@ -142,10 +142,13 @@ async def no_tool_runs_before_the_guardrails_reported(b: Bench) -> None:
 
 @trial
 async def a_grant_is_used_up_in_one_reply(b: Bench) -> None:
-    pen = b.pen().asks(gate="")
-    pen(cm.Deliver([], [ev.GrantTerms("g", "desk", "t1", uses=1)]))
-    pen(cm.Screen("r/1.0", Verdict("ask")))
-    assert (pen.state, pen.log.run.grant_uses) == ("allowed", {"g": 1})
+    pen = b.pen().asks(count=3)
+    word = pen.word()
+    pen(cm.Deliver([word], [ev.GrantTerms("g", "desk", "t1", uses=1, decider=word.decider)]))
+    pen(cm.Screen("r/1.1", Verdict("ask")))
+    pen(cm.Screen("r/1.2", Verdict("ask")))
+    assert [pen.stands(name) for name in ("r/1.0", "r/1.1", "r/1.2")] == ["approved", "allowed", "asked"]
+    assert pen.log.run.grant_uses == {"g": 1}
 
 
 # Whole runs ---------------------------------------------------------------------------------------------------------
@@ -392,18 +395,3 @@ async def what_cannot_be_recorded_is_not_done(b: Bench) -> None:
         await Runner.run(agent, state)
     assert not b.done
     journal.append = append
-
-
-async def tried(function: Trial) -> str:
-    """What a trial found: "" where all is well, else by whom it was caught."""
-    bench = Bench()
-    said = ""
-    try:
-        async with asyncio.timeout(10):
-            await function(bench)
-    except (AssertionError, pytest.fail.Exception):
-        said = "assertion"
-    except Exception as error:
-        said = type(error).__name__
-    faults = await bench.faults()
-    return ", ".join([*([said] if said else []), *(f"checker {name}" for name in faults)])

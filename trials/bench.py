@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,14 @@ from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.decide import step
 from keyturn.core.errors import KeyturnError
+from keyturn.core.people import Decider
+from keyturn.core.policy import Verdict
 from keyturn.core.run import call_digest
 from keyturn.core.usage import Counts
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, assistant_message, function_call
+
+Trial = Callable[["Bench"], Awaitable[None]]
 
 
 class Bench:
@@ -99,36 +104,55 @@ class Pen:
         if events:
             self.log.append(ev.Step(self.now, events))
 
-    def asks(self, guarded: str = "", **proposal: Any) -> Pen:
-        """Begin a run whose one call asks, under these terms."""
-        raw = {"type": "function_call", "call_id": "c", "name": "pay", "arguments": '{"x":1}'}
-        made = ev.Proposal("function", "pay", "c", 0, tool="t1", **{"gate": "ask", **proposal})
-        self(cm.Start("run", "salt", "go", {}, "desk", [{"role": "user", "content": "go"}], 10, guarded))
-        self(cm.RecordReply("r", [raw], [made], Counts(1, 1, 1)))
+    def asks(self, guarded: str = "", count: int = 1, **proposal: Any) -> Pen:
+        """Begin a run whose calls ask, under these terms; the gate has still to be asked of all but the first."""
+        raws = [
+            {"type": "function_call", "call_id": f"c{n}", "name": "pay", "arguments": f'{{"x":{n + 1}}}'}
+            for n in range(count)
+        ]
+        made = [
+            ev.Proposal("function", "pay", f"c{n}", n, tool="t1", **({"gate": "ask", **proposal} if not n else {}))
+            for n in range(count)
+        ]
+        self(
+            cm.Start("run", "salt", "go", {}, "desk", [{"role": "user", "content": "go"}], 10, guarded, requester="req")
+        )
+        self(cm.RecordReply("r", raws, made, Counts(1, 1, 1)))
         return self
 
     def word(self, verdict: str = "approve", **more: Any) -> ev.Decision:
         """A decision of the call as it is shown now."""
         shown = call_digest(self.log.run, self.log.run.calls["r/1.0"])
-        settings: dict[str, Any] = {"digest": shown, "at": self.now, "by": "ada", **more}
+        name, facts = more.pop("by", "ada"), (more.pop("roles", ()), more.pop("strength", "authenticated"))
+        who = Decider(name, *facts) if name else None
+        settings: dict[str, Any] = {"digest": shown, "at": self.now, "decider": who, **more}
         return ev.Decision("r/1.0", verdict, **settings)
 
     def decide(self, *decisions: ev.Decision) -> None:
         """Deliver decisions in one step."""
         self(cm.Deliver(list(decisions)))
 
+    def passes(self) -> None:
+        """Say that no policy stands against the decision."""
+        self(cm.Screen("r/1.0", Verdict("allow"), on_decision=True))
+
     def start(self) -> None:
-        """Start the call."""
+        """Start the call, once no policy has stood against the decision."""
+        self.passes()
         self(cm.StartCall("r/1.0", "t1"))
 
     def finish(self) -> None:
         """Give the call its result."""
-        self(cm.FinishCall("r/1.0", {"type": "function_call_output", "call_id": "c", "output": "done"}))
+        self(cm.FinishCall("r/1.0", {"type": "function_call_output", "call_id": "c0", "output": "done"}))
 
     @property
     def state(self) -> str:
-        """How the call stands."""
-        return self.log.run.calls["r/1.0"].state
+        """How the first call stands."""
+        return self.stands("r/1.0")
+
+    def stands(self, name: str) -> str:
+        """How a call stands."""
+        return self.log.run.calls[name].state
 
     def refuses(self, error: type[KeyturnError], *commands: cm.Command) -> None:
         """See commands refused with this error."""
@@ -149,3 +173,18 @@ class Pen:
 def call(name: str, x: int = 0) -> Any:
     """A call with one number."""
     return function_call(name, {"x": x}, call_id=f"{name}_{x}")
+
+
+async def tried(function: Trial) -> str:
+    """What a trial found: "" where all is well, else by whom it was caught."""
+    bench = Bench()
+    said = ""
+    try:
+        async with asyncio.timeout(10):
+            await function(bench)
+    except (AssertionError, pytest.fail.Exception):
+        said = "assertion"
+    except Exception as error:
+        said = type(error).__name__
+    faults = await bench.faults()
+    return ", ".join([*([said] if said else []), *(f"checker {name}" for name in faults)])

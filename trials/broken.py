@@ -5,13 +5,15 @@ Every one must be caught by the battery. A law of the gate without a mutant here
 
 from __future__ import annotations
 
-from keyturn.core import decide, evolve, gate, seal, strict
+from keyturn.core import decide, evolve, gate, people, request, seal, strict
+from keyturn.core.comparisons import Truth
 from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
 from keyturn.core.states import MOVES
-from keyturn.engine import blob, recover, rows, run_tool, screen, state, undelivered
+from keyturn.engine import at_once, before_start, blob, recover, rows, run_tool, screen, state, undelivered
 from keyturn.engine.ledger import Ledger
-from keyturn.engine.pen import Pen
+from keyturn.engine.writer import Writer
+from keyturn.journal import generation, sealing
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.sql import Tenant
 from keyturn.journal.sql_journal import SQLJournal
@@ -20,9 +22,6 @@ from trials.alteration import Edit, Moves, Mutant, mutant
 _DIGEST_FITS = "decision.digest != call_digest(run, call)"
 _HELD = "(holder.run, holder.worker, holder.epoch) != (claim.run, claim.worker, claim.epoch)"
 _OLD_TOOL = "tool_digest(tool, call.raw) != call.proposal.tool"
-_AT_START = (
-    "call.decision is not None and call.decision.args is None and call.decision.digest != call_digest(run, call)"
-)
 _SECOND = {
     ("approved", "reject"): "rejected",
     ("rejected", "approve"): "approved",
@@ -38,12 +37,15 @@ MUTANTS: list[Mutant] = [
     mutant(
         "digest not compared at the start",
         "I1 what runs is what was approved",
-        Edit(decide._start_call, _AT_START, "False"),
+        Edit(decide._start_call, "not bound_as_decided(run, call)", "False"),
     ),
     mutant(
         "tool not compared at the start",
         "I4 a tool that changed asks again",
-        Edit(run_tool.run_tool, _OLD_TOOL, "False"),
+        Edit(before_start.before_start, _OLD_TOOL, "False"),
+        Edit(run_tool._start, "now != call.proposal.tool", "False"),
+        Edit(run_tool._start, "StartCall(call.id, now, reports)", "StartCall(call.id, call.proposal.tool, reports)"),
+        Edit(run_tool._invoke, _OLD_TOOL, "False"),
     ),
     mutant(
         "digest without the run",
@@ -56,13 +58,13 @@ MUTANTS: list[Mutant] = [
     mutant(
         "digest without the arguments",
         "I4 a decision is bound to the arguments",
-        Edit(call_digest, "canonical(call.params)]", "'{}']"),
+        Edit(call_digest, "canonical_of(call.text)]", "'{}']"),
     ),
     mutant(
         "start not recorded before the effect",
         "I2 intent before effect",
         Edit(
-            Pen._append_there,
+            Writer._append_there,
             "await journal.append(log.run.id, len(log), [line], self.claim, rows)",
             "late = self.__dict__.pop('late', [])\n"
             "            if any(isinstance(event, ev.CallStarted) for event in events):\n"
@@ -110,7 +112,7 @@ MUTANTS: list[Mutant] = [
         "second decision wins",
         "I3 the first decision stands",
         Edit(gate._check_decision, "call is None or call.state not in WAITING", "call is None"),
-        Edit(gate._check_decision, "_OPENING[call.state]", "_OPENING.get(call.state, _OPENING['asked'])"),
+        Edit(gate._check_decision, "OPENING[call.state]", "OPENING.get(call.state, OPENING['asked'])"),
         Moves(MOVES, _SECOND),
     ),
     mutant(
@@ -118,14 +120,14 @@ MUTANTS: list[Mutant] = [
         "I3 one delivery decides a call once",
         Edit(
             gate.deliver,
-            "if not _alike(fresh.setdefault(decision.call, decision), decision):",
-            "fresh[decision.call] = decision\n            if False:",
+            "if not _alike(first.setdefault(decision.call, decision), decision):",
+            "if False:",
         ),
     ),
     mutant(
         "expired approval accepted",
         "I1 a decision in time",
-        Edit(gate._check_decision, "call.expires_at is not None and decision.at > call.expires_at", "False"),
+        Edit(gate._check_decision, 'call.state == "asked" and _ran_out(run, call)', "False"),
     ),
     mutant(
         "stale approval executed",
@@ -136,8 +138,8 @@ MUTANTS: list[Mutant] = [
         "edit not validated",
         "I4 what a person writes is validated as the model's words are",
         Edit(
-            undelivered.edited_text,
-            "item.tool.edit(unredacted(edit, item.params, call.params if call is not None else item.params)).text",
+            undelivered.edited,
+            "item.tool.edit(unredacted(edit, item.params, true)).text",
             "msgspec.json.encode(edit).decode()",
         ),
     ),
@@ -154,12 +156,12 @@ MUTANTS: list[Mutant] = [
     mutant(
         "grant ignores its predicate",
         "I1 a standing decision covers the arguments that it names",
-        Edit(gate._covers, "holds(grant.where, call.params)", "True"),
+        Edit(gate._covers, "means(grant.where, call.params)", "True"),
     ),
     mutant(
         "one of two is enough",
         "I1 a quorum",
-        Edit(gate._decided, "< _needed(call.terms, decision.verdict)", "< 1"),
+        Edit(gate._decided, "< needed(call.terms, decision.verdict)", "< 1"),
     ),
     mutant(
         "in doubt, run again",
@@ -179,8 +181,8 @@ MUTANTS: list[Mutant] = [
         Edit(evolve._call_finished, "call = run.calls[event.call]", "call = run.calls.pop(event.call, None)"),
         Edit(
             evolve._call_finished,
-            "call.item, call.value =",
-            "if call is None: return\n    run.calls[call.id] = call\n    call.item, call.value =",
+            "call.item = event.item",
+            "if call is None: return\n    run.calls[call.id] = call\n    call.item = event.item",
         ),
         Moves(MOVES, {("finished", "finish"): "finished"}),
     ),
@@ -194,8 +196,8 @@ MUTANTS: list[Mutant] = [
         "I7 what a policy denies does not run",
         Edit(
             gate.screened,
-            "action, reason, by = verdict.action,",
-            "action, reason, by = verdict.action.replace('deny', 'allow'),",
+            "action = verdict.action\n",
+            "action = verdict.action.replace('deny', 'allow')\n",
         ),
     ),
     mutant(
@@ -221,13 +223,13 @@ MUTANTS: list[Mutant] = [
     mutant(
         "policy not asked about the decision",
         "I7 a policy that was tightened counts",
-        Edit(gate._decided, "recheck=recheck and runs", "recheck=False"),
+        Edit(evolve._call_decided, 'decision.verdict in RUNS or call.state == "needs"', "False"),
     ),
     mutant(
         "a full disk is no reason",
         "I7 what could not be recorded is not done",
         Edit(
-            Pen._append_there,
+            Writer._append_there,
             "        except LostRace:",
             "        except StorageError:\n"
             "            self._appending = None\n"
@@ -287,5 +289,131 @@ MUTANTS: list[Mutant] = [
         "a state without its MAC",
         "I4 a saved state is believed only if it is ours",
         Edit(blob.unpack, 'not (allow_unsigned and data.get("mac") is None)', "False"),
+    ),
+    mutant(
+        "a role is ignored",
+        "I1 who may decide: a role",
+        Edit(people._named, "terms.role is not None and terms.role in who.roles", "terms.role is not None"),
+    ),
+    mutant(
+        "users are ignored",
+        "I1 who may decide: people by their ids",
+        Edit(people._named, "who.id in terms.users", "bool(terms.users)"),
+    ),
+    mutant(
+        "the requester decides",
+        "I1 who may decide: nobody for themselves",
+        Edit(people.barred, "terms.not_requester and (who.requester or who.id == requester)", "False"),
+    ),
+    mutant(
+        "a name is enough",
+        "I1 who may decide: people who are known",
+        Edit(people.barred, 'who is None or who.strength == "claimed"', "who is None"),
+    ),
+    mutant(
+        "one person is two",
+        "I1 a quorum is of people and not of votes",
+        Edit(gate._decided, "len(_voices(call, decision) | {by})", "(len(_voices(call, decision)) + 1)"),
+    ),
+    mutant(
+        "a forged via",
+        "I1 nobody decides in the name of what is no person",
+        Edit(
+            gate._check_decider,
+            "if decision.via in _NO_PERSON:",
+            "if decision.via in _NO_PERSON:\n        return\n    if False:",
+        ),
+        Edit(gate._check_decider, "decision.grant is not None or", "False and"),
+    ),
+    mutant(
+        "a probe speaks for every tool",
+        "I1 nobody decides in the name of what is no person",
+        Edit(gate._check_decider, 'call.state == "in_doubt" and call.proposal.recover == "probe"', "True"),
+    ),
+    mutant(
+        "a grant covers what its giver could not decide",
+        "I1 a standing decision is worth what its giver's word is worth",
+        Edit(gate._covers, "barred(terms, grant.decider, run.requester)", "False"),
+    ),
+    mutant(
+        "a grant in place of a quorum",
+        "I1 a standing decision is of one person",
+        Edit(gate._covers, "or needed(terms, grant.verdict) > 1", ""),
+    ),
+    mutant(
+        "a text says who logged in",
+        "I1 nobody has logged in to a state",
+        Edit(undelivered._claimed, "None if by is None else Decider(by.id)", "by"),
+    ),
+    mutant(
+        "the asking not compared",
+        "I4 a word on one asking is none on the next",
+        Edit(call_digest, "if call.asks:", "if False:"),
+    ),
+    mutant(
+        "expiry by the decision's own time",
+        "I1 the time that counts is that of the delivery",
+        Edit(gate._check_decision, "_ran_out(run, call)", "decision.at > (call.expires_at or decision.at)"),
+    ),
+    mutant(
+        "an edit is unbound",
+        "I4 what runs is what the editor wrote",
+        Edit(gate.bound_as_decided, "decision.runs == edit_digest(run, call, call.text, decision.basis)", "True"),
+    ),
+    mutant(
+        "a start does not wait for the policy",
+        "I7 every decision is looked at by the newest policy",
+        Edit(decide._start_call, "if call.recheck:", "if False:"),
+    ),
+    mutant(
+        "the policy is not asked of a decision",
+        "I7 every decision is looked at by the newest policy",
+        Edit(screen.screen, "call.recheck and scope.config.policy is None", "call.recheck"),
+        Edit(before_start.before_start, "scope.config.policy is not None and", "False and"),
+    ),
+    mutant(
+        "the policy is not asked where a start goes along",
+        "I7 every decision is looked at by the newest policy",
+        Edit(at_once._passed, "(await drive.enter(call.frame)).config.policy is not None", "False"),
+    ),
+    mutant(
+        "cannot tell is a no",
+        "I7 what nobody can tell is not taken for a no",
+        Edit(vars(Truth)["possible"].fget, "self is not Truth.NO", "self is Truth.YES"),
+    ),
+    mutant(
+        "a chain is not verified",
+        "I4 a line is believed once it is verified",
+        Edit(seal.Chain.open, "if not self._fits(hashlib.sha256(body).digest(), seal):", "if False:"),
+    ),
+    mutant(
+        "a row's seal is not verified",
+        "I4 what is shown is what was written",
+        Edit(sealing.verified, "keys.fits(_ROW, seal, _covered(tenant, kind, tuple(values)))", "seal"),
+    ),
+    mutant(
+        "secrets are hidden by the live tool",
+        "I4 what is secret is a fact of the call",
+        Edit(request.request_of, "redact(call.params, made.secrets)", "call.params"),
+    ),
+    mutant(
+        "a state's MAC leaves out what was said",
+        "I4 a saved state is believed only if it is ours",
+        Edit(blob._framed, '("schema_version", *_PARTS)', '("schema_version", *_PARTS[:-1])'),
+    ),
+    mutant(
+        "a restored store is not noticed",
+        "I2 what a copy lets run may have run",
+        Edit(generation.noticed, "if row < furthest:", "if False:"),
+    ),
+    mutant(
+        "what a copy lets run is run",
+        "I2 what a copy lets run may have run",
+        Edit(gate.restored, '*run.groups["run"].values(), ', ""),
+    ),
+    mutant(
+        "a word survives the copy it was said to",
+        "I3 what was said to a copy is said anew",
+        Edit(gate.restored, "for call in waits:", "for call in []:"),
     ),
 ]

@@ -79,13 +79,13 @@ async def _decided(arena: Arena, run: str) -> list[str]:
 
 
 async def _approve(arena: Arena, number: int, run: str, request: RequestRow, by: str = "ann") -> RequestRow:
-    row = await arena.inbox(number).approve(request.id, by=by)
+    row = await arena.inbox(number).approve(request, by=by)
     arena.told.append(Told(run, row.call, "approve", by))
     return row
 
 
 async def _reject(arena: Arena, number: int, run: str, request: RequestRow, by: str = "bob") -> RequestRow:
-    row = await arena.inbox(number).reject(request.id, by=by)
+    row = await arena.inbox(number).reject(request, by=by)
     arena.told.append(Told(run, row.call, "reject", by))
     return row
 

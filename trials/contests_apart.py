@@ -122,7 +122,7 @@ def _begun(place: Place) -> str:
         life = _life(place)
         run = (await life.run(STORY, "go")).run_id
         [request] = await life.store.requests(Query(run=run))
-        await Inbox(life.store).approve(request.id, by=PERSON)
+        await Inbox(life.store).approve(request, by=PERSON)
         await life.store.close()
         return run
 

@@ -21,7 +21,9 @@ from typing import Any
 
 from trials import simulate
 from trials.alteration import Mutant, Stale
-from trials.battery import BATTERY, tried
+from trials.battery import BATTERY
+from trials.battery_deciders import DECIDERS
+from trials.bench import tried
 from trials.broken import MUTANTS
 from trials.forks import Child, Ended
 from trials.table import grid
@@ -49,7 +51,7 @@ def put_through(mutant: Mutant | None, *, whole: bool) -> Found:
         except Stale as stale:
             return Found(broke=str(stale))
     found = Found()
-    for trial in BATTERY:
+    for trial in [*BATTERY, *DECIDERS]:
         found.tried += 1
         who = asyncio.run(tried(trial))
         if who:

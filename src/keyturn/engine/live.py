@@ -59,10 +59,13 @@ def counted_from(at: int, since: float, count: Callable[[], float] = steady) -> 
 async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -> Callable[[], int]:
     """Count on from what the journal says; our own clock where it has none.
 
-    What is stamped by it may be late by as long as the answer took, and is never early.
+    Behind by as long as the answer was on its way, and never ahead: what is written down with a time to come would let
+    everything else of the run expire before its time. A decision has the time at which its journal was asked.
     """
-    since = count()
-    return counted_from(await journal.now(), since, count) if isinstance(journal, Records) else clock_ms
+    if not isinstance(journal, Records):
+        return clock_ms
+    at = await journal.now()
+    return counted_from(at, count(), count)
 
 
 def chain_of(journal: Journal, run: str) -> Chain:
