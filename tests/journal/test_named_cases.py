@@ -117,7 +117,7 @@ async def test_b16_whatever_isolation_a_server_has_as_its_default(postgres: str,
         words = ["approve", "reject", "approve", "reject"]
         said = await asyncio.gather(
             *(
-                getattr(Inbox(each), word)(request.id, by=f"person {n}")
+                getattr(Inbox(each), word)(request, by=f"person {n}")
                 for n, (each, word) in enumerate(zip(stores, words, strict=True))
             ),
             return_exceptions=True,
