@@ -23,7 +23,8 @@ from .simulation.stage import Outcome, simulate
 BATCH = 250
 SMALLER: dict[str, tuple[Any, ...]] = {
     "crowd": (False,), "stalls": (False,), "skew": (False,), "changes": (False,), "deaths": (False,),
-    "faults": (False,), "misbehaviour": (False,), "streams": (False,), "guardrails": (False,), "policies": (False,),
+    "faults": (False,), "misbehaviour": (False,), "streams": (False,), "guardrails": (False,),
+    "policies": (False,), "meddling": (False,),
     "runs": (1,), "processes": (1, 2), "depth": (0, 1), "calls": (1, 2),
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from keyturn.core import commands as cm
 from keyturn.core import decide, gate
 from keyturn.core import events as ev
 from keyturn.engine import hold, run_tool
+from keyturn.engine.writer import Written
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.memory import MemoryJournal
 from keyturn.tools.base import Prepared
@@ -126,13 +127,13 @@ def _asleep(patch: pytest.MonkeyPatch) -> None:
 
 def _forgetful(patch: pytest.MonkeyPatch) -> None:
     """Now and then a decision is acknowledged and not kept."""
-    append, count = Inbox._append, [0]
+    commit, count = Inbox._commit, [0]
 
-    async def forgets(self: Any, log: Any, commands: Any, now: int) -> Any:
+    async def forgets(self: Any, log: Any, *commands: Any) -> Any:
         count[0] += 1
-        return [] if count[0] % 7 == 0 else await append(self, log, commands, now)
+        return Written([]) if count[0] % 7 == 0 else await commit(self, log, *commands)
 
-    patch.setattr(Inbox, "_append", forgets)
+    patch.setattr(Inbox, "_commit", forgets)
 
 
 def _no_races(patch: pytest.MonkeyPatch) -> None:

@@ -65,12 +65,20 @@ def tool_of(spec: Spec, version: int) -> Any:
     def needs(_context: Any, params: dict[str, Any], _call_id: str) -> bool:
         if params["n"] == 99:
             raise ValueError("cannot say")
-        return spec.asks(params)
+        asks = spec.asks(params)
+        here().meddle(params)
+        return asks
 
     def check(context: Any) -> Any:
         return here().probed(context)
 
-    terms = {"expires": Approval(expires="90s"), "stale": Approval(execute_by="45s")}
+    terms = {
+        "expires": Approval(expires="90s"),
+        "stale": Approval(execute_by="45s"),
+        "two": Approval(quorum=2),
+        "again": Approval(expires="60s", on_expiry="ask_again", max_asks=2),
+        "escalates": Approval(expires="60s", on_expiry="escalate", escalate_to=["role:leads"]),
+    }
     return function_tool(
         work,
         name_override=spec.name,
@@ -134,6 +142,8 @@ class RandomModel(Model):
             output = [_message(f"done after {len(said)}")]
         else:
             output = self._calls(dice, [*tools, *handoffs], said, odd)
+        for item in given:  # a model is code as well, and may edit what it was handed
+            world.meddle(item)
         return ModelResponse(output, Usage(requests=1, input_tokens=len(given), output_tokens=1))
 
     def _calls(self, dice: Random, tools: list[Any], said: list[Any], odd: bool) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from keyturn import Grant, RunState
 from keyturn.core.errors import KeyturnError
+from keyturn.core.people import Decider
 from keyturn.journal.rows import Query, RequestRow
 
 from .made import journal_time
@@ -121,6 +122,8 @@ class Person:
         except KeyturnError as error:
             self.world.count(f"refused: {type(error).__name__}")
             return []
+        self.world.meddle(item.params)
+        self.world.meddle(item.raw_item)
         self._said(item.request_id, item.run_id, item.call, word, extra)
         return [(item.call, word)]
 
@@ -149,19 +152,22 @@ class Person:
                 await self.deliver(site, row)
 
     async def deliver(self, site: Site, row: RequestRow) -> None:
-        """Decide one request of the list, perhaps long after it was listed, perhaps without a look at the digest."""
+        """Decide one request of the list, perhaps long after it was listed."""
         word, extra = self._word(row.kind, row.digest, json.loads(row.body).get("params"), row.id)
         if not self.world.calm:
             await asyncio.sleep(self.dice.choice((0.0, 0.5, 100.0)))
         word.at = journal_time()
-        if self.dice.random() < 0.1:
-            word.digest = ""
+        shown: Any = row.id if self.dice.random() < 0.3 else row
+        named = {"revision": row.revision} if shown is row.id and self.dice.random() < 0.5 else {"digest": row.digest}
         self._said(row.id, row.run, row.call, word, extra)
-        if await site.tried("decide", lambda: self._decide(site, row.id, word, extra)):
+        if await site.tried("decide", lambda: self._decide(site, shown, named, (word, extra))):
             self.world.acknowledged.append((row.run, row.call, word))
 
-    async def _decide(self, site: Site, request: str, word: Word, extra: dict[str, Any]) -> None:
-        inbox, how = site.app.inbox, {"by": self.name, "digest": word.digest or None}
+    async def _decide(self, site: Site, request: Any, named: Any, said: tuple[Word, dict[str, Any]]) -> None:
+        """Decide what was shown: the row itself, or its id with its digest or revision, as somebody who logged in."""
+        word, extra = said
+        who = Decider(self.name, roles=("leads",), strength="authenticated")
+        inbox, how = site.app.inbox, {"by": who, **named}
         if word.verdict in ("approve", "edit"):
             await inbox.approve(request, edit=extra.get("edit"), grant=extra.get("grant"), **how)  # type: ignore[arg-type]
         elif word.verdict == "reject":

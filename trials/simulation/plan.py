@@ -13,7 +13,7 @@ from typing import Any
 from keyturn.policies.rules import Policy, allow, ask, deny
 
 TOOLS = ("pay", "mail", "look", "book", "wipe")
-GATES = ("free", "asks", "asks", "asks_if", "expires", "stale")
+GATES = ("free", "asks", "asks", "asks_if", "expires", "stale", "two", "again", "escalates")
 RECOVERIES = ("ask", "ask", "ask", "retry", "probe", "read")
 
 
@@ -35,6 +35,7 @@ class Knobs:
     skew: bool = True
     streams: bool = True
     misbehaviour: bool = True
+    meddling: bool = True
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ class Site:
             await Runner.run(self.agent, given, **options)
             return
         stream = Runner.run_streamed(self.agent, given, **options)
-        async for _event in stream.stream_events():
-            pass
+        async for event in stream.stream_events():
+            self.world.meddle(getattr(getattr(event, "item", None), "raw_item", None))
 
     async def tried(self, what: str, do: Callable[[], Awaitable[object]]) -> bool:
         """Do something that may be refused for a reason, and never for none."""

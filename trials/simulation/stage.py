@@ -179,6 +179,8 @@ class Stage:
         """Decide what waits, on the list or in hand, and see that it goes on."""
         if site.by_app or self.world.people_dice.random() < 0.5:
             await person.asks(site, lambda: person.say(site, run))
+            second = Person(self.world, "fay")
+            await second.asks(site, lambda: second.say(site, run))
         else:
             await person.asks(site, lambda: person.visit(site, run))
         [row] = await self.world.store.runs(Query(run=run))

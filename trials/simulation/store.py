@@ -52,7 +52,7 @@ class FaultyStore:
         roll, world = self._dice.random(), self._world
         if world.stall_rate and self._dice.random() < world.stall_rate:
             world.count("fault: process stands still")
-            seconds = self._dice.choice((3.0, 65.0, 200.0))
+            seconds = self._dice.choice((3.0, 65.0, 200.0, 1_000.0))  # the longest is a lid that was closed
             world.note(f"stands still for {seconds:g} s")
             world.loop.freeze(self._process, seconds)
             await asyncio.sleep(0)

@@ -38,8 +38,8 @@ class Word:
     at: int = 0
 
     def fits(self, made: ev.Decision) -> bool:
-        """Whether a recorded decision says this; who did not look at the digest meant whatever stood there."""
-        return (self.by, self.verdict) == (made.by, made.verdict) and self.digest in ("", made.digest)
+        """Whether a recorded decision says this."""
+        return (self.by, self.verdict, self.digest) == (made.by, made.verdict, made.digest)
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Seen:
     decision: ev.Decision | None = None
     doubtful: bool = False
     until: int | None = None
+    wait: int | None = None
 
 
 @dataclass
@@ -156,7 +157,14 @@ class Witness:
                 self._wrong(f"{spec.name} of {call.id} asks, and ran though nobody decided it")
         elif not any(word.fits(made) and _says(word, permit.args) for word in self.words.get(call.key, ())):
             self._wrong(f"{spec.name} of {call.id} ran on a decision that nobody made ({made.verdict} by {made.by})")
+        elif spec.gate == "two" and stated is None and len(self._agreed(call, made, permit.args)) < 2:
+            self._wrong(f"{spec.name} of {call.id} takes two people, and ran on the word of one")
         call.legitimate = permit.args
+
+    def _agreed(self, call: Seen, made: ev.Decision, args: str) -> set[str]:
+        """Who said the same of the same asking, to the byte."""
+        words = [word for word in self.words.get(call.key, ()) if word.digest == made.digest]
+        return {word.by for word in words if word.verdict == made.verdict and _says(word, args)}
 
     def _stated(self, spec: Spec, params: dict[str, Any]) -> str | None:
         """What the run's policy says of these arguments."""
@@ -230,8 +238,8 @@ class Witness:
         elif event.action == "deny":
             call.licence = ""
         elif event.action == "ask" and not call.licence:
-            wait = event.terms.expires_ms if event.terms is not None else None
-            call.until = None if wait is None else event.at + wait
+            call.wait = event.terms.expires_ms if event.terms is not None else None
+            call.until = None if call.wait is None else event.at + call.wait
 
     def decided(self, seen: RunSeen, event: ev.CallDecided) -> None:
         """A call is decided."""
@@ -258,6 +266,14 @@ class Witness:
         said = [word.at for word in self.words.get(call.key, ()) if word.fits(made)]
         if said and min(said) > until:
             self._wrong(f"{call.id} was decided by {made.by} {min(said) - until} ms after it had run out")
+
+    def asked_again(self, seen: RunSeen, event: ev.CallAskedAgain) -> None:
+        """A request begins anew, and not before its time was up."""
+        call = seen.calls[event.call]
+        if call.until is not None and event.why != "restored" and journal_time() <= call.until:
+            self._wrong(f"{call.id} was asked again {call.until - journal_time()} ms before its time")
+        if call.wait is not None:
+            call.until = event.at + call.wait
 
     def voted(self, seen: RunSeen, event: ev.VoteCast) -> None:
         """A voice that decides nothing yet."""
@@ -305,6 +321,7 @@ _HEARS: dict[type[Any], Callable[[Witness, RunSeen, Any], None]] = {
     ev.CallScreened: Witness.screened,
     ev.CallDecided: Witness.decided,
     ev.VoteCast: Witness.voted,
+    ev.CallAskedAgain: Witness.asked_again,
     ev.CallVoided: Witness.voided,
     ev.CallStarted: Witness.call_started,
     ev.CallLost: Witness.lost,

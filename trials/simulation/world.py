@@ -30,7 +30,7 @@ class World:
         self.store = MemoryJournal(journal_time)
         self.fault_dice, self.tool_dice = plan.dice("faults"), plan.dice("tools")
         self.model_dice, self.people_dice = plan.dice("models"), plan.dice("people")
-        self.fate = plan.dice("fate")
+        self.fate, self.meddling_dice = plan.dice("fate"), plan.dice("meddling")
         self.loop = VirtualLoop(plan.dice("order"))
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
@@ -46,6 +46,16 @@ class World:
         """From now on nothing goes wrong any more, and what is new is everywhere."""
         self.fault_rate = self.slow_rate = self.stall_rate = 0.0
         self.version, self.calm = 2, True
+
+    def meddle(self, handed: Any) -> None:
+        """Edit what user code was handed: nothing of that may ever reach a call."""
+        if not self.plan.knobs.meddling or not isinstance(handed, dict) or self.meddling_dice.random() > 0.3:
+            return
+        if "n" in handed:
+            handed["n"] = 77
+        elif "arguments" in handed:
+            handed["arguments"] = '{"n": 77}'
+        self.count("meddled")
 
     # The tale ------------------------------------------------------------------------------------------------------
 
