@@ -5,7 +5,7 @@ Every one must be caught by the battery. A law of the gate without a mutant here
 
 from __future__ import annotations
 
-from keyturn.core import decide, evolve, gate, people, request, seal, strict
+from keyturn.core import decide, evolve, expiry, gate, people, request, run, seal, strict
 from keyturn.core.comparisons import Truth
 from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
@@ -127,12 +127,12 @@ MUTANTS: list[Mutant] = [
     mutant(
         "expired approval accepted",
         "I1 a decision in time",
-        Edit(gate._check_decision, 'call.state == "asked" and _ran_out(run, call)', "False"),
+        Edit(gate._check_decision, 'call.state == "asked" and ran_out(run, call)', "False"),
     ),
     mutant(
         "stale approval executed",
         "I1 an approval is executed in its time",
-        Edit(gate.stale, "limit is not None and", "False and"),
+        Edit(run.stale, "limit is not None and", "False and"),
     ),
     mutant(
         "edit not validated",
@@ -313,7 +313,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "one person is two",
         "I1 a quorum is of people and not of votes",
-        Edit(gate._decided, "len(_voices(call, decision) | {by})", "(len(_voices(call, decision)) + 1)"),
+        Edit(gate._decided, "len({*votes, by})", "(len(votes) + 1)"),
     ),
     mutant(
         "a forged via",
@@ -353,7 +353,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "expiry by the decision's own time",
         "I1 the time that counts is that of the delivery",
-        Edit(gate._check_decision, "_ran_out(run, call)", "decision.at > (call.expires_at or decision.at)"),
+        Edit(gate._check_decision, "ran_out(run, call)", "decision.at > (call.expires_at or decision.at)"),
     ),
     mutant(
         "an edit is unbound",
@@ -409,11 +409,11 @@ MUTANTS: list[Mutant] = [
     mutant(
         "what a copy lets run is run",
         "I2 what a copy lets run may have run",
-        Edit(gate.restored, '*run.groups["run"].values(), ', ""),
+        Edit(expiry.restored, '*run.groups["run"].values(), ', ""),
     ),
     mutant(
         "a word survives the copy it was said to",
         "I3 what was said to a copy is said anew",
-        Edit(gate.restored, "for call in waits:", "for call in []:"),
+        Edit(expiry.restored, "for call in waits:", "for call in []:"),
     ),
 ]
