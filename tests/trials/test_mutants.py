@@ -14,9 +14,10 @@ from trials.broken import MUTANTS
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.timeout(260)
 def test_every_mutant_is_caught() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "trials.mutants"], cwd=ROOT, capture_output=True, text=True, timeout=55, check=False
+        [sys.executable, "-m", "trials.mutants"], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(MUTANTS)} of {len(MUTANTS)} mutants caught; the build as it is passes." in done.stdout
