@@ -5,14 +5,17 @@ Each answers yes or no, or raises `CannotTell`. A no is sure: no reader of the v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from enum import Enum
 from math import isfinite
-from posixpath import normpath
 from typing import Any, NoReturn, cast
 
+from .members import MISSING, member
+from .order import order_of
+from .paths import is_under, may_be_anything
 from .pattern import matches
-from .reading import CannotTell, alike, folded, has_digit, may_be_under, number_in, odd_path
+from .reading import CannotTell, alike, all_readings, has_digit, may_be_under, odd_path
 
 Comparison = Callable[[Any, Any], "Truth"]
 ORDER = ("lt", "le", "gt", "ge")
@@ -96,11 +99,25 @@ def _same(value: Any, wanted: Any) -> Truth:
         if len(value) != len(wanted):
             return Truth.NO
         return every(_same(mine, its) for mine, its in zip(value, wanted, strict=True))
-    if kind == "object":
-        shared = every(_same(value[name], wanted[name]) for name in wanted if name in value)
-        # What is missing may be filled in, and what is too much may be ignored.
-        return shared if shared is Truth.NO or value.keys() == wanted.keys() else Truth.UNKNOWN
-    return _truth(value == wanted)
+    return _same_object(value, wanted) if kind == "object" else _truth(value == wanted)
+
+
+def _same_object(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> Truth:
+    if value.keys() == wanted.keys():
+        exact = every(_same(value[name], wanted[name]) for name in wanted)
+        if exact is Truth.YES:
+            return exact
+    # What is missing may be filled in, and what is too much may be ignored.
+    shared = every(_same_member(value, name, wanted[name]) for name in wanted)
+    return shared if shared is Truth.NO or value.keys() == wanted.keys() else Truth.UNKNOWN
+
+
+def _same_member(value: Mapping[str, Any], name: str, wanted: Any) -> Truth:
+    try:
+        found = member(value, [name])
+        return Truth.UNKNOWN if found is MISSING else _same(found, wanted)
+    except CannotTell:
+        return Truth.UNKNOWN
 
 
 def _same_of_two_types(value: Any, wanted: Any, kinds: set[str]) -> Truth:
@@ -151,15 +168,24 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Comparison:
         kind = kind_of(value)
         if kind not in ("number", "text") or kind != kind_of(bound):
             raise CannotTell(f"it is {_NAMES[kind]}")
-        answer = compare(value, bound)
         if kind == "number":
-            return _truth(answer)
-        readings = [(folded(value), folded(bound)), (number_in(value), number_in(bound))]
-        if any(compare(*reading) is not answer for reading in readings if None not in reading):
+            return _truth(compare(value, bound))
+        if value != bound and not _in_one_order(value, bound):
             raise CannotTell("not all tools read the text in the same way")
-        return _truth(answer)
+        return _truth(compare(value, bound))
 
     return check
+
+
+def _in_one_order(value: str, bound: str) -> bool:
+    """Whether all readers put two texts in the same order: by their characters, as numbers, without regard to case."""
+    shape = order_of(value)
+    if not shape or shape != order_of(bound):
+        return False
+    by_text = (value < bound, value > bound)
+    if shape == "number":
+        return by_text == (Decimal(value) < Decimal(bound), Decimal(value) > Decimal(bound))
+    return shape != "word" or by_text == (value.lower() < bound.lower(), value.lower() > bound.lower())
 
 
 def _is_text(value: Any) -> bool:
@@ -179,13 +205,14 @@ def _under(value: Any, root: Any) -> Truth:
         return Truth.NO
     if odd_path(value):
         raise CannotTell("not all tools read the path in the same way")
-    if value.startswith("/") is not root.startswith("/"):
+    texts = all_readings(value).texts
+    is_absolute = root.startswith("/")
+    if any(each.startswith("/") is not is_absolute for each in texts):
         raise CannotTell("one path is absolute and the other is not")
-    path = normpath(value)
-    top = normpath(root)
-    if path == top or path.startswith(top.rstrip("/") + "/"):
+    # A yes holds for every reading, and a no for every one too.
+    if all(is_under(each, root) for each in texts) and not any(map(may_be_anything, texts)):
         return Truth.YES
-    if may_be_under(value, root):
+    if any(is_under(each, root) for each in texts) or may_be_under(value, root):
         raise CannotTell("not all tools read the path in the same way")
     return Truth.NO
 

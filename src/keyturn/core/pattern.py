@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 from typing import Any
 
 from .errors import UserError
-from .reading import CannotTell, readings
+from .reading import CannotTell, all_readings
 
 MOST_STEPS = 10_000_000
 SHORT = 32
@@ -43,6 +44,7 @@ _ONE = Work(1, _CHARACTER, 1)
 _NOTHING = Work(1, _CHARACTER, 0)
 
 
+@lru_cache(maxsize=1_024)
 def steps(pattern: str, length: int) -> float:
     """At most how many steps a pattern takes on a text of a length; infinite where nobody can tell.
 
@@ -121,9 +123,10 @@ def _bounds(token: str) -> tuple[int, float]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern matches the whole of a text, as it stands; `CannotTell` where only another reading does.
+    """Whether a pattern matches the whole of a text; `CannotTell` where not all readings of the text agree.
 
-    Another reading is trimmed, decoded or normalized, or is the text taken as one line; case is the pattern's affair.
+    A yes is one of the text as it stands, trimmed, decoded, normalized and, of a path, where it leads; a no also of the
+    text as one line and without quotes. Case is the pattern's affair.
 
     >>> matches("DROP .*", "DROP table"), matches("[0-9]+", "\\u0665x")
     (True, False)
@@ -131,11 +134,15 @@ def matches(pattern: str, text: str) -> bool:
     spent = steps(pattern, len(text))
     if spent > MOST_STEPS:
         raise CannotTell("it is too long for the pattern")
+    readings = all_readings(text)
     if re.fullmatch(pattern, text, re.ASCII) is not None:
+        # Who writes quotes into a pattern means them.
+        for reading in (readings.meant if re.search("['\"`]", pattern) else readings.meant_unquoted)[1:]:
+            spent += steps(pattern, len(reading))
+            if spent > MOST_STEPS or re.fullmatch(pattern, reading, re.ASCII) is None:
+                raise CannotTell("some tools read it as a text that does not")
         return True
-    others = readings(text)
-    if not text.isascii() or "\n" in text:
-        others.append(text)
+    others = readings.texts[1:] if text.isascii() and "\n" not in text else readings.texts
     for reading in others:
         spent += steps(pattern, len(reading))
         if spent > MOST_STEPS or re.fullmatch(pattern, reading, re.DOTALL) is not None:

@@ -18,11 +18,11 @@ from .comparisons import ORDER, every, kind_of
 from .comparisons import Truth as Truth
 from .digest import canonical
 from .errors import BadJson, UserError
+from .members import MISSING, at
 from .pattern import check_pattern
-from .reading import CannotTell, folded, odd_path
+from .reading import CannotTell, odd_path
 
 Where = Mapping[str, Any]
-_MISSING = object()
 _WORDS = {
     "eq": ("is equal", "is not equal"),
     "ne": ("differs", "does not differ"),
@@ -117,8 +117,8 @@ def findings(where: Where | None, params: Any) -> Iterator[Finding]:
 
 def _judged(params: Mapping[str, Any], name: str, operator: str, operand: Any) -> tuple[Truth, str]:
     try:
-        value = _at(params, name)
-        return (_without(operator, operand) if value is _MISSING else OPERATORS[operator](value, operand)), ""
+        value = at(params, name)
+        return (_without(operator, operand) if value is MISSING else OPERATORS[operator](value, operand)), ""
     except CannotTell as doubt:
         return Truth.UNKNOWN, doubt.why
     except Exception:  # fail closed: what cannot be evaluated is not known to be false
@@ -135,36 +135,6 @@ def _without(operator: str, operand: Any) -> Truth:
     raise CannotTell("it is missing")
 
 
-def _at(params: Mapping[str, Any], name: str) -> Any:
-    if "." not in name:
-        return _member(params, name)
-    first, *inner = name.split(".")
-    # Two arguments could be meant, and the model chooses what it sends: which of them the tool reads, nobody knows.
-    if name in params:
-        raise CannotTell("two arguments have that name")
-    value = _member(params, first)
-    for part in inner:
-        if value is _MISSING or value is None:
-            return _MISSING
-        if not isinstance(value, Mapping):
-            raise CannotTell("what it should be in is not an object")
-        value = _member(cast("Mapping[str, Any]", value), part)
-    return value
-
-
-def _member(params: Mapping[str, Any], name: str) -> Any:
-    """A member of an object. Many readers of JSON ignore case, and take the last of those that are alike."""
-    wanted = _key(name)
-    for key in params:
-        if key != name and _key(key) == wanted:
-            raise CannotTell("another argument has nearly the same name")
-    return params.get(name, _MISSING)
-
-
-def _key(name: str) -> str:
-    return name.lower() if name.isascii() and name.isidentifier() else folded(name)
-
-
 def number_at(params: Any, name: str) -> Fraction | None:
     """The number that an argument is, exactly as it is written; None where it is none, or nobody can tell.
 
@@ -172,7 +142,7 @@ def number_at(params: Any, name: str) -> Fraction | None:
     (Fraction(1, 10), None)
     """
     try:
-        value: Any = _at(cast("Mapping[str, Any]", params), name) if isinstance(params, Mapping) else None
+        value: Any = at(cast("Mapping[str, Any]", params), name) if isinstance(params, Mapping) else None
     except CannotTell:
         return None
     if type(value) is int:
