@@ -230,7 +230,7 @@ async def test_in_a_shared_log_the_first_decision_stands_and_a_different_one_is_
             continue
         with pytest.raises(Conflict) as raised:
             step(held, cm.Deliver([other]), 3_000)
-        assert (raised.value.winner, raised.value.decision, raised.value.at) == ("ann", verb, 1_000)
+        assert (raised.value.winner, raised.value.decision, raised.value.at) == ("ann", verb, held.now)
         assert "ann" in str(raised.value)
     assert effects == []
 

@@ -412,7 +412,8 @@ async def test_an_answer_without_its_tool_is_kept_until_the_tool_is_back(run: Ru
     assert desk.booked == [("blue", "one")]
 
 
-async def test_a_tool_that_changed_meanwhile_asks_for_approval_and_starts_anew(run: Run) -> None:
+async def test_h4_a_tool_that_changed_after_it_was_started_is_in_doubt(run: Run) -> None:
+    """It may have had its effect before it asked: nobody starts it anew as if it had not."""
     desk = Desk()
     agent = clerk(desk)
     state = (await run(agent, "go")).to_state()
@@ -420,12 +421,12 @@ async def test_a_tool_that_changed_meanwhile_asks_for_approval_and_starts_anew(r
     agent.tools[0].description = "Books another hotel now."
     result = await run(agent, state)
     [item] = result.interruptions
-    assert (item.kind, len(desk.resumed)) == ("approval", 1)
+    assert (item.kind, len(desk.resumed)) == ("in_doubt", 1)
+    assert "started before" in item.reason
     state = result.to_state()
-    state.approve(item)
-    result = await run(agent, state)
-    assert [item.kind for item in result.interruptions] == ["external"]
-    assert desk.resumed == [None, None], "what was said to the other tool is not said to this one"
+    state.resolve(item, "did_not_run")
+    await run(agent, state)
+    assert desk.resumed == [None], "what was said to the other tool is not said to this one"
 
 
 async def test_a_process_that_ends_between_the_rounds_leaves_no_doubt(run: Run) -> None:
