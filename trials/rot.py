@@ -147,6 +147,7 @@ class Schema:
         self._url, self.truth, self.before = url, Truth(), None
         self._db: Any = psycopg.connect(url, autocommit=True)
         self._journal: Any = None
+        self._count = 0
 
     async def prepare(self, dice: random.Random) -> None:
         """Fill the store, keep its rows, and play it to its end."""
@@ -173,8 +174,11 @@ class Schema:
         return _Rows(self, alteration, dice)
 
     def put_back(self) -> None:
-        """Put the prepared rows back."""
+        """Put the prepared rows back. What was deleted before is swept out now and then: it is gone through as well."""
+        self._count += 1
         self._empty()
+        if self._count % 20 == 0:
+            self._db.execute(f"VACUUM {', '.join(KEYS)}")
         back = [
             f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM kept_{table}"
             for table in KEYS
