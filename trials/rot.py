@@ -251,7 +251,9 @@ class Rotting:
         except Exception as error:
             found.error("open", error)
         if name == TAIL:  # by design only the check with heads tells: that it did is all that is asked of it here
-            found.broken = [broken for broken in found.broken if not broken.startswith("altered effect")]
+            kept = [broken for broken in found.broken if not broken.startswith("altered effect")]
+            found.again = len(found.broken) - len(kept)
+            found.broken = kept
         return name, case.said, found
 
     async def _copied(self, store: SQLiteJournal, found: Found) -> None:
@@ -285,6 +287,7 @@ class Rotting:
                 tell(f"{self._store}: hung", {}, [f"hangs: the loop stood still for {ALARM} s"], self._named(number))
                 continue
             met = {"refused or reported": bool(found.reported), "changed nothing": not found.reported}
+            met["done again"] = found.again
             for broken in ("altered effect", "lost silently", "untyped error", "hangs"):
                 met[broken] = sum(each.startswith(broken) for each in found.broken)
             tell(f"{self._store}: {name}", met, [f"{said}: {each}" for each in found.broken], self._named(number))
