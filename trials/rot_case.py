@@ -33,12 +33,13 @@ ALARMING = (LogDamaged, StateRejected, StorageError, StoreRestored)
 
 @dataclass
 class Found:
-    """What came of one altered store."""
+    """What came of one altered store; `again` is what was done twice because its log was cut back to before."""
 
     reported: list[str] = field(default_factory=list[str])
     broken: list[str] = field(default_factory=list[str])
     served: Any = None
     settled: bool = False
+    again: int = 0
 
     def error(self, where: str, error: BaseException) -> None:
         """Note an error: one of ours is a report, any other a broken promise.

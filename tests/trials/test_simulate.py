@@ -18,6 +18,7 @@ from keyturn.core import commands as cm
 from keyturn.core import decide, gate
 from keyturn.core import events as ev
 from keyturn.engine import hold, run_tool
+from keyturn.engine.live import journal_clock
 from keyturn.engine.writer import Written
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.memory import MemoryJournal
@@ -191,3 +192,18 @@ def test_a_loop_in_which_nobody_has_anything_to_do_is_stuck() -> None:
         loop.run(main, 100, 100.0)
     loop.bury()
     assert main.get_coro().cr_frame is None
+
+
+async def test_what_is_stamped_is_never_ahead_of_the_journal() -> None:
+    """Found by the simulator: an answer that was long on its way let other requests expire before their time."""
+    count = [0.0]
+
+    class Slow(MemoryJournal):
+        async def now(self) -> int:
+            count[0] += 65.0
+            return 1_000
+
+    clock = await journal_clock(Slow(), lambda: count[0])
+    assert clock() == 1_000
+    count[0] += 2.0
+    assert clock() == 3_000
