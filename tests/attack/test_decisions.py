@@ -1,4 +1,4 @@
-"""Decisions that count and should not, that are lost, or that nobody can make any more."""
+"""What an attack found about deciding, and what holds since: words that counted wrongly, got lost or stuck."""
 
 from __future__ import annotations
 
@@ -15,87 +15,31 @@ from keyturn import (
     KeyturnError,
     MemoryJournal,
     NotPending,
-    Preview,
     Runner,
     RunState,
     Secret,
-    Text,
+    UserError,
     Verdict,
     function_tool,
 )
-from keyturn.core.errors import Conflict
+from keyturn.core.errors import Conflict, RunMissing
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.testing.door_case import ANN, BOB, payment
-from keyturn.tools.base import OutcomeUnknown, Prepared, Tool
+from keyturn.testing.door_case import payment
+from keyturn.tools.base import OutcomeUnknown
 
-from .world import Charge, Desk, clerk, told
-
-
-@pytest.mark.parametrize("how", ["stale", "tool changed"])
-async def test_h4_a_doubt_is_forgotten_when_its_retry_is_void(how: str) -> None:
-    done: list[int] = []
-
-    def tool(about: str) -> Any:
-        @function_tool(needs_approval=True, description_override=about, approval=Approval(execute_by="30m"))
-        async def pay(amount: int) -> str:
-            done.append(amount)
-            raise OutcomeUnknown("the line was cut")
-
-        return pay
-
-    desk = Desk(clerk(tool("Pays."), [{"amount": 5}]))
-    await desk.start()
-    await desk.inbox.approve(await desk.row(), by="ann")
-    await desk.go_on()
-    await desk.inbox.resolve(await desk.row(), "retry", by="ann")
-    if how == "stale":
-        desk.time[0] += 3_600_000
-    else:
-        desk.agent = Agent("clerk", model=desk.agent.model, tools=[tool("Pays money.")])
-    result = await desk.go_on()
-    assert done == [5]
-    assert [item.kind for item in result.interruptions] == ["in_doubt"], "it looks like a call that never ran"
-    # As it is: a rejection tells the model that the payment "was not approved", and it pays again elsewhere.
+from .world import Desk, clerk, told
 
 
-@pytest.mark.parametrize("how", ["stale", "tool changed"])
-async def test_h4_a_call_that_had_begun_runs_from_its_beginning_as_if_it_never_had(how: str) -> None:
-    done: list[str] = []
-    desk = Desk(clerk(Charge(done, Approval(execute_by="30m")), [{}]))
-    await desk.start()
-    await desk.inbox.approve(await desk.row(), by="ann")
-    await desk.go_on()
-    await desk.inbox.answer(await desk.row(), "the first", by="ann")
-    if how == "stale":
-        desk.time[0] += 3_600_000
-    else:
-        desk.agent = Agent(
-            "clerk", model=desk.agent.model, tools=[Charge(done, Approval(execute_by="30m"), "Charges cards.")]
-        )
-    result = await desk.go_on()
-    assert [item.kind for item in result.interruptions] == ["in_doubt"]
-    await desk.inbox.approve(await desk.row(), by="bob")
-    await desk.go_on()
-    assert done.count("charged") == 1
+def pass_an_hour(state: Any) -> None:
+    """Let more than an hour go by for a run in hand."""
+    later = state.live.clock() + 3_700_000
+    state.live.clock = lambda: later
 
 
-async def test_h5_a_clock_that_was_ahead_once_makes_every_approval_stale() -> None:
-    done: list[Any] = []
-    desk = Desk(clerk(payment(done, approval=Approval(execute_by="30m")), [{"to": "ada", "amount": 1}]))
-    desk.time[0] += 7_200_000
-    await desk.start()
-    desk.time[0] -= 7_200_000
-    for _ in range(3):
-        desk.time[0] += 1_000
-        await desk.inbox.approve(await desk.row(), by="ann")
-        if not (await desk.go_on()).interruptions:
-            break
-    assert done == [("ada", 1)], "no door can move this run until the clock is where it once was"
-
-
-async def test_h6_what_ran_out_without_its_tool_moves_through_no_door() -> None:
+async def test_h6_what_ran_out_is_settled_though_its_tool_is_gone() -> None:
+    """H6: no door could move it: each resume missed the tool before it looked at the clock."""
     done: list[Any] = []
     desk = Desk(clerk(payment(done, approval=Approval(expires="1h")), [{"to": "ada", "amount": 1}]))
     await desk.start()
@@ -103,18 +47,21 @@ async def test_h6_what_ran_out_without_its_tool_moves_through_no_door() -> None:
     desk.agent = Agent("clerk", model=desk.agent.model, tools=[])
     with pytest.raises(Expired):
         await desk.inbox.reject(await desk.row(), by="ann")
-    assert (await desk.go_on()).final_output == "done"  # ToolMissing, for ever
+    assert (await desk.go_on()).final_output == "done"
+    assert done == []
 
 
-async def test_h7_a_word_on_the_context_that_came_too_late_makes_a_state_impossible() -> None:
-    result = await Runner.run(clerk(payment([], approval=Approval(expires=0.2)), [{"to": "ada", "amount": 1}]), "go")
+async def test_h7_a_word_on_the_context_that_came_too_late_is_dropped() -> None:
+    """H7: `to_state()` raised each time, so that there was nothing to resume."""
+    result = await Runner.run(clerk(payment([], approval=Approval(expires="1h")), [{"to": "ada", "amount": 1}]), "go")
     result.context_wrapper.approve_tool(result.interruptions[0])
-    await asyncio.sleep(0.4)
-    state = result.to_state()  # Expired, each time: "resume the run", but there is no state to resume
+    pass_an_hour(result.to_state())
+    state = result.to_state()
     assert (await Runner.run(result.last_agent, state)).final_output == "done"
 
 
-async def test_m3_an_approval_is_lost_because_its_sibling_ran_out() -> None:
+async def test_m3_an_approval_outlives_a_sibling_that_ran_out() -> None:
+    """M3: what came too late is refused once, and what stands beside it is kept."""
     done: list[Any] = []
 
     @function_tool(needs_approval=True)
@@ -125,25 +72,27 @@ async def test_m3_an_approval_is_lost_because_its_sibling_ran_out() -> None:
 
     calls = [function_call("pay", {"to": "ada", "amount": 1}), function_call("mail", {"to": "bob"})]
     agent = Agent(
-        "clerk", model=ScriptedModel([calls, "done"]), tools=[payment([], approval=Approval(expires=0.3)), mail]
+        "clerk", model=ScriptedModel([calls, "done"]), tools=[payment([], approval=Approval(expires="1h")), mail]
     )
     state = (await Runner.run(agent, "go")).to_state()
     for item in state.get_interruptions():
         state.approve(item)
-    await asyncio.sleep(0.5)
+    pass_an_hour(state)
     with pytest.raises(Expired):
         await Runner.run(agent, state)
     await Runner.run(agent, state)
     assert done == ["bob"]
 
 
-async def test_m4_a_word_said_during_a_drive_blocks_every_word_after_it() -> None:
-    going = asyncio.Event()
+async def test_m4_a_word_on_a_call_that_runs_is_refused_at_once() -> None:
+    """M4: it was taken in hand and made every resume a conflict."""
+    begun, going = asyncio.Event(), asyncio.Event()
     done: list[int] = []
 
     @function_tool(needs_approval=True)
     async def slow(number: int) -> str:
         """Slow."""
+        begun.set()
         await going.wait()
         done.append(number)
         return "done"
@@ -153,23 +102,19 @@ async def test_m4_a_word_said_during_a_drive_blocks_every_word_after_it() -> Non
     first, second = state.get_interruptions()
     state.approve(first)
     drive = asyncio.create_task(Runner.run(agent, state))
-    await asyncio.sleep(0.05)
-    try:
-        state.reject(first)  # taken without a word, though the call runs; refused at each resume from then on
-    except KeyturnError:
-        pass
+    await begun.wait()
+    with pytest.raises(Conflict):  # it runs already
+        state.reject(first)
     state.approve(second)
     going.set()
     await drive
-    for _ in range(2):
-        try:
-            await Runner.run(agent, state)
-        except Conflict:
-            continue
+    await Runner.run(agent, state)
     assert done == [1, 2]
 
 
-async def test_m5_a_secret_that_a_person_typed_reaches_the_model_when_the_tool_is_gone() -> None:
+async def test_m5_a_secret_that_a_person_typed_stays_one_when_the_tool_is_gone() -> None:
+    """M5: what was secret when the call was shown is secret, whatever tool is at hand."""
+
     @function_tool(needs_approval=True)
     async def log_in(password: Annotated[str, Secret]) -> str:
         """Logs in."""
@@ -184,69 +129,8 @@ async def test_m5_a_secret_that_a_person_typed_reaches_the_model_when_the_tool_i
     assert "hunter2" not in repr(told(await desk.go_on()))
 
 
-class Note(Tool):
-    """Writes over a file, and looks at it first."""
-
-    kind, name, looks, needs_approval = "note", "note", True, True
-    approval = Approval(quorum=2)
-
-    def __init__(self, files: dict[str, str], done: list[str]) -> None:
-        self.files, self.done = files, done
-
-    def spec(self) -> dict[str, Any]:
-        return {"name": self.name}
-
-    def prepare(self, item: Any) -> Prepared:
-        import json
-
-        return Prepared(item["arguments"], json.loads(item["arguments"]), exact=True)
-
-    def preview(self, params: Any) -> Preview:
-        content = self.files[params["file"]]
-        return Preview((Text(content),), basis={params["file"]: content})
-
-    async def invoke(self, context: Any, prepared: Prepared) -> str:
-        self.done.append(self.files[prepared.params["file"]])
-        return "written"
-
-    def output(self, item: Any, value: Any) -> Any:
-        return {"type": "function_call_output", "call_id": item["call_id"], "output": value}
-
-
-async def test_h8_two_people_vote_for_one_edit_and_saw_two_worlds() -> None:
-    files, done = {"a": "A", "b": "drafts"}, list[str]()
-    note = Note(files, done)
-    desk = Desk(clerk(note, [{"file": "a"}]))
-    await desk.start()
-    await desk.inbox.approve(await desk.row(), by=ANN, edit={"file": "b"}, seen=note.preview({"file": "b"}))
-    files["b"] = "the payroll"
-    await desk.inbox.approve(await desk.row(), by=BOB, edit={"file": "b"}, seen=note.preview({"file": "b"}))
-    await desk.go_on()
-    assert done == [], "ann voted for writing over drafts"
-
-
-async def test_m6_a_vote_does_not_go_stale() -> None:
-    done: list[Any] = []
-    desk = Desk(clerk(payment(done, approval=Approval(quorum=2, execute_by="30m")), [{"to": "ada", "amount": 1}]))
-    await desk.start()
-    await desk.inbox.approve(await desk.row(), by=ANN)
-    desk.time[0] += 30 * 86_400_000
-    await desk.inbox.approve(await desk.row(), by=BOB)
-    await desk.go_on()
-    assert done == [], "one of the two approvals is thirty days old"
-
-
-async def test_m7_stricter_terms_of_the_newest_policy_are_not_heeded() -> None:
-    done: list[Any] = []
-    desk = Desk(clerk(payment(done), [{"to": "ada", "amount": 1}]), lambda call, context: "ask")
-    await desk.start()
-    await desk.inbox.approve(await desk.row(), by="somebody")
-    desk.policy = lambda call, context: Verdict("ask", terms=Approval(reason="required", expires="1h"))
-    await desk.go_on()
-    assert done == []
-
-
-async def test_m8_a_policy_that_is_down_loses_an_approval_in_a_nested_agent() -> None:
+async def test_m8_a_policy_that_is_down_loses_no_approval_in_a_nested_agent() -> None:
+    """M8: it closed the frame, and the approval in it was gone."""
     done: list[Any] = []
     up = [True]
 
@@ -275,14 +159,16 @@ async def test_m8_a_policy_that_is_down_loses_an_approval_in_a_nested_agent() ->
 
 
 @pytest.mark.parametrize("how", ["slow", "raises"])
-async def test_m8_on_approval_that_is_slow_or_raises_closes_a_nested_agent(how: str) -> None:
+async def test_m8_on_approval_that_is_slow_or_raises_closes_no_nested_agent(how: str) -> None:
+    """M8: an answer that never came leaves the call to people."""
+
     async def decide(context: Any, item: Any) -> Any:
         if how == "raises":
             raise OSError("down")
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.1)  # it is time itself that is waited for
         return {"approve": True}
 
-    tool = payment([], approval=Approval(expires=0.2 if how == "slow" else "1h"))
+    tool = payment([], approval=Approval(expires=0.05 if how == "slow" else "1h"))
     tool.on_approval = decide
     inner = Agent(
         "inner", model=ScriptedModel([[function_call("pay", {"to": "a", "amount": 1})], "in", "x"]), tools=[tool]
@@ -296,23 +182,24 @@ async def test_m8_on_approval_that_is_slow_or_raises_closes_a_nested_agent(how: 
     assert "An error occurred" not in repr(told(result)), "the frame was closed over a call that waited"
 
 
-async def test_l1_a_grant_comes_with_a_decision_that_was_somebody_elses() -> None:
+async def test_l1_no_grant_comes_with_a_decision_that_was_somebody_elses() -> None:
+    """L1: the first decision stands, and the second brings nothing with it."""
     done: list[Any] = []
     agent = clerk(payment(done), [{"to": "ada", "amount": 1}, {"to": "bob", "amount": 2}])
     journal = MemoryJournal()
     run = (await Runner.run(agent, "go", journal=journal)).run_id
     state = await RunState.load(journal, run, agent)
     inbox = Inbox(journal)
-    await inbox.approve((await inbox.list())[0], by="ann")
-    state.approve(state.get_interruptions()[0], by="eve", grant=Grant())
-    try:
+    first = state.get_interruptions()[0]
+    await inbox.approve(first, by="ann")
+    state.approve(first, by="eve", grant=Grant())
+    with pytest.raises(Conflict):  # her decision is in no log, so her grant is in none
         await Runner.run(agent, state)
-    except KeyturnError:
-        pass
-    assert ("bob", 2) not in done, "nobody decided: eve's decision is not in the log, her grant is"
+    assert ("bob", 2) not in done
 
 
-async def test_l2_a_word_on_the_context_for_an_earlier_asking_makes_a_state_impossible() -> None:
+async def test_l2_a_word_on_the_context_for_an_earlier_asking_is_dropped() -> None:
+    """L2: `to_state()` raised each time; the words on a context cannot be taken back."""
     tool = payment([])
     agent = clerk(tool, [{"to": "ada", "amount": 1}])
     result = await Runner.run(agent, "go")
@@ -323,14 +210,12 @@ async def test_l2_a_word_on_the_context_for_an_earlier_asking_makes_a_state_impo
     tool.known_spec = None
     again = await Runner.run(agent, state)
     again.context_wrapper.approve_tool(shown)
-    try:
-        again.to_state()
-    except NotPending:
-        pytest.fail("and so it is at each call; the words on a context cannot be taken back")
+    assert not again.to_state().undelivered.decisions  # it was dropped: nobody could take it back
 
 
 @pytest.mark.parametrize("what", ["cyclic edit", "deep edit", "seen", "revoke"])
-async def test_l3_untyped_errors(what: str) -> None:
+async def test_l3_what_is_no_edit_no_preview_and_no_grant_is_refused_with_a_typed_error(what: str) -> None:
+    """L3: these were RecursionError, AttributeError and TypeError."""
     state = (await Runner.run(clerk(payment([]), [{"to": "ada", "amount": 1}]), "go")).to_state()
     (item,) = state.get_interruptions()
     cyclic: dict[str, Any] = {}
@@ -339,23 +224,27 @@ async def test_l3_untyped_errors(what: str) -> None:
     for _ in range(5_000):
         deep = {"a": deep}
     bad: Any = 5
+    said: dict[str, Any] = {
+        "revoke": lambda: state.revoke([bad]),
+        "seen": lambda: state.approve(item, edit={"to": "ada", "amount": 1}, seen=bad),
+        "cyclic edit": lambda: state.approve(item, edit=cyclic),
+        "deep edit": lambda: state.approve(item, edit=deep),
+    }
     with pytest.raises(KeyturnError):
-        if what == "revoke":
-            state.revoke([bad])  # type: ignore[arg-type]
-        elif what == "seen":
-            state.approve(item, edit={"to": "ada", "amount": 1}, seen=bad)
-        else:
-            state.approve(item, edit=cyclic if "cyclic" in what else deep)
+        said[what]()
 
 
-async def test_l4_half_a_character_in_an_answer_is_found_only_at_each_resume() -> None:
+async def test_l4_half_a_character_in_an_answer_is_refused_when_it_is_said() -> None:
+    """L4: it was taken in hand and failed at each resume."""
     agent = clerk(payment([]), [{"to": "ada", "amount": 1}])
     state = (await Runner.run(agent, "go")).to_state()
     with pytest.raises(KeyturnError):
         state.answer(state.get_interruptions()[0], "\ud800")
 
 
-async def test_l5_the_probe_of_another_tool_speaks_for_a_call() -> None:
+async def test_l5_the_probe_of_another_tool_says_nothing_of_a_call() -> None:
+    """L5: a tool that changed settled the doubt of what it was before."""
+
     def tool(about: str, probe: Any) -> Any:
         @function_tool(needs_approval=True, description_override=about)
         async def pay(amount: int) -> str:
@@ -372,19 +261,32 @@ async def test_l5_the_probe_of_another_tool_speaks_for_a_call() -> None:
     assert [item.kind for item in (await desk.go_on()).interruptions] == ["in_doubt"]
 
 
-async def test_l6_half_a_character_as_a_requests_id_is_untyped_in_sqlite(tmp_path: Any) -> None:
-    inbox = Inbox(SQLiteJournal(str(tmp_path / "runs.db")))
-    for ask in (lambda: inbox.get("\ud800"), lambda: inbox.tell("\ud800"), lambda: inbox.list(state="\ud800")):
-        with pytest.raises(KeyturnError):
-            await ask()
+async def test_l6_half_a_character_means_the_same_in_memory_and_in_sqlite(tmp_path: Any) -> None:
+    """L6: as a request's id, a run's id or a filter it names nothing, and no store raises an error of its own."""
+    for journal in (MemoryJournal(), SQLiteJournal(str(tmp_path / "runs.db"))):
+        inbox = Inbox(journal)
+        with pytest.raises(NotPending):
+            await inbox.get("\ud800")
+        with pytest.raises(RunMissing):
+            await inbox.tell("\ud800")
+        with pytest.raises(RunMissing):
+            await inbox.revoke("\ud800", "\ud800", by="ann")
+        assert await inbox.list(state="\ud800", run="\ud800") == []
+        assert await inbox.list(after=(0, "\ud800")) == []
 
 
-async def test_l7_a_policy_that_asked_is_forgotten_by_a_run_that_began_without_one() -> None:
-    done: list[Any] = []
-    agent = clerk(payment(done), [{"to": "ada", "amount": 1}], [{"to": "eve", "amount": 2}])
-    state = (await Runner.run(agent, "go")).to_state()
-    state.approve(state.get_interruptions()[0])
-    state = (await Runner.run(agent, state, policy=lambda call, context: "ask")).to_state()
-    state.approve(state.get_interruptions()[0])
-    with pytest.raises(KeyturnError):
-        await Runner.run(agent, state)
+async def test_l7_a_policy_that_asked_is_not_forgotten_by_a_run_that_began_without_one() -> None:
+    """L7: once a policy has judged a call of a run, the run goes on under a policy or not at all."""
+    for policy in (lambda call, context: "ask", lambda call, context: Verdict("ask")):
+        done: list[Any] = []
+        agent = clerk(payment(done), [{"to": "ada", "amount": 1}], [{"to": "eve", "amount": 2}])
+        state = (await Runner.run(agent, "go")).to_state()
+        state.approve(state.get_interruptions()[0])
+        state = (await Runner.run(agent, state, policy=policy)).to_state()
+        state.approve(state.get_interruptions()[0])
+        text = state.to_string()
+        with pytest.raises(UserError, match="policy="):
+            await Runner.run(agent, await RunState.from_string(agent, text))
+        assert done == [("ada", 1)]
+        await Runner.run(agent, await RunState.from_string(agent, text), policy=policy)
+        assert done == [("ada", 1), ("eve", 2)]

@@ -174,7 +174,7 @@ class Run(msgspec.Struct):
     owes them. `grant_uses` counts the uses of each grant that was ever given, `decided` holds the newest word on each
     call, `tools` what the model was told of tools that may ask, by digest. `usage` and `replies` are what models used,
     `started` counts started calls, `let` and `rejected` are what policies count, `limits` are those on the usage.
-    `turns` and `response_id` are the root's.
+    `under_policy` says that a policy judged one of its calls. `turns` and `response_id` are the root's.
     """
 
     id: str = ""
@@ -198,6 +198,7 @@ class Run(msgspec.Struct):
     replies: list[tuple[str, Counts]] = []
     started: int = 0
     let: list[Let] = []
+    under_policy: bool = False
     rejected: list[Let] = []
     limits: dict[str, Any] = {}
     turns: int = 0
