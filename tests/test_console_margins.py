@@ -50,13 +50,13 @@ def a_call(field: str, text: str) -> Any:
     def edit(_params: Any) -> Any:
         raise desk.InvalidArguments(given["refused"])
 
-    tool = SimpleNamespace(risk=given["risk"], editable=True, answerable=True, secrets=(), edit=edit)
+    tool = SimpleNamespace(editable=True, answerable=True, edit=edit)
     return SimpleNamespace(
         call="c", kind="approval", agent=SimpleNamespace(name=given["agent"]), name=given["tool"],
         qualified_name=given["tool"], tool=tool, reason=given["reason"], expires_at=1_762_063_200_000, text="{}",
         difference={side: {"description": given[side]} for side in ("before", "after")}, preview=preview, params={},
         requests={"choices": [given["choice"]]}, digest="d" * 64, raw_item={}, given=given,
-        request=SimpleNamespace(verdicts=("approve", "edit", "reject", "answer")),
+        request=SimpleNamespace(verdicts=("approve", "edit", "reject", "answer"), risk=given["risk"], secrets=()),
     )  # fmt: skip
 
 

@@ -39,7 +39,8 @@ class TestContext(DecisionDoorSuite):
         told = {"rejection_message": words["message"]} if "message" in words else {}
         getattr(state.context, f"{word}_tool")(item, **told)
         again = RunState.at(state.live, state.position, state.get_interruptions())
-        if not again.undelivered.decisions:
+        if not again.undelivered.decisions:  # it was dropped and logged; the state says why, where it is told the same
+            getattr(again, word)(item, **told)
             raise UserError("an item of another asking decided nothing")
         case.hand = again
 

@@ -351,9 +351,9 @@ async def test_changing_an_item_changes_nothing_that_runs(run: Run, carry: Carry
     with pytest.raises(AttributeError):
         item.digest = other.digest[::-1]
     item.request = msgspec.structs.replace(item.request, digest=other.digest[::-1])
-    state.approve(item)
     with pytest.raises(Conflict):
-        await run(agent, state)
+        state.approve(item)
+    await run(agent, state)
     assert effects == [("pay", "ada", 5)]
 
 

@@ -93,8 +93,8 @@ class Desk:
                 screen.label("Beware", f"the name {name} {doubt}")
         if item.kind == "in_doubt":
             screen.say(_IN_DOUBT)
-        if item.tool is not None and item.tool.risk:
-            screen.label("Its risk, as the tool states it", item.tool.risk)
+        if item.request.risk:
+            screen.label("Its risk, as the tool states it", item.request.risk)
         if item.reason:
             screen.label("It asks because", item.reason)
         if item.expires_at is not None:

@@ -79,7 +79,9 @@ class Request:
             made = _waited(cast("Coroutine[Any, Any, Any]", made)) if isinstance(made, Coroutine) else made
         except Exception as error:
             made, why = None, f"this tool's own preview failed ({type(error).__name__})"
-        return made if isinstance(made, Preview) else plain_preview(edit, tool.secrets, f"As you changed it; {why}.")
+        if isinstance(made, Preview):
+            return made
+        return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
     def change(self, text: str) -> None:
         """Take `name=value` or a JSON object of all arguments, or raise what the tool has against it."""
@@ -101,7 +103,7 @@ class Request:
         return cast("dict[str, Any]", parse(self.item.text or "{}"))
 
     def _redacted(self, value: Any) -> Any:
-        return redact(value, self.item.tool.secrets)
+        return redact(value, self.item.request.secrets)
 
 
 def _waited(look: Coroutine[Any, Any, Any]) -> Any:

@@ -117,6 +117,7 @@ def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
 
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
+    run.under_policy = run.under_policy or event.by.startswith("policy")
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":

@@ -14,9 +14,10 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.call_ids import frame_of
 from ..core.effects import Effect, pending
-from ..core.errors import Conflict, StorageError
+from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTriggered, UserError
 from ..core.policy import StoppedByPolicy
 from ..core.run import Call, Run, unknown_below
+from ..core.states import READY
 from .announce import tool_hooks
 from .drive import Drive
 from .history import save_session
@@ -128,7 +129,17 @@ class Loop:
             except (Conflict, StorageError) as refused:
                 passed, error = False, refused
             if not passed:
-                await self._failed(self._frame_of(effect), error)
+                await self._failed(self._frame_of(effect), error, deciding=self._deciding(effect, error))
+
+    def _deciding(self, effect: Effect, error: Exception) -> bool:
+        """Whether it failed over the question if a call may run, before anything ran: people's word on it is good.
+
+        A guardrail's word is no failure of deciding, nor is what a hook or a tool raises.
+        """
+        if effect.do == "screen":
+            return not isinstance(error, ToolInputGuardrailTripwireTriggered)
+        call = self.run.calls.get(effect.on) if effect.do == "run" else None
+        return isinstance(error, UserError) and call is not None and call.state in READY
 
     async def _passed(self, effect: Effect) -> bool:
         """Whether what was refused is not to be done any more: somebody said something meanwhile, or time went by.
@@ -138,16 +149,17 @@ class Loop:
         await self.drive.commit(cm.Tick())
         return effect not in pending(self.run)
 
-    async def _failed(self, frame_id: str, error: Exception) -> None:
+    async def _failed(self, frame_id: str, error: Exception, *, deciding: bool = False) -> None:
         """An error inside a nested agent is its agent tool's error result; the root's stops the drive.
 
-        So does a store that failed, wherever: of what ran there it may hold the start and not the end.
+        So does a store that failed, wherever: of what ran there it may hold the start and not the end. So does what
+        failed in deciding, since a frame that is closed takes the decisions in it along.
         """
         asked = Effect("model", frame_id)
         if asked in self._jobs:  # a guardrail beside it said stop: nobody waits for that reply
             self._dropped.add(asked)
             self._jobs[asked].cancel()
-        if frame_id == ev.ROOT or isinstance(error, Conflict | StorageError | StoppedByPolicy):
+        if frame_id == ev.ROOT or deciding or isinstance(error, Conflict | StorageError | StoppedByPolicy):
             self._failure = self._failure or error
         else:
             self._failing.setdefault(frame_id, error)

@@ -16,7 +16,7 @@ from ..core.people import decider as decider_of
 from ..core.records import Via, Word
 from ..core.request import Request
 from ..policies.grants import Grant
-from .facts import jsonable
+from .facts import said_output
 from .live import new_id
 
 Outcome = Literal["ran", "did_not_run", "retry"]
@@ -71,14 +71,14 @@ def reject(
 
 def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> Said:
     """Give the call's result in its tool's place, or what its tool asked for."""
-    return Said(_decision(request, "answer", now, words, output=jsonable(output)))
+    return Said(_decision(request, "answer", now, words, output=said_output(output, "an answer")))
 
 
 def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> Said:
     """Say what became of a call in doubt: it ran, with this output, it did not, or it is to be tried again."""
     if outcome not in ("ran", "did_not_run", "retry"):
         raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
-    return Said(_decision(request, outcome, now, words, output=jsonable(output)))
+    return Said(_decision(request, outcome, now, words, output=said_output(output, "an output")))
 
 
 def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: Any) -> ev.Decision:

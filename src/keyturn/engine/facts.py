@@ -7,9 +7,13 @@ from typing import Any, cast
 
 import msgspec
 
-from ..core.errors import UserError
+from ..core.digest import canonical
+from ..core.errors import BadJson, UserError
 from ..core.items import Item, input_items
+from ..core.people import plain_text
+from ..core.strict import Limits, parse
 
+_ROOM = Limits(bytes=64 << 20)  # what people say has the room of a state
 _MOST = 1 << 20  # a tool's value beyond that is not kept beside its text, which is cut in plain sight
 
 
@@ -23,6 +27,40 @@ def checked_items(given: str | list[Any]) -> list[Item]:
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"the input must be a text or a list of JSON items: {error}") from None
     return items
+
+
+def said_items(given: str | list[Any]) -> list[Item]:
+    """Take a message that somebody adds to a run; `UserError` where no log can hold it exactly as it is."""
+    if isinstance(given, str):
+        plain_text(given, "a message")
+    items = checked_items(given)
+    _check_exact(items, "a message")
+    return items
+
+
+def said_output(value: Any, what: str) -> Any:
+    """Take what somebody gives as the result of a call: a text, or a value that is JSON to the last digit.
+
+    Nothing is replaced here. What a person said must be what the model reads, or be refused while they are there.
+    """
+    if isinstance(value, str):
+        return plain_text(value, what)
+    if value is None or isinstance(value, bool):
+        return value
+    try:
+        made: Any = msgspec.to_builtins(_dumped(value))
+    except Exception as error:  # whatever an object raises that is dumped
+        raise UserError(f"{what} is a text or JSON, not {type(value).__name__} ({type(error).__name__})") from None
+    made = _listed(made)
+    _check_exact(made, what)
+    return made
+
+
+def _check_exact(value: Any, what: str) -> None:
+    try:
+        parse(canonical(value), _ROOM)
+    except BadJson as error:
+        raise UserError(f"{what} must be JSON that every reader reads alike: {error.reason}") from None
 
 
 def jsonable(value: Any) -> Any:
@@ -47,9 +85,22 @@ def kept(value: Any) -> Any:
 
 
 def _text(value: Any) -> bytes:
+    return msgspec.json.encode(_dumped(value))
+
+
+def _dumped(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        value = dump(mode="json")
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = dataclasses.asdict(cast("Any", value))
-    return msgspec.json.encode(value)
+        return dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(cast("Any", value))
+    return value
+
+
+def _listed(value: Any) -> Any:
+    """The same value with lists where it has tuples, as a log would give it back."""
+    if isinstance(value, list | tuple):
+        return [_listed(part) for part in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {name: _listed(part) for name, part in cast("dict[Any, Any]", value).items()}
+    return value

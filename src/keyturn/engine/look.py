@@ -19,17 +19,17 @@ from ..tools.base import Tool, plain_preview
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
 
 
-async def look(tool: Tool, params: Any) -> Preview:
+async def look(tool: Tool, call: Call) -> Preview:
     """The preview now. One that fails neither hides the call nor lets it pass: the arguments are there to show."""
     try:
-        made: Any = tool.preview(params)
+        made: Any = tool.preview(call.params)
         made = await made if inspect.isawaitable(made) else made
         if isinstance(made, Preview):
             return recorded(made)
         note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
     except Exception as error:
         note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
-    return plain_preview(params, tool.secrets, note)
+    return plain_preview(call.params, call.proposal.secrets, note)
 
 
 def recorded(preview: Preview) -> Preview:
@@ -44,7 +44,7 @@ async def changed_since(tool: Tool, call: Call) -> bool:
     if not tool.looks or call.preview is None:
         return False
     shown = call.preview.basis
-    now = (await look(tool, call.params)).basis
+    now = (await look(tool, call)).basis
     decision = call.decision
     if decision is None or decision.args is None:
         return now != shown

@@ -17,7 +17,7 @@ from ..core.effects import pending
 from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StateRejected, StorageError, ToolMissing, UserError
 from ..core.gate import open_run
 from ..core.items import input_items
-from ..core.run import Frame, Run
+from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
 from .advance import advance
@@ -34,6 +34,7 @@ from .live import Live, journal_clock, new_id, new_salt
 from .propose import check_terms
 from .recent import log_in
 from .recover import recover
+from .refusals import refused
 from .requests import requests_of, tools_of
 from .result import RunResult
 from .scope import Scope
@@ -94,7 +95,7 @@ class Play:
         if self.scope.session is not None or self.live.journal is None:
             self.drive.leave()
             return (await self.finish()).run_id
-        with tracing(self.live, self.scope.config, self.drive.find_tool) as self.drive.traces:
+        with tracing(self.live, self.scope.config) as self.drive.traces:
             check_terms(self.live.graph, self.scope.config.policy, inbox=True)
             self.live.clock = await journal_clock(self.live.journal)
             await self._start()
@@ -115,7 +116,7 @@ class Play:
     async def _traced(self) -> RunResult:
         if self.run.status == "finished":
             return self.result()
-        with tracing(self.live, self.scope.config, self.drive.find_tool) as self.drive.traces:
+        with tracing(self.live, self.scope.config) as self.drive.traces:
             return await self._claimed()
 
     async def _claimed(self) -> RunResult:
@@ -271,8 +272,11 @@ class Play:
                 "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
                 "journal= to resume it"
             )
-        if run.about.get("policy") and self.scope.config.policy is None:
-            raise UserError("this run was started under a policy; pass policy= to resume it under one")
+        if (run.about.get("policy") or run.under_policy) and self.scope.config.policy is None:
+            raise UserError("this run is under a policy; pass policy= to resume it under one")
+        for frame in run.frames.values():
+            drive.agent(frame.agent)
+        await self._let_time_pass()
         await self._check_reachable()
         for frame in list(run.frames.values()):
             await reopen(drive, frame, await drive.enter(frame.id))
@@ -288,17 +292,30 @@ class Play:
         resume = cm.Resume(limits=self.limits) if most is None else cm.Resume(most.most, most.most is None, self.limits)
         try:
             await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
-        except Expired:  # it is refused once; the clock's word is recorded, and the next resume goes on from there
-            self.state.forget(self.said)
-            await drive.commit(cm.Tick())
+        except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
+            late = refused(drive, said)
+            if not late.empty:
+                self.state.forget(late)
+                await drive.commit(cm.Tick())
             raise
         self.state.delivered(len(self.live.log), self.said)
         self.live.context.decisions.clear()
 
+    async def _let_time_pass(self) -> None:
+        """Record what ran out. It is done before anything else, since what ran out needs no tool and no policy.
+
+        A word that came too late is refused here, once: by what the clock says it would be one on another asking.
+        """
+        now = self.live.clock()
+        late = [call for call in map(self.run.calls.get, self.said.decisions) if call is not None and _late(call, now)]
+        if late:
+            self.state.forget(refused(self.drive, self.said))
+        await self.drive.commit(cm.Tick())
+        if late:
+            raise Expired(f"this request ran out of time; {late[0].proposal.name!r} was not executed on that word")
+
     async def _check_reachable(self) -> None:
-        """Every agent and tool that an open call needs is there, or nothing is done at all."""
-        for frame in self.run.frames.values():
-            self.drive.agent(frame.agent)
+        """Every tool that an open call needs is there, or nothing is done at all."""
         for call in list(self.run.calls.values()):
             needs = call.state in READY or call.state in ("asked", "needs", "proposed")
             if needs and call.state not in TO_SETTLE and await self.drive.find_tool(call) is None:
@@ -332,3 +349,7 @@ class Play:
                 f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "
                 "used: resume it with a higher max_turns"
             )
+
+
+def _late(call: Call, now: int) -> bool:
+    return call.state == "asked" and call.expires_at is not None and now > call.expires_at

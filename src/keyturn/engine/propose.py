@@ -59,8 +59,7 @@ class Reading:
 
     def _call(self, raw: Item, label: str) -> None:
         tool = self._toolset.find(raw)
-        name = raw.get("name") or (tool.name if tool is not None else str(raw.get("type")))
-        place = (name, label, len(self.output) - 1)
+        place = (_name_of(tool, raw), label, len(self.output) - 1)
         if tool is None:
             self.proposals.append(_unknown(self._scope, self.frame.agent, raw, place))
             return
@@ -72,6 +71,20 @@ class Reading:
         if proposal.gate != "allow" and proposal.tool not in self._drive.run.tools and proposal.tool not in self.tools:
             self.tools[proposal.tool] = tool_spec(tool, raw)
         self.proposals.append(proposal)
+
+
+def _name_of(tool: Tool | None, raw: Item) -> str:
+    """Name the tool that a call means: a policy, a grant and people go by it, so the call itself has no say in it.
+
+    Only a kind that stands for several tools, as a server does, reads there which of them is meant; that is part of
+    what the tool is then. A call of a tool that nobody knows is called what it calls itself.
+    """
+    named: object = raw.get("name")
+    if tool is not None and "name" not in tool.identity:
+        return tool.name
+    if isinstance(named, str) and named:
+        return named
+    return tool.name if tool is not None else str(raw.get("type"))
 
 
 def call_label(raw: Mapping[str, Any], toolset: Toolset) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from ..core import commands as cm
 from ..core.request import request_of
 from ..core.run import Call
+from ..tools.base import tool_digest
 from . import decisions
 from .advance import lose_started
 from .drive import Drive
@@ -35,17 +36,22 @@ async def recover(drive: Drive, decided: Container[str]) -> None:
 async def _probe(drive: Drive, call: Call) -> None:
     """Ask the tool's `check`: True or an output says it ran, False that it did not; anything else leaves the doubt."""
     tool = await drive.find_tool(call)
-    if tool is None or tool.check is None:
-        return
+    if tool is None or tool.check is None or tool_digest(tool, call.raw) != call.proposal.tool:
+        return  # what another tool, or a changed one, finds says nothing of what this call touched
     try:
         answer: Any = tool.check(drive.tool_context(call, tool))
         answer = await answer if inspect.isawaitable(answer) else answer
-    except Exception:  # a probe that cannot tell leaves the call to a person
+        said = _said(drive, call, answer)
+    except Exception:  # a probe that cannot tell, or not in words that a log can hold, leaves the call to a person
         return
+    if said is not None:
+        await drive.commit(cm.Deliver([said.decision]))
+
+
+def _said(drive: Drive, call: Call, answer: Any) -> decisions.Said | None:
     if answer is None:
-        return
+        return None
     ran = answer is not False
     output = None if answer is True or not ran else jsonable(answer)
     now = drive.live.clock()
-    said = decisions.resolve(request_of(drive.run, call), now, "ran" if ran else "retry", output, via="probe")
-    await drive.commit(cm.Deliver([said.decision]))
+    return decisions.resolve(request_of(drive.run, call), now, "ran" if ran else "retry", output, via="probe")

@@ -1,7 +1,8 @@
 """What one frame runs under: its configuration, hooks, session and listeners.
 
 The root's scope is what the caller of `Runner` said; a nested frame's is what its agent tool declares, and where that
-says nothing the outer frame's configuration. A nested frame inherits the run's policy and never its decisions.
+says nothing the outer frame's configuration. A nested frame inherits the run's policy and never its decisions; a policy
+of its own is asked beside those of the frames above it, and never in their place.
 """
 
 from __future__ import annotations
@@ -34,6 +35,13 @@ class Scope:
     tool: Any = None
     # Whether people can be asked who are known: the run is kept where an inbox finds it.
     inbox: bool = False
+    # The policies of the frames above, the outermost first, where this one has one of its own.
+    above: tuple[Any, ...] = ()
+
+    @property
+    def policies(self) -> tuple[Any, ...]:
+        """Every policy that has a say here, the outermost first."""
+        return self.above if self.config.policy is None else (*self.above, self.config.policy)
 
     @property
     def managed(self) -> bool:
@@ -43,9 +51,10 @@ class Scope:
     def inner(self, tool: Any) -> Scope:
         """The scope of the frame that an agent tool opens."""
         config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)
+        inherited = config.policy is None or config.policy is self.config.policy
         config = replace(
             config,
-            policy=config.policy or self.config.policy,
+            policy=self.config.policy if inherited else config.policy,
             model_provider=config.model_provider or self.config.model_provider,
         )
         context = RunContextWrapper(self.context.context, usage=self.context.usage)
@@ -58,6 +67,7 @@ class Scope:
             tool.previous_response_id is not None,
             tool=tool,
             inbox=self.inbox,
+            above=self.above if inherited else self.policies,
         )
 
 
@@ -102,6 +112,6 @@ class Toolset:
         named_by = self.fields.get(kind, "name")
         name = call.get(named_by) if named_by is not None else None
         if name is not None:
-            return self.by_key.get((kind, name))
+            return self.by_key.get((kind, name)) if isinstance(name, str) else None
         alike = [tool for (other, _name), tool in self.by_key.items() if other == kind]
         return alike[0] if len(alike) == 1 else None

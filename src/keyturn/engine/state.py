@@ -6,17 +6,21 @@ resumed. Two states of one result share nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Unpack
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper, TContext
+from ..agents.context import Undelivered as ContextWord
 from ..core import events as ev
 from ..core.codec import Log
-from ..core.errors import Conflict, Expired, NotPending, UserError
+from ..core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
 from ..core.items import Item
 from ..core.people import decider
 from ..core.preview import Preview
+from ..core.run import call_digest
+from ..core.states import WAITING
 from ..journal import opened
 from ..journal.base import Journal
 from ..models.base import Usage
@@ -24,7 +28,7 @@ from ..policies.grants import Grant
 from . import decisions
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
-from .facts import checked_items
+from .facts import checked_items, said_items
 from .graph import Graph
 from .items import ToolApprovalItem
 from .live import Live, new_id, wrapped
@@ -33,6 +37,8 @@ from .project import used
 from .recent import keep
 from .requests import requests_of
 from .undelivered import Undelivered, edited
+
+_log = logging.getLogger("keyturn.engine")
 
 
 class RunState(Generic[TContext]):
@@ -76,14 +82,21 @@ class RunState(Generic[TContext]):
         live.handed_out = True
         state._live, state._position, state._said = live, position, Undelivered()
         state.settled(interruptions)
-        for given in live.context.decisions:
-            if given.item.call not in state._interruptions:
-                continue
-            if given.verb == "approve":
-                state.approve(given.item, given.always)
-            else:
-                state.reject(given.item, given.always, rejection_message=given.message)
+        for given in list(live.context.decisions):
+            if isinstance(given.item, ToolApprovalItem) and given.item.call in state._interruptions:
+                state._take(given)
         return state
+
+    def _take(self, given: ContextWord) -> None:
+        """Take in what was said on the context. What does not count any more is dropped: nobody could take it back."""
+        try:
+            if given.verb == "approve":
+                self.approve(given.item, given.always)
+            else:
+                self.reject(given.item, given.always, rejection_message=given.message)
+        except KeyturnError as error:
+            self._live.context.decisions.remove(given)
+            _log.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
 
     @property
     def run_id(self) -> str:
@@ -198,8 +211,8 @@ class RunState(Generic[TContext]):
 
     def revoke(self, grant: str | ev.GrantTerms, *, by: str | None = None) -> None:
         """Take a standing decision back, one of `grants`; what it let run before stays."""
-        name = grant.id if isinstance(grant, ev.GrantTerms) else grant
-        if name not in {given.id for given in self.grants}:
+        name: object = grant.id if isinstance(grant, ev.GrantTerms) else grant
+        if not isinstance(name, str) or name not in {given.id for given in self.grants}:
             raise NotPending("this run has no such grant; it was revoked already or was never given")
         self._said.revoke(name, decider(by))
 
@@ -207,7 +220,7 @@ class RunState(Generic[TContext]):
         """Add a message that the model reads after the results of its calls, at its next turn."""
         if self._live.run.status in ("finished", "cancelled"):
             raise UserError("this run is over; start another run with the message")
-        self._said.input = [*self._said.input, *checked_items(message)]
+        self._said.input = [*self._said.input, *said_items(message)]
 
     @property
     def pending_input(self) -> list[Item]:
@@ -224,8 +237,13 @@ class RunState(Generic[TContext]):
         waiting = self._interruptions.get(call) if isinstance(call, str) else None
         if waiting is None or (waiting.run_id, waiting.digest) != (run_id, digest):
             raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
-        if waiting.call not in self._live.run.calls:
-            raise Conflict("this state is stale: its run went on and settled that call; go on from the newer state")
+        run = self._live.run
+        call = run.calls.get(waiting.call)
+        if call is None or call.state not in WAITING or call_digest(run, call) != waiting.digest:
+            raise Conflict(
+                "this state is stale: its run went on, and that call does not wait any more as it was shown; go on "
+                "from the newer state"
+            )
         if waiting.expires_at is not None and self._now() > waiting.expires_at:
             raise Expired("this request ran out of time; resume the run and its model is told so")
         return waiting

@@ -18,6 +18,6 @@ def told_of_edit(call: Call, tool: Tool | None, item: Item) -> Item:
     """
     if not call.edited:
         return item
-    secrets = tool.secrets if tool is not None else ()
+    secrets = call.proposal.secrets  # as they were when the call was shown: the tool may be gone, or another by now
     ran = canonical(redact(call.params, secrets)) if secrets else call.text
     return (tool.notice if tool is not None else text_noticed)(item, _EDITED + ran)

@@ -25,22 +25,23 @@ from .live import Live
 
 _T = TypeVar("_T")
 _UNTRACED: AbstractContextManager[None] = nullcontext()
-FindTool = Callable[[Call], Awaitable[Tool | None]]
 
 
-def tracing(live: Live, config: RunConfig, find_tool: FindTool) -> AbstractContextManager[Traces | None]:
+def tracing(live: Live, config: RunConfig) -> AbstractContextManager[Traces | None]:
     """What traces one drive of a run, for as long as it lasts; None where nobody has a tracer provider."""
     if config.tracing_disabled:
         return Silent()
     tracer = tracer_of(config)
-    return _UNTRACED if tracer is None else Traces(live, config, tracer, find_tool)
+    return _UNTRACED if tracer is None else Traces(live, config, tracer)
 
 
 class Traces:
     """One drive's spans."""
 
-    def __init__(self, live: Live, config: RunConfig, tracer: Tracer, find_tool: FindTool) -> None:
-        self._live, self._config, self._tracer, self._find_tool = live, config, tracer, find_tool
+    def __init__(self, live: Live, config: RunConfig, tracer: Tracer) -> None:
+        self._live = live
+        self._config = config
+        self._tracer = tracer
         self._told = config.trace_include_sensitive_data
         self._group = group_of(live, config)
         self._asked = Asked(live, tracer, self._told)
@@ -56,6 +57,9 @@ class Traces:
         if self._told:  # a history holds calls of agents that are not asked in this drive
             for agent in live.graph.agent_at.values():
                 self._know(agent.tools)
+            for event in (event for step in live.log.steps for event in step.events):
+                if isinstance(event, ev.ReplyRecorded):
+                    self.replied(event)
 
     # ------------------------------------------------------------------------------------------------ the drive
 
@@ -118,8 +122,7 @@ class Traces:
         if call.decision is not None:
             told["keyturn.decision"] = call.decision.verdict
         if self._told:
-            tool = await self._find_tool(call)
-            told["gen_ai.tool.call.arguments"] = redact(call.params, tool.secrets) if tool is not None else None
+            told["gen_ai.tool.call.arguments"] = redact(call.params, call.proposal.secrets)
         span = self._tracer.start(f"execute_tool {name}", told, parent=agent, links=self._asked.links(call.id))
         self._calls[call.id] = span
         return span
@@ -192,6 +195,12 @@ class Traces:
             heard = _HEARD.get(type(event))
             if heard is not None:
                 heard(self, event)
+
+    def replied(self, event: ev.ReplyRecorded) -> None:
+        """Learn what was secret in its calls when they were made: their tools may be gone, or others by now."""
+        for proposal in event.proposals:
+            if proposal.secrets:
+                self._secrets.setdefault(proposal.name, set()).update(proposal.secrets)
 
     def call_started(self, event: ev.CallStarted) -> None:
         """A tool is about to be touched."""
@@ -271,6 +280,7 @@ class Traces:
 
 
 _HEARD: dict[type[Any], Callable[[Traces, Any], None]] = {
+    ev.ReplyRecorded: Traces.replied,
     ev.CallStarted: Traces.call_started,
     ev.CallVoided: Traces.call_voided,
     ev.CallLost: Traces.call_lost,

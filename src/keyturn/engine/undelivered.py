@@ -7,7 +7,7 @@ given with, and goes when that is replaced.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -15,11 +15,13 @@ from msgspec.structs import replace
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.codec import as_text
+from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.items import Item
 from ..core.people import Decider
 from ..core.preview import Preview, unredacted
 from ..core.run import Call
+from ..core.strict import parse
 from ..tools.base import InvalidArguments
 from .decisions import Edit, Said, check_verdict
 from .items import ToolApprovalItem
@@ -56,6 +58,12 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
             made.append(cm.AddInput(ev.ROOT, self.input))
         return made
 
+    def only(self, call: str) -> Undelivered:
+        """What was said of one call."""
+        replaced = [decision for decision in self.replaced if decision.call == call]
+        grants = {call: self.grants[call]} if call in self.grants else {}
+        return Undelivered({call: self.decisions[call]}, grants, replaced)
+
     def text(self) -> str:
         """All of it as text, to be saved."""
         return as_text(self)
@@ -76,7 +84,7 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
         replaced = [said for said in self.replaced if id(said) not in known]
         added = [item for item in self.input if id(item) not in known]
         revoked = {grant: by for grant, by in self.revoked.items() if grant not in taken.revoked}
-        return Undelivered(decisions, grants, replaced, added, revoked=revoked)
+        return Undelivered(decisions, grants, replaced, added, revoked=revoked, journalled=self.journalled)
 
     def say(self, said: Said) -> None:
         """Take a decision in, and its standing decision, in place of an earlier one on the same call."""
@@ -118,9 +126,15 @@ def edited(
     check_verdict(item.request, "edit")
     if item.tool is None:
         raise UserError(f"the tool {item.tool_name!r} is not there to check the edit; give the agent the tool again")
+    if seen is not None and not isinstance(cast("object", seen), Preview):
+        raise UserError(f"seen is the Preview that the editor was shown, not a {type(seen).__name__}")
     try:
+        parse(canonical(edit))  # before anything walks through it: it may be deep, or hold itself
+        basis = None if seen is None else dict(seen.basis)
+        canonical(basis)
         true = call.params if call is not None else item.params
         text = item.tool.edit(unredacted(edit, item.params, true)).text
-        return Edit(text, None if seen is None else dict(seen.basis))
+        parse(text)
+        return Edit(text, basis)
     except (InvalidArguments, BadJson) as error:
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None

@@ -7,7 +7,7 @@ appended with the rows that it changes; who comes second is told who was first. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -22,7 +22,7 @@ from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
 from ..engine import decisions
-from ..engine.facts import checked_items
+from ..engine.facts import said_items
 from ..engine.graph import Graph
 from ..engine.items import ToolApprovalItem
 from ..engine.live import Live, journal_clock, wrapped
@@ -142,11 +142,11 @@ class Inbox:
 
     async def revoke(self, run: str, grant: str, *, by: str | Decider) -> None:
         """Take a standing decision back; what it let run before stays."""
-        await self.tell(run, cm.Revoke(grant, _named(by)))
+        await self.tell(run, cm.Revoke(_name(grant, "a grant"), _named(by)))
 
     async def send(self, run: str, message: str | Sequence[Any]) -> None:
         """Add a message that the run's model reads at its next turn."""
-        await self.tell(run, cm.AddInput(ev.ROOT, checked_items(message if isinstance(message, str) else [*message])))
+        await self.tell(run, cm.AddInput(ev.ROOT, said_items(message if isinstance(message, str) else [*message])))
 
     async def cancel(self, run: str, *, by: str | Decider, why: str = "") -> None:
         """End a run. What is in flight is stopped; nothing of the run waits any more."""
@@ -159,13 +159,13 @@ class Inbox:
         return log.run
 
     async def _row(self, request: str) -> RequestRow:
-        found = await self._store.requests(Query(id=request))
+        found = await self._store.requests(Query(id=_name(request, "a request")))
         if not found:
             raise NotPending("there is no such request; list() says which there are")
         return found[0]
 
     async def _read(self, run: str) -> Log:
-        log = await log_in(self._store, run)
+        log = await log_in(self._store, _name(run, "a run"))
         if not log.steps:
             raise RunMissing(run)
         return log
@@ -237,12 +237,20 @@ class _Named(NamedTuple):
 def _shown(request: Shown, words: Naming) -> _Named:
     """What a decision is about: the very asking that was shown, never a request's id alone."""
     digest, revision = words.get("digest"), words.get("revision")
+    if not isinstance(cast("object", request), RequestRow | Request | ToolApprovalItem | str):
+        raise UserError(f"decide a request as list() gives it, or its id, not a {type(request).__name__}")
     if not isinstance(request, str):
         name = request.request_id if isinstance(request, ToolApprovalItem) else request.id
         return _Named(name, digest or request.digest, revision)
     if digest is None and revision is None:
         raise UserError("name what was shown: pass the request itself, or its id with revision= or digest=")
     return _Named(request, digest, revision)
+
+
+def _name(given: object, what: str) -> str:
+    if not isinstance(given, str):
+        raise UserError(f"{what} is named by its id, a text, not by a {type(given).__name__}")
+    return given
 
 
 def _words(by: str | Decider, words: Naming) -> decisions.Words:
