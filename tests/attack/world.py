@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
-import json
->>>>>>> e2-m
 from typing import Any
 
 from keyturn import Agent, MemoryJournal, Runner, RunState
@@ -68,11 +64,7 @@ class Charge(Tool):
         return self.about
 
     def prepare(self, item: Any) -> Prepared:
-<<<<<<< HEAD
         return Prepared(item["arguments"])
-=======
-        return Prepared(item["arguments"], json.loads(item["arguments"]), exact=True)
->>>>>>> e2-m
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
         if context.resumed is None:

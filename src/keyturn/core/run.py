@@ -175,11 +175,8 @@ class Run(msgspec.Struct):
         owes them. `grant_uses` counts the uses of each grant that was ever given, `decided` holds the newest word on each
         call, `tools` what the model was told of tools that may ask, by digest. `usage` and `replies` are what models used,
         `started` counts started calls, `let` and `rejected` are what policies count, `limits` are those on the usage.
-    <<<<<<< HEAD
-        `turns` and `response_id` are the root's. `restored` is why it stopped, if that was a copy of its store.
-    =======
-        `under_policy` says that a policy judged one of its calls. `turns` and `response_id` are the root's.
-    >>>>>>> e2-m
+        `under_policy` says that a policy judged one of its calls. `turns` and `response_id` are the root's. `restored` is
+    why it stopped, if that was a copy of its store.
     """
 
     id: str = ""
