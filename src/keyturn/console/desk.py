@@ -168,7 +168,12 @@ def _tell(desk: Desk, request: Request) -> bool:
     if not words:
         desk.screen.say("Nothing was written, so nothing was decided.")
         return False
-    desk.state.answer(request.item, request.answer(words), by=desk.by)
+    try:
+        answer = request.answer(words)
+    except BadJson as error:
+        desk.screen.say(f"That is {error}. Nothing was decided.")
+        return False
+    desk.state.answer(request.item, answer, by=desk.by)
     desk.screen.decided("Answered. The tool goes on with it.", runs=True)
     return True
 
