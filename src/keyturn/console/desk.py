@@ -170,8 +170,8 @@ def _tell(desk: Desk, request: Request) -> bool:
         return False
     try:
         answer = request.answer(words)
-    except BadJson as error:
-        desk.screen.say(f"That is {error}. Nothing was decided.")
+    except BadJson:
+        desk.screen.say("Several choices have these words: type a number. Nothing was decided.")
         return False
     desk.state.answer(request.item, answer, by=desk.by)
     desk.screen.decided("Answered. The tool goes on with it.", runs=True)

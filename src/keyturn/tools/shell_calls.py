@@ -190,8 +190,8 @@ def _name_of(executor: Any) -> str:
     """The qualified name of a function, or of the class of an object; a partial is what it calls."""
     while isinstance(executor, partial):
         executor = cast("partial[Any]", executor).func
-    whose = executor if hasattr(executor, "__qualname__") else type(executor)
-    return str(whose.__qualname__)
+    named: object = getattr(executor, "__qualname__", None)
+    return named if isinstance(named, str) else type(executor).__qualname__
 
 
 async def asked(executor: Callable[..., Any], request: Any) -> Any:
