@@ -15,6 +15,7 @@ import shutil
 import stat
 import warnings
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from ..core.errors import UserError
@@ -192,24 +193,21 @@ def _warn_of_pipes(places: tuple[str, ...], sockets: bool) -> None:
 
     A look at the start, at so many entries at most: what comes later is not seen.
     """
-    left = _LOOKED_AT
-    waiting = list(places)
-    while waiting and left > 0:
-        place = waiting.pop()
+    for entry in islice(_entries(list(places)), _LOOKED_AT):
+        if not entry.is_file(follow_symlinks=False) and _takes_orders(entry, sockets):
+            said = f"{entry.path!r} is in the sandbox: what is written to it reaches whoever reads it outside"
+            warnings.warn(said, UnsafeWorkspace, stacklevel=1)
+
+
+def _entries(waiting: list[str]) -> Iterator[os.DirEntry[str]]:
+    """Everything below these places, without following links."""
+    while waiting:
         try:
-            entries = os.scandir(place)
+            entries = list(os.scandir(waiting.pop()))
         except OSError:
             continue
-        with entries:
-            for entry in entries:
-                left -= 1
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif not entry.is_file(follow_symlinks=False) and _takes_orders(entry, sockets):
-                    said = f"{entry.path!r} is in the sandbox: what is written to it reaches whoever reads it outside"
-                    warnings.warn(said, UnsafeWorkspace, stacklevel=1)
-                if left <= 0:
-                    break
+        waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        yield from entries
 
 
 def _takes_orders(entry: os.DirEntry[str], sockets: bool) -> bool:
