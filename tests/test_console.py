@@ -428,9 +428,9 @@ def test_a_choice_is_typed_or_counted(typed: str, read: str) -> None:
     assert "  choice: 2  Red\n" in keyboard.text
 
 
-def test_a_choice_that_is_a_number_is_meant_before_its_place() -> None:
-    assert output(settled(asking(choices=["3", "1", "2"]), "w", "1")[0]) == "1"
-    assert output(settled(asking(ask_user(answer_type=Literal[7, 1, 2])), "w", "1")[0]) == 1
+def test_a_number_on_the_screen_is_meant_before_a_choice_of_these_words() -> None:
+    assert output(settled(asking(choices=["3", "1", "2"]), "w", "1")[0]) == "3"
+    assert output(settled(asking(ask_user(answer_type=Literal[7, 1, 2])), "w", "1")[0]) == 7
 
 
 def test_an_answer_that_is_not_taken_is_asked_for_again() -> None:

@@ -338,7 +338,7 @@ WRITE = _names(
     """
     tee cp mv rm dd touch ln mkdir rmdir mkfifo mktemp truncate shred chmod chown sponge shuf csplit gzip gunzip xz
     zstd bzip2 gofmt rustfmt black ruff isort biome strip objcopy ffmpeg qpdf xxd iconv kill pkill killall shutdown
-    reboot passwd useradd setfacl parted fdisk modprobe hostname renice nft ufw mkswap
+    reboot passwd useradd setfacl parted fdisk hostname renice nft ufw mkswap
     """
 )
 LOOK = _names(

@@ -18,6 +18,8 @@ from keyturn.tools.shell_preview import facts_of
 from tests.steps import lines
 from tests.table import each
 
+pytestmark = pytest.mark.filterwarnings("ignore::keyturn.UnsafeProgram")  # `a`, `b` and `c` are programs of this file
+
 
 def words(command: str) -> list[list[str | None]]:
     return [[word.text for word in each.words] for each in read_command(command).commands]

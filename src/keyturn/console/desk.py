@@ -168,7 +168,12 @@ def _tell(desk: Desk, request: Request) -> bool:
     if not words:
         desk.screen.say("Nothing was written, so nothing was decided.")
         return False
-    desk.state.answer(request.item, request.answer(words), by=desk.by)
+    try:
+        answer = request.answer(words)
+    except BadJson:
+        desk.screen.say("Several choices have these words: type a number. Nothing was decided.")
+        return False
+    desk.state.answer(request.item, answer, by=desk.by)
     desk.screen.decided("Answered. The tool goes on with it.", runs=True)
     return True
 

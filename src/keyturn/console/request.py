@@ -47,12 +47,19 @@ class Request:
         return cast("list[Any]", found) if isinstance(found, list) else []
 
     def answer(self, words: str) -> Any:
-        """What somebody typed as an answer: a choice by its words or its number, a JSON object or list, or a text."""
-        named = {str(choice): choice for choice in self.choices}
-        if words in named:
-            return named[words]
-        if words.isdecimal() and 0 < int(words) <= len(self.choices):
-            return self.choices[int(words) - 1]
+        """What somebody typed as an answer: the number of a choice, its words, a JSON object or list, or a text.
+
+        The screen numbers the choices, so that a number is the one on the screen, whatever the choices say. Words that
+        are those of two choices (1 and "1") are no answer: `BadJson`.
+        """
+        numbered = {str(number): choice for number, choice in enumerate(self.choices, 1)}
+        if words in numbered:
+            return numbered[words]
+        named = [choice for choice in self.choices if str(choice) == words]
+        if len(named) > 1:
+            raise BadJson(f"the words of {len(named)} choices: type the number of the one you mean")
+        if named:
+            return named[0]
         try:
             return parse(words) if words.startswith(("{", "[")) else words
         except BadJson:

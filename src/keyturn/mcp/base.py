@@ -7,6 +7,7 @@ transport, an agent or a run; a new kind of server is one member file.
 from __future__ import annotations
 
 import abc
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -33,7 +34,7 @@ class MCPServerError(KeyturnError):
 
 @dataclass(frozen=True)
 class RemoteTool:
-    """A tool as its server lists it. `raw` is the protocol's own object.
+    """A tool as its server lists it. `raw` is the protocol's own object, `line` the connection on which it was said.
 
     >>> RemoteTool("files", "read", "Reads a file.", {"type": "object"}).spec["server"]
     'files'
@@ -45,6 +46,7 @@ class RemoteTool:
     schema: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict[str, Any])
     raw: Any = field(default=None, compare=False, repr=False)
+    line: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -61,6 +63,19 @@ class RemoteTool:
         """Whether the server claims this of the tool, such as `readOnlyHint`."""
         claimed: dict[str, Any] = self.about.get("annotations") or {}
         return claimed.get(name) is True
+
+
+@dataclass(frozen=True)
+class RemoteCall:
+    """What is called with what. `look` is awaited before each attempt to send it, and raises where it must not be sent.
+
+    It returns the one connection (`RemoteTool.line`) that the call may take, or None where it may take any.
+    """
+
+    tool: str
+    arguments: dict[str, Any]
+    meta: Any
+    look: Callable[[], Awaitable[Any]]
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ class Connection:
 
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
         """Call a tool: a result, or `Asked`. `extra` goes with it: `_meta`, or the answers to an earlier question."""
-        assert self._client is not None
+        if not self.alive or self._client is None:
+            raise Unsent("the connection is closed")
         if "input_responses" in extra:
             given: dict[str, Any] = extra["input_responses"]
             extra = {**extra, "input_responses": {key: _said(answer) for key, answer in given.items()}}
@@ -155,7 +156,8 @@ class Connection:
             return Lost(told(error)) if self.alive else Unsent("the connection is closed")
         if error.data == SESSION_OVER:
             self._ended()
-        return Unsent(told(error)) if error.data in (UNSENT, SESSION_OVER) else _answered(error)
+            return Lost(told(error))  # somebody answered: a gateway may have passed the call on before
+        return Unsent(told(error)) if error.data == UNSENT else _answered(error)
 
 
 def _said(answer: Any) -> ElicitResult:

@@ -1,7 +1,7 @@
 """The HTTP client under a connection: what is too large is not read, and what was never sent says so.
 
-A request that found nobody is another thing than one whose answer was lost: the first may be sent again. Nothing here
-knows the protocol above but the form of its errors.
+A request that found nobody is another thing than one whose answer was lost: the first may be sent again. One that got
+any answer at all, be it 404, was sent. Nothing here knows the protocol above but the form of its errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcp.types import CONNECTION_CLOSED
 
 from .bounds import MESSAGE_BYTES
 
-# A server cannot know them, so that none can claim that a call it got was never sent.
+# A server cannot know them, so that none can claim that a call it got was never sent, or close a connection by words.
 UNSENT = secrets.token_hex(16)
 SESSION_OVER = secrets.token_hex(16)
 _SESSION = "mcp-session-id"

@@ -5,8 +5,7 @@ A listing that does not end, is too long, or names a tool twice is no listing: w
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from .base import MCPServerError, RemoteTool
 from .bounds import LIST_BYTES, LIST_PAGES, LIST_TOOLS, size_of
@@ -14,16 +13,20 @@ from .bounds import LIST_BYTES, LIST_PAGES, LIST_TOOLS, size_of
 _ABOUT = {"title": "title", "annotations": "annotations", "output_schema": "outputSchema"}
 
 
-async def listed(
-    server: str, page: Callable[[str | None], Awaitable[Any]], pages: int | None, origin: str = ""
-) -> dict[str, RemoteTool]:
+class Pages(Protocol):
+    """A connection, as far as a listing needs it."""
+
+    async def page(self, cursor: str | None) -> Any: ...
+
+
+async def listed(server: str, line: Pages, pages: int | None, origin: str = "") -> dict[str, RemoteTool]:
     """All tools that the server lists, by name. `origin` tells apart servers that nobody gave a name."""
     tools: dict[str, RemoteTool] = {}
     cursor, size, seen = None, 0, set[str]()
     for _ in range(min(pages or LIST_PAGES, LIST_PAGES)):
-        answer = await page(cursor)
+        answer = await line.page(cursor)
         for raw in answer.tools:
-            tool = _tool(server, raw, origin)
+            tool = _tool(server, raw, origin, line)
             if tool.name in tools:
                 raise MCPServerError(server, f"it lists two tools named {tool.name!r}")
             tools[tool.name] = tool
@@ -39,12 +42,12 @@ async def listed(
     raise MCPServerError(server, f"its listing did not end after {len(seen)} pages")
 
 
-def _tool(server: str, raw: Any, origin: str) -> RemoteTool:
+def _tool(server: str, raw: Any, origin: str, line: Pages) -> RemoteTool:
     said: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
     about = {name: said[wire] for name, wire in _ABOUT.items() if wire in said}
     if origin:
         about["origin"] = origin
-    return RemoteTool(server, raw.name, said.get("description", ""), said["inputSchema"], about, raw)
+    return RemoteTool(server, raw.name, said.get("description", ""), said["inputSchema"], about, raw, line)
 
 
 def _size(tool: RemoteTool) -> int:

@@ -1,8 +1,9 @@
 """Whether arguments fit a remote tool's schema, as far as that can be told without trusting the schema.
 
 The schema is the server's: it may hold patterns that take for ever and references to other machines. So only its plain
-words are read (types, required, properties, items, enum, const, any/one/all of, local references), with a bound on the
-work; the server itself checks the rest. A schema that cannot be read refuses nothing.
+words are read (types, required, properties, items, enum, const, any/one/all of, local references); the server itself
+checks the rest, and a word that cannot be read refuses nothing. Every step counts against one budget. Where that is
+used up nobody can tell whether the arguments fit, and they are refused.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any, cast
 
 from ..core.strict import JsonValue
 
-_WORK = 20_000
+WORK = 100_000
 _DEPTH = 64
+_LETTERS = 256  # so many letters that are compared count as one step
+_TOO_MUCH = "they cannot be checked, since the server's schema asks for too much work"
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -38,18 +41,29 @@ def misfit(schema: Mapping[str, Any], value: JsonValue) -> str | None:
     "'n' must be of type integer"
     """
     try:
-        return _Check(schema).look(schema, value, "", 0)
+        return _Check(schema).look(schema, value, (), 0)
     except (_TooMuchWork, RecursionError):
-        return None
+        return _TOO_MUCH
+
+
+# Where a value stands: the way to what holds it, and its name there. Put into words only for a problem.
+_Place = tuple[Any, ...]
 
 
 class _Check:
     def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root, self._left = root, _WORK
+        self._root = root
+        self._left = WORK
 
-    def look(self, schema: Any, value: Any, at: str, depth: int) -> str | None:
-        self._left -= 1
-        if self._left < 0 or depth > _DEPTH:
+    def spend(self, steps: int) -> None:
+        """Count steps before they are done."""
+        self._left -= steps
+        if self._left < 0:
+            raise _TooMuchWork
+
+    def look(self, schema: Any, value: Any, at: _Place, depth: int) -> str | None:
+        self.spend(1)
+        if depth > _DEPTH:
             raise _TooMuchWork
         if schema is False:
             return f"{_name(at)} is not allowed"
@@ -58,39 +72,38 @@ class _Check:
         given = cast("Mapping[str, Any]", schema)
         if isinstance(given.get("$ref"), str):
             return self.look(self._referred(given["$ref"]), value, at, depth + 1)
-        problem = _type(given.get("type"), value, at) or _choice(given, value, at)
+        problem = self._type(given.get("type"), value, at) or self._choice(given, value, at)
         return problem or self._inside(given, value, at, depth) or self._several(given, value, at, depth)
 
-    def _inside(self, schema: Mapping[str, Any], value: Any, at: str, depth: int) -> str | None:
+    def _inside(self, schema: Mapping[str, Any], value: Any, at: _Place, depth: int) -> str | None:
         if isinstance(value, dict):
             return self._object(schema, cast("dict[str, Any]", value), at, depth)
         if isinstance(value, list) and isinstance(schema.get("items"), Mapping | bool):
             places = enumerate(cast("list[Any]", value))
-            found = (self.look(schema["items"], each, f"{at}[{place}]", depth + 1) for place, each in places)
+            found = (self.look(schema["items"], each, (at, place), depth + 1) for place, each in places)
             return next((problem for problem in found if problem), None)
         return None
 
-    def _object(self, schema: Mapping[str, Any], value: dict[str, Any], at: str, depth: int) -> str | None:
-        required: Any = schema.get("required")
-        for name in cast("list[Any]", required) if isinstance(required, list) else []:
+    def _object(self, schema: Mapping[str, Any], value: dict[str, Any], at: _Place, depth: int) -> str | None:
+        for name in self._listed(schema.get("required")):
             if isinstance(name, str) and name not in value:
-                return f"{_name(_below(at, name))} is missing"
+                return f"{_name((at, name))} is missing"
         known: Any = schema.get("properties")
         known = cast("Mapping[str, Any]", known) if isinstance(known, Mapping) else {}
         others = True if "patternProperties" in schema else schema.get("additionalProperties", True)
         for name, each in value.items():
-            problem = self.look(known.get(name, others), each, _below(at, name), depth + 1)
+            problem = self.look(known.get(name, others), each, (at, name), depth + 1)
             if problem is not None:
                 return problem
         return None
 
-    def _several(self, schema: Mapping[str, Any], value: Any, at: str, depth: int) -> str | None:
-        for part in _schemas(schema.get("allOf")):
+    def _several(self, schema: Mapping[str, Any], value: Any, at: _Place, depth: int) -> str | None:
+        for part in self._listed(schema.get("allOf")):
             problem = self.look(part, value, at, depth + 1)
             if problem is not None:
                 return problem
         for word in ("anyOf", "oneOf"):
-            found = [self.look(part, value, at, depth + 1) for part in _schemas(schema.get(word))]
+            found = [self.look(part, value, at, depth + 1) for part in self._listed(schema.get(word))]
             if found and all(found):
                 return found[0] if len(found) == 1 else f"{_name(at)} is none of what it may be"
         return None
@@ -98,6 +111,7 @@ class _Check:
     def _referred(self, reference: str) -> Any:
         if not reference.startswith("#"):
             return True  # another document: nobody fetches that
+        self.spend(1 + len(reference) // _LETTERS + reference.count("/"))
         here: Any = self._root
         for step in reference[1:].split("/")[1:]:
             if not isinstance(here, Mapping):
@@ -105,17 +119,46 @@ class _Check:
             here = cast("Mapping[str, Any]", here).get(step.replace("~1", "/").replace("~0", "~"), True)
         return here
 
+    def _type(self, wanted: Any, value: Any, at: _Place) -> str | None:
+        names = [wanted] if isinstance(wanted, str) else self._listed(wanted)
+        known = [name for name in names if isinstance(name, str) and name in _TYPES]
+        if not names or len(known) != len(names) or any(_is(name, value) for name in known):
+            return None
+        return f"{_name(at)} must be of type {' or '.join(dict.fromkeys(known))}"
 
-def _schemas(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    def _choice(self, schema: Mapping[str, Any], value: Any, at: _Place) -> str | None:
+        choices = [schema["const"]] if "const" in schema else self._listed(schema.get("enum"))
+        if not choices:
+            return None
+        each_costs = self._size(value)
+        for choice in choices:
+            self.spend(each_costs)
+            # True is 1 to Python and not to JSON.
+            if choice == value and isinstance(choice, bool) == isinstance(value, bool):
+                return None
+        return f"{_name(at)} is none of the values it may have"
 
+    def _listed(self, value: Any) -> list[Any]:
+        """The members of a list, which are all looked at."""
+        members = cast("list[Any]", value) if isinstance(value, list) else []
+        self.spend(len(members))
+        return members
 
-def _type(wanted: Any, value: Any, at: str) -> str | None:
-    names = [wanted] if isinstance(wanted, str) else _schemas(wanted)
-    known = [name for name in names if name in _TYPES]
-    if not names or len(known) != len(names) or any(_is(name, value) for name in known):
-        return None
-    return f"{_name(at)} must be of type {' or '.join(known)}"
+    def _size(self, value: Any) -> int:
+        """How many steps a comparison with a value takes at most; to find it out is work as well."""
+        size = 0
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            cost = 1 + (len(one) // _LETTERS if isinstance(one, str) else 0)
+            if isinstance(one, dict):
+                waiting.extend(cast("dict[str, Any]", one).values())
+                cost += sum(len(name) // _LETTERS for name in cast("dict[str, Any]", one))
+            elif isinstance(one, list):
+                waiting.extend(cast("list[Any]", one))
+            self.spend(cost)
+            size += cost
+        return size
 
 
 def _is(name: str, value: Any) -> bool:
@@ -126,17 +169,11 @@ def _is(name: str, value: Any) -> bool:
     return isinstance(value, _TYPES[name])
 
 
-def _choice(schema: Mapping[str, Any], value: Any, at: str) -> str | None:
-    choices = [schema["const"]] if "const" in schema else _schemas(schema.get("enum"))
-    # True is 1 to Python and not to JSON.
-    if not choices or any(each == value and isinstance(each, bool) == isinstance(value, bool) for each in choices):
-        return None
-    return f"{_name(at)} is none of the values it may have"
-
-
-def _below(at: str, name: str) -> str:
-    return f"{at}.{name}" if at else name
-
-
-def _name(at: str) -> str:
-    return repr(at) if at else "the whole"
+def _name(at: _Place) -> str:
+    """A place in words, such as `'a.b[0]'`."""
+    steps: list[Any] = []
+    while at:
+        at, step = at
+        steps.append(step)
+    said = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(steps))
+    return repr(said.removeprefix(".")) if steps else "the whole"

@@ -1,6 +1,7 @@
 """A server over the protocol's own client, whatever carries the messages: lists, calls, and goes on after a loss.
 
-A call that may have acted is never sent again by itself, unless the user trusts the server's word that it may be.
+A call that may have acted is never sent again by itself, unless the user trusts the server's word that it may be. Each
+attempt goes to the connection on which its tool was looked at last, or nowhere.
 What carries the messages is the member's affair. All work on the connection is done at home.
 """
 
@@ -13,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from ..core.errors import UserError
-from .base import MCPServer, MCPServerError, RemoteTool, Reply
+from .base import MCPServer, MCPServerError, RemoteCall, RemoteTool, Reply
 from .bounds import WORDS_BYTES
 from .calls import Calls, Parked
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
@@ -90,8 +91,8 @@ class ProtocolServer(MCPServer):
 
     async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: Any = None) -> Any:
         """Call a tool at once, past any approval. Questions that the server asks are declined."""
-        call = (tool_name, arguments or {}, meta)
-        reply = await self._send(*call, repeatable=False)
+        call = RemoteCall(tool_name, arguments or {}, meta, _anywhere)
+        reply = await self._send(call, repeatable=False)
         for _ in range(_ROUNDS):
             if reply.requests is None:
                 return reply.result
@@ -116,11 +117,11 @@ class ProtocolServer(MCPServer):
         self._cache = tools
         return tools
 
-    async def begin(self, tool: str, arguments: dict[str, Any], meta: Any, *, repeatable: bool) -> Reply:
+    async def begin(self, call: RemoteCall, *, repeatable: bool) -> Reply:
         """Call a tool for a model: a result, or questions to people."""
-        return await self._send(tool, arguments, meta, repeatable=repeatable)
+        return await self._send(call, repeatable=repeatable)
 
-    async def go_on(self, call: tuple[str, dict[str, Any], Any], resumed: Any) -> Reply:
+    async def go_on(self, call: RemoteCall, resumed: Any) -> Reply:
         """Go on with a call once people have answered; an answer that does not fit is asked for again."""
         asked: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
         try:
@@ -129,21 +130,21 @@ class ProtocolServer(MCPServer):
             return Reply(requests=asked_again(asked, str(problem)), state=resumed.state)
         return await self._answered(call, resumed.state, answers)
 
-    async def _answered(self, call: tuple[str, Any, Any], state: dict[str, Any], answers: dict[str, Any]) -> Reply:
-        if "parked" in state:
+    async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> Reply:
+        if "parked" in state:  # it stands open on its connection, and is gone with it
+            await call.look()
             return await at_home(self._meant(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds)))
         extra = {"request_state": state["request_state"], "input_responses": answers}
-        return await self._send(*call, repeatable=False, extra=extra)
+        return await self._send(call, repeatable=False, extra=extra)
 
-    async def _send(
-        self, tool: str, arguments: dict[str, Any], meta: Any, *, repeatable: bool, extra: dict[str, Any] | None = None
-    ) -> Reply:
+    async def _send(self, call: RemoteCall, *, repeatable: bool, extra: dict[str, Any] | None = None) -> Reply:
         self._callers = asyncio.get_running_loop()
-        more = {**(extra or {}), **({"_meta": meta} if meta else {})}
+        more = {**(extra or {}), **({"_meta": call.meta} if call.meta else {})}
         attempt = 0
         while True:
+            seen = await call.look()  # last, so that nothing is waited for between this and the sending
             try:
-                return await at_home(self._meant(self._call(tool, arguments, more)))
+                return await at_home(self._meant(self._call(call, seen, more)))
             except MCPServerError as error:
                 harmless = not error.may_have_acted or repeatable
                 again = isinstance(error, _Unanswered) and harmless and attempt < error.attempts(self.settings)
@@ -152,10 +153,18 @@ class ProtocolServer(MCPServer):
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 
-    async def _call(self, tool: str, arguments: dict[str, Any], extra: dict[str, Any]) -> Any:
+    async def _call(self, call: RemoteCall, seen: Line | None, extra: dict[str, Any]) -> Any:
+        """Call a tool on the connection on which it was seen; all rounds of questions and answers take the same."""
+        line = await self._line() if seen is None else seen
+        sent = False
         for _ in range(_ROUNDS):
-            line = await self._line()
-            got = await self._calls.run(line.call(tool, arguments, extra), self.settings.seconds)
+            try:
+                got = await self._calls.run(line.call(call.tool, call.arguments, extra), self.settings.seconds)
+            except Unsent as problem:
+                if sent:  # the answers did not get there, but the call did
+                    raise Lost(str(problem)) from None
+                raise
+            sent = True
             if not isinstance(got, Asked) or (got.requests and self.settings.elicitation_callback is None):
                 return got
             questions(got.requests)  # whatever is no question to people is refused
@@ -192,7 +201,7 @@ class ProtocolServer(MCPServer):
             try:
                 line = await self._line()
                 async with asyncio.timeout(self.settings.seconds):
-                    return await listed(self.name, line.page, self.settings.max_list_pages, self._origin)
+                    return await listed(self.name, line, self.settings.max_list_pages, self._origin)
             except Unreached as problem:
                 said = str(problem)
             except (Lost, Unsent) as problem:
@@ -272,6 +281,10 @@ def _connection(server: ProtocolServer) -> Line:
     except ModuleNotFoundError as error:
         raise UserError(f"an MCP server needs the package {error.name!r}: pip install 'keyturn[mcp]'") from error
     return Connection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
+
+
+async def _anywhere() -> None:
+    """Let a call of the user's own code take whichever connection there is."""
 
 
 class _Unanswered(MCPServerError):

@@ -1,7 +1,8 @@
 """One tool of a server, as an agent has it: it goes through the same gate as every other.
 
 It is a view on what the server lists now. Whoever approves it is shown the server's own words as such, and the
-listing is looked at again right before a call that needs leave is sent. What a server claims of itself opens nothing.
+listing is looked at again right before a call that needs leave is sent, on the very connection that the call takes:
+behind another one there may be another server. What a server claims of itself opens nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar, Protocol, cast
 
@@ -32,7 +34,7 @@ from ..tools.base import (
 )
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
-from .base import MCPServerError, RemoteTool, Reply
+from .base import MCPServerError, RemoteCall, RemoteTool, Reply
 from .results import value_of
 from .schema import misfit
 
@@ -46,8 +48,8 @@ class Server(Protocol):
     name: str
 
     async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]: ...
-    async def begin(self, tool: str, arguments: dict[str, Any], meta: Any, *, repeatable: bool) -> Reply: ...
-    async def go_on(self, call: tuple[str, dict[str, Any], Any], resumed: Any) -> Reply: ...
+    async def begin(self, call: RemoteCall, *, repeatable: bool) -> Reply: ...
+    async def go_on(self, call: RemoteCall, resumed: Any) -> Reply: ...
 
 
 @dataclass(frozen=True)
@@ -140,12 +142,11 @@ class MCPTool(Tool):
         arguments = prepared.params
         try:
             meta = await self._meta(context, prepared)
-            await self._check_unchanged(context)  # last, so that nothing is waited for between this and the sending
+            call = RemoteCall(self.remote.name, arguments, meta, partial(self._check_unchanged, context))
             if context.resumed is not None:
-                reply = await self._server.go_on((self.remote.name, arguments, meta), context.resumed)
+                reply = await self._server.go_on(call, context.resumed)
             else:
-                repeatable = self.read_only or self.idempotent
-                reply = await self._server.begin(self.remote.name, arguments, meta, repeatable=repeatable)
+                reply = await self._server.begin(call, repeatable=self.read_only or self.idempotent)
         except MCPServerError as error:
             if error.may_have_acted and not (self.read_only or self.idempotent):
                 raise OutcomeUnknown(str(error)) from error
@@ -188,22 +189,25 @@ class MCPTool(Tool):
     def _place(self) -> str:
         return f"mcp:{self._server.name}/{self.remote.name}"
 
-    async def _look(self) -> None:
+    async def _look(self) -> RemoteTool:
         """Be what the server lists now. Other runs share this tool, and look as well."""
         listing = await self._server.listing(fresh=True)
         remote = listing.get(self.remote.name)
         if remote is None:
             raise ToolMissing(self.name, agent=f"MCP server {self._server.name}")
         self.adopt(remote)
+        return remote
 
-    async def _check_unchanged(self, context: Any) -> None:
-        """Send nothing unless the tool is, by the newest listing, what the call was let run as.
+    async def _check_unchanged(self, context: Any) -> Any:
+        """The connection on which the tool is, by the newest listing, what the call was let run as; else an error.
 
-        That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is.
+        That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is. None
+        stands for whichever connection there is.
         """
+        line: Any = None
         if self._gated(context):
             try:
-                await self._look()
+                line = (await self._look()).line
             except (MCPServerError, ToolMissing) as error:
                 why = f"The tool was not run, since its server could not be asked about it. {error}"
                 raise ToolProblem(why) from error
@@ -211,6 +215,7 @@ class MCPTool(Tool):
             raise ToolProblem(
                 "The tool was not run: its server changed what it says of the tool since it was allowed. Call it again."
             )
+        return line
 
     def _gated(self, context: Any) -> bool:
         """Whether anybody let the call run. Where nobody is asked, a listing is not worth a round trip."""

@@ -22,6 +22,7 @@ from . import unified_diff, v4a
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
 from .change_preview import basis_shown, preview_of
 from .editor import Answer, ApplyPatchEditor, ApplyPatchOperation, ApplyPatchResult, WholePatchEditor
+from .shell_calls import identity
 
 _TYPES = ("create_file", "update_file", "delete_file")
 _FIELDS = ("type", "path", "diff", "move_to")
@@ -92,9 +93,10 @@ class ApplyPatchTool(Tool):
         self._whole = editor if isinstance(editor, WholePatchEditor) else None
 
     def spec(self) -> dict[str, Any]:
-        """The name and what models are told, and which files it is about."""
+        """The name and what models are told, which files it is about, and who changes them."""
         root = self._whole.root if self._whole is not None else ""
-        return {"kind": self.kind, "name": self.name, "description": self.description, "root": root}
+        told = {"kind": self.kind, "name": self.name, "description": self.description}
+        return {**told, "root": root, "editor": identity(self.editor)}
 
     def provider_tool(self) -> dict[str, Any]:
         """How a provider that knows such calls is told of it."""

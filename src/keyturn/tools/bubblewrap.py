@@ -1,19 +1,25 @@
 """Commands in a sandbox of bubblewrap (Linux): what they can reach is what is named here, and the kernel sees to it.
 
-Only the system's programs and settings are there, read-only, and one workspace, which is writable. There is no network
-unless it is asked for, no socket of this machine can be reached, other processes cannot be seen, and no privilege can
-be gained. Where the kernel or the machine does not give that, nothing runs: there is no weaker sandbox to fall back to.
+Only the system's programs and settings are there, read-only, and one workspace, which is writable. There is no
+network unless it is asked for, no socket of this machine can be reached, other processes cannot be seen, no key of
+the session can be read, nothing of the kernel's settings can be written, and no privilege can be gained. Where the
+kernel or the machine does not give that, nothing runs: there is no weaker sandbox to fall back to.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
+import stat
+import warnings
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from ..core.errors import UserError
+from .shell_keeper import OWN_KEYRING
 from .shell_keeping import Launch
 from .shell_process import LocalExecutor
 from .socket_filter import socket_filter
@@ -27,6 +33,14 @@ _FLAGS = (
     *("--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--new-session"),
 )
+# The kernel's settings are no namespace's: who is root outside may write them inside, and one of them (core_pattern)
+# names a program that the kernel runs outside, as root. Opened for writing and closed, it stays as it is.
+_SETTING = "/proc/sys/kernel/core_pattern"
+_SETTINGS_WRITABLE = 99
+_TRY = f"if (: >> {_SETTING}) 2>/dev/null; then exit {_SETTINGS_WRITABLE}; fi"
+# What of /proc tells of others than the sandbox, whoever looks.
+_UNSEEN = ("/proc/keys", "/proc/key-users", "/proc/kcore", "/proc/timer_list", "/proc/sched_debug")
+_LOOKED_AT = 20_000
 _UNSANDBOXED = "or, if commands may do whatever this process may, run them with LocalExecutor(...)"
 
 
@@ -34,6 +48,14 @@ class SandboxUnavailable(UserError):
     """There is no sandbox here, and why; nothing was run.
 
     >>> issubclass(SandboxUnavailable, UserError)
+    True
+    """
+
+
+class UnsafeWorkspace(RuntimeWarning):
+    """A sandbox holds a named pipe, or a socket that it may open: it leads out of the sandbox.
+
+    >>> issubclass(UnsafeWorkspace, RuntimeWarning)
     True
     """
 
@@ -88,7 +110,12 @@ class BubblewrapExecutor(LocalExecutor):
         if self._sound:
             return
         program = self._program()
-        ran = await super().run(["true"], timeout_ms=20_000)
+        ran = await super().run([self.shell, "-c", _TRY], timeout_ms=20_000)
+        if ran.exit_code == _SETTINGS_WRITABLE:
+            raise SandboxUnavailable(
+                f"{program} makes a sandbox here in which the kernel's settings can be written ({_SETTING}); use a "
+                f"newer bubblewrap, or a user who is not root, {_UNSANDBOXED}"
+            )
         if ran.exit_code != 0:
             said = next(iter(ran.stderr.splitlines()), "nothing")
             raise SandboxUnavailable(
@@ -96,6 +123,7 @@ class BubblewrapExecutor(LocalExecutor):
                 "(user.max_user_namespaces; on some systems kernel.unprivileged_userns_clone=1 or "
                 f"kernel.apparmor_restrict_unprivileged_userns=0); allow them, {_UNSANDBOXED}"
             )
+        await asyncio.to_thread(_warn_of_pipes, (self.root, *self.writable), self.unix_sockets)
         self._sound = True
 
     async def run(self, argv: list[str], **options: Any) -> Any:
@@ -118,7 +146,7 @@ class BubblewrapExecutor(LocalExecutor):
         sockets = self._socket_filter()
         # What a call sets is set inside: around the sandbox it would steer what makes the sandbox (LD_PRELOAD).
         own = [word for name, value in env.items() for word in ("--setenv", name, value)]
-        line = [program, *_FLAGS, *network, "--seccomp", str(sockets), *self._mounts(), *own]
+        line = [OWN_KEYRING, program, *_FLAGS, *network, "--seccomp", str(sockets), *self._mounts(), *own]
         return Launch([*line, "--chdir", cwd, "--", *argv], self._environment(), (sockets,))
 
     def _socket_filter(self) -> int:
@@ -142,6 +170,10 @@ class BubblewrapExecutor(LocalExecutor):
             elif os.path.isdir(path):
                 yield from ("--ro-bind", path, path)
         yield from ("--dev", "/dev", "--proc", "/proc")
+        for path in _UNSEEN:
+            if os.path.exists(path):
+                yield from ("--ro-bind", "/dev/null", path)
+        yield from ("--remount-ro", "/proc")
         empty = {os.path.realpath(path) for path in (*_EMPTY, os.path.expanduser("~"))} - {"/"}
         for path in sorted(empty):
             if os.path.isdir(path):
@@ -154,3 +186,33 @@ class BubblewrapExecutor(LocalExecutor):
         for path in (self.root, *self.writable):
             yield from ("--bind", path, path)
         yield from ("--remount-ro", "/")
+
+
+def _warn_of_pipes(places: tuple[str, ...], sockets: bool) -> None:
+    """Warn of pipes with a name, and of sockets if they can be opened: whoever reads there takes orders from inside.
+
+    A look at the start, at so many entries at most: what comes later is not seen.
+    """
+    for entry in islice(_entries(list(places)), _LOOKED_AT):
+        if not entry.is_file(follow_symlinks=False) and _takes_orders(entry, sockets):
+            said = f"{entry.path!r} is in the sandbox: what is written to it reaches whoever reads it outside"
+            warnings.warn(said, UnsafeWorkspace, stacklevel=1)
+
+
+def _entries(waiting: list[str]) -> Iterator[os.DirEntry[str]]:
+    """Everything below these places, without following links."""
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        yield from entries
+
+
+def _takes_orders(entry: os.DirEntry[str], sockets: bool) -> bool:
+    try:
+        mode = entry.stat(follow_symlinks=False).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or (sockets and stat.S_ISSOCK(mode))

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from .command_reading import read_command
-from .command_runners import STEERING, runs_others, writes
+from .command_runners import LOOKERS, STEERING, runs_others, writes
 
 MOST = 20
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
@@ -44,7 +44,9 @@ _NO_OPERANDS = {"date": ("-", "+")}
 
 
 class UnsafeProgram(RuntimeWarning):
-    """A program was listed that writes: a command that runs it is let through whatever it writes.
+    """A program was listed that writes, or of which Keyturn does not know that it only looks.
+
+    A command that runs it is let through, whatever it writes or runs.
 
     >>> issubclass(UnsafeProgram, RuntimeWarning)
     True
@@ -151,6 +153,8 @@ def _check_name(name: object) -> None:
             f"{name!r} can run other programs, so its name says nothing about what runs: let it ask, or give the shell "
             "a sandbox (BubblewrapExecutor) in which anything may run"
         )
-    if writes(name):
-        said = f"{name!r} can write: a command that runs only what is listed asks nobody, whatever it writes"
-        warnings.warn(said, UnsafeProgram, stacklevel=4)
+    if name in LOOKERS or (name in _LOOKING and not writes(name)):
+        return
+    can = "can write" if writes(name) else "is not known to Keyturn, and may run other programs or write"
+    said = f"{name!r} {can}: a command that runs only what is listed asks nobody, whatever it does"
+    warnings.warn(said, UnsafeProgram, stacklevel=4)

@@ -23,6 +23,7 @@ from .shell_calls import (
     about,
     asked,
     check_text,
+    identity,
 )
 from .shell_preview import program_preview
 from .shell_results import bounded, parts_of
@@ -76,7 +77,12 @@ class LocalShellTool(Tool):
 
     def spec(self) -> dict[str, Any]:
         """What it is, and where programs run: an approval is for this place and no other."""
-        return {"kind": self.kind, "name": self.name, "description": self.description, "executor": self.about}
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "description": self.description,
+            "executor": identity(self.executor),
+        }
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """The program, its arguments, and what is set around it."""

@@ -26,6 +26,7 @@ from .shell_calls import (
     about,
     asked,
     check_text,
+    identity,
 )
 from .shell_preview import command_preview
 from .shell_results import bounded, noticed, output_item
@@ -119,7 +120,8 @@ class ShellTool(Tool):
     def spec(self) -> dict[str, Any]:
         """What the model is told, and where its commands run: an approval is for this place and no other."""
         told = {"kind": self.kind, "name": self.name, "description": self.description}
-        return {**told, "environment": self.environment, "executor": self.about}
+        where = {} if self.hosted else identity(self.executor)
+        return {**told, "environment": self.environment, "executor": where}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
         """The commands and their limits, from a call of the provider's own kind or of a function."""

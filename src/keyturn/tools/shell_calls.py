@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Literal, cast
 
@@ -174,6 +175,23 @@ def about(executor: Any) -> dict[str, Any]:
     """
     says = getattr(executor, "about", None)
     return cast("dict[str, Any]", says()) if callable(says) else {}
+
+
+def identity(executor: Any) -> dict[str, Any]:
+    """What an approval is bound to: what an executor or editor says of itself, or else the name of its code.
+
+    >>> identity(print)
+    {'name': 'print'}
+    """
+    return about(executor) or {"name": _name_of(executor)}
+
+
+def _name_of(executor: Any) -> str:
+    """The qualified name of a function, or of the class of an object; a partial is what it calls."""
+    while isinstance(executor, partial):
+        executor = cast("partial[Any]", executor).func
+    named: object = getattr(executor, "__qualname__", None)
+    return named if isinstance(named, str) else type(executor).__qualname__
 
 
 async def asked(executor: Callable[..., Any], request: Any) -> Any:

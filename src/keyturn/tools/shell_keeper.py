@@ -16,7 +16,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+OWN_KEYRING = "--own-keyring"  # in front of a command: it gets a session keyring of its own
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, see prctl(2)
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_JOIN_SESSION_KEYRING = 1  # see keyctl(2)
 _PATIENCE = 5.0  # how long killing is tried; a process that is still there then cannot be killed
 _TICK = 0.02
 
@@ -71,6 +74,9 @@ def _start(command: list[str], channel: socket.socket) -> int:
     try:
         os.close(goes)
         os.setsid()
+        if command[0] == OWN_KEYRING:
+            command = command[1:]
+            _leave_keyring()
         os.write(says, b".")
         if not os.read(waits, 1):  # nobody is there to keep it
             os._exit(127)
@@ -81,6 +87,15 @@ def _start(command: list[str], channel: socket.socket) -> int:
         os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode())
     finally:
         os._exit(127)
+
+
+def _leave_keyring() -> None:
+    """Leave the keys of the user's session behind. Where keys cannot be reached at all, there is nothing to leave."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None and sys.platform.startswith("linux"):
+        import ctypes  # here, because only Linux has a use for it
+
+        ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def _drain(woken: int) -> None:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.digest import digest
 from ..core.errors import UserError
 from .base import ToolProblem
 from .shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
@@ -59,7 +60,7 @@ class LocalExecutor:
             "in": self.root,
             "shell": self.shell,
             "seconds": self.timeout,
-            **({"environment": passed} if passed else {}),
+            **({"environment": passed, "its values": self._values()} if passed else {}),
         }
 
     async def __call__(self, request: Any) -> ShellResult:
@@ -124,6 +125,11 @@ class LocalExecutor:
         passed = {name: os.environ[name] for name in (*PASSED, *self.inherit) if name in os.environ}
         passed.setdefault("PATH", PLAIN_PATH)
         return {**passed, **self.env}
+
+    def _values(self) -> str:
+        """What tells other values from these. They may be secrets, so that none of them is said."""
+        inherited = {name: os.environ[name] for name in self.inherit if name in os.environ}
+        return f"SHA-256 {digest(type(self).__qualname__, self.root, {**inherited, **self.env})[:32]}"
 
     def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> Launch:
         """What is started; a sandbox puts itself in front. `env` is the call's own."""

@@ -15,6 +15,7 @@ from typing import Any, cast
 from ..core.errors import UserError
 
 _Schema = dict[str, Any]
+_NODES = 100_000  # how many values may be copied to where they are referred to
 _ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated"})
 _REMEDY = (
     "name its fields (a BaseModel, dataclass or TypedDict), or give up strictness with strict_mode=False "
@@ -39,6 +40,7 @@ class _Strictness:
     def __init__(self, root: _Schema, given: _Schema) -> None:
         self.root = root
         self.given = given
+        self.left = _NODES
         self.visited: set[str] = set()
         self.inlining: list[str] = []
 
@@ -72,11 +74,26 @@ class _Strictness:
             return True
         del node["$ref"]
         # A copy of what was given: the target may be half way through this very pass.
-        _absorb(node, deepcopy(_resolve(self.given, reference, path)), path)
+        target = _resolve(self.given, reference, path)
+        self._spend(target, path)
+        _absorb(node, deepcopy(target), path)
         self.inlining.append(reference)
         self.tighten(node, path)
         self.inlining.pop()
         return True
+
+    def _spend(self, target: Any, path: tuple[str, ...]) -> None:
+        """Count what is about to be copied: copies of copies grow without end in a schema that is made for that."""
+        waiting = [target]
+        while waiting:
+            one = waiting.pop()
+            self.left -= 1
+            if self.left < 0:
+                raise UserError(f"{_place(path)} refers to more than {_NODES} values in all: {_REMEDY}")
+            if isinstance(one, dict):
+                waiting.extend(cast("_Schema", one).values())
+            elif isinstance(one, list):
+                waiting.extend(cast("list[Any]", one))
 
     def _merge(self, node: _Schema, path: tuple[str, ...]) -> bool:
         every = cast("list[Any]", node.get("allOf") or [])
