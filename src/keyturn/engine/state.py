@@ -14,7 +14,7 @@ from ..agents.context import RunContextWrapper, TContext
 from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, Expired, NotPending, UserError
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..core.people import decider
 from ..core.preview import Preview
 from ..journal import opened
@@ -212,7 +212,7 @@ class RunState(Generic[TContext]):
     @property
     def pending_input(self) -> list[Item]:
         """Messages added here and not delivered yet."""
-        return list(self._said.input)
+        return own_copy(self._said.input)
 
     def clear_pending_input(self) -> None:
         """Take back messages that were not delivered."""
