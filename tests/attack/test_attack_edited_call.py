@@ -1,4 +1,4 @@
-"""What an attack found, held since: an edit that names another file is bound to that file until the tool's last look."""
+"""What an attack found, held since: an edit that names another file is bound to it until the tool's last look."""
 
 import json
 
@@ -51,4 +51,5 @@ def test_another_file_that_changes_in_a_hook_is_left_alone(kind, tmp_path):
     state = decide(Runner.run_sync(agent, "go"), ask=lambda _: next(typed), show=lambda _: None, width=100)
     Runner.run_sync(agent, state, hooks=Hooks())
     assert read == []
-    assert other.exists() and other.read_text() == WORK
+    assert other.exists()
+    assert other.read_text() == WORK

@@ -1,7 +1,7 @@
 """What an attack found, held since: whatever is handed to code that is not ours, all of it may be edited to no effect.
 
-One run hands out everything that it hands out at all, and each receiver overwrites each text in each dict and list. What
-a second, untouched run of the same script records is what the first one must have recorded.
+One run hands out everything that it hands out at all, and each receiver overwrites each text in each dict and list.
+What a second, untouched run of the same script records is what the first one must have recorded.
 """
 
 import asyncio

@@ -127,7 +127,7 @@ def refusal_text(item: Mapping[str, Any]) -> str:
 
 # How deep an item of a reply may be nested: as deep as the arguments of a call.
 DEEPEST = 64
-# What everybody who handles an item goes by: a text, or not there.
+# What everybody who handles an item goes by: a text, or not there. Only a call of ours must have an id that is text.
 _TEXTS = {"type": "type", "call_id": "call id", "name": "name"}
 
 
@@ -178,6 +178,8 @@ def _wrong_name(item: Mapping[str, Any]) -> str | None:
         if text is None:
             continue
         if not isinstance(text, str):
+            if name == "call_id":
+                continue
             return f"has a {word} that is no text"
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             return f"has a {word} with half a character in it"

@@ -50,7 +50,7 @@ class Reading:
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
         settled = _settled(response.output, self._toolset)
         for raw in response.output:
-            label = call_label(raw, self._toolset) if not settled or raw.get("call_id") not in settled else None
+            label = None if _label(raw) in settled else call_label(raw, self._toolset)
             if label is not None and _repeated(self._seen, label, raw):
                 continue
             self.output.append(own_copy(raw))
@@ -96,16 +96,21 @@ def _settled(output: list[Any], toolset: Toolset) -> set[str]:
 
     What runs here has its result from here: a model that tells of one would have its own words kept as ours.
     """
-    results = [raw for raw in output if raw.get("call_id") and raw.get("type", "").endswith("_output")]
+    results = [raw for raw in output if _label(raw) and raw.get("type", "").endswith("_output")]
     if not results:
         return set()
     settled = {raw["call_id"] for raw in results}
     here = {"function_call"} | {kind for (kind, _name), tool in toolset.by_key.items() if not tool.hosted}
     kinds = {raw["type"].removesuffix("_output") for raw in results}
-    kinds |= {raw["type"] for raw in output if raw.get("call_id") in settled and raw.get("type", "").endswith("_call")}
+    kinds |= {raw["type"] for raw in output if _label(raw) in settled and raw.get("type", "").endswith("_call")}
     if kinds & here:
         raise ModelBehaviorError("the model gave the result of a call that runs here; nothing of its reply was used")
     return settled
+
+
+def _label(raw: Mapping[str, Any]) -> str | None:
+    label = raw.get("call_id")
+    return label if isinstance(label, str) else None
 
 
 def _repeated(seen: dict[str, Item], label: str, raw: Mapping[str, Any]) -> bool:
