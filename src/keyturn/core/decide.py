@@ -1,7 +1,8 @@
 """What a command does to a run: `decide` validates it and yields events, or refuses.
 
 Each event is folded before the next one is decided, so a handler sees what it has just done. A handler
-validates before its first event: a refusal leaves the run as it was. Nothing here waits, reads a clock
+validates before its first event: a refusal leaves the run as it was. An event shares no value with its command, so that
+whoever gave the command cannot change what was recorded. Nothing here waits, reads a clock
 or draws a random number.
 """
 
@@ -18,6 +19,7 @@ from .errors import Conflict, UserError
 from .evolve import evolve
 from .expiry import restored, tick
 from .gate import Events, bound_as_decided, call_in, deliver, open_run, revoke, screen, screened
+from .items import own_copy
 from .policy import Verdict
 from .reply import check_proposal, record_reply, refuse_reply
 from .run import Frame, Run, stale, unknown_below
@@ -46,15 +48,17 @@ def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
 def _start(run: Run, c: cm.Start) -> Events:
     if run.status != "new":
         raise Conflict("this run has already started", winner=run.id)
-    yield ev.RunStarted(c.run, c.salt, c.input, c.about, c.requester)
-    yield ev.FrameOpened(ev.ROOT, c.agent, c.items, c.max_turns, c.guarded, c.prefix, 0, c.response_id, c.barrier)
+    yield ev.RunStarted(c.run, c.salt, own_copy(c.input), own_copy(c.about), c.requester)
+    yield ev.FrameOpened(
+        ev.ROOT, c.agent, own_copy(c.items), c.max_turns, c.guarded, c.prefix, 0, c.response_id, c.barrier
+    )
 
 
 def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
     open_run(run)
     call = call_in(run, c.call, "started")
     _no_frame(run, call.id)
-    yield ev.FrameOpened(call.id, c.agent, c.items, c.max_turns, c.guarded, c.prefix, 0, c.response_id)
+    yield ev.FrameOpened(call.id, c.agent, own_copy(c.items), c.max_turns, c.guarded, c.prefix, 0, c.response_id)
 
 
 def _resume(run: Run, c: cm.Resume) -> Events:
@@ -66,13 +70,13 @@ def _resume(run: Run, c: cm.Resume) -> Events:
 
 def _save_context(run: Run, c: cm.SaveContext) -> Events:
     if c.context != run.context:
-        yield ev.ContextSaved(c.context)
+        yield ev.ContextSaved(own_copy(c.context))
 
 
 def _add_input(run: Run, c: cm.AddInput) -> Events:
     open_run(run)
     _frame(run, c.frame)
-    yield ev.InputAdded(c.frame, c.items)
+    yield ev.InputAdded(c.frame, own_copy(c.items))
 
 
 def _frame(run: Run, frame_id: str) -> Frame:
@@ -130,7 +134,7 @@ def _need_input(run: Run, c: cm.NeedInput) -> Events:
         yield ev.CallLost(c.call, "it asked for an answer when its run was over")
         return
     canonical([c.requests, c.state])  # an answer will be bound to them
-    yield ev.CallNeeds(call.id, c.requests, c.state, c.preview, run.now)
+    yield ev.CallNeeds(call.id, own_copy(c.requests), own_copy(c.state), c.preview, run.now)
 
 
 def _finish_call(run: Run, c: cm.FinishCall) -> Events:
@@ -142,7 +146,7 @@ def _finish_call(run: Run, c: cm.FinishCall) -> Events:
     _no_frame(run, c.call)
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield ev.CallFinished(c.call, c.item, c.value, c.failed)
+    yield ev.CallFinished(c.call, own_copy(c.item), own_copy(c.value), c.failed)
 
 
 def _lose_call(run: Run, c: cm.LoseCall) -> Events:
@@ -156,11 +160,11 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
     call = call_in(run, c.call, "started")
     _no_frame(run, c.call)
     frame = run.frames[call.frame]
-    view = c.view
+    view = own_copy(c.view)
     if frame.barrier and frame.open != 1:
         raise Conflict("a frame is handed over when all other calls of the reply are settled")
     late = len(frame.queued)
-    yield ev.CallFinished(c.call, c.item)
+    yield ev.CallFinished(c.call, own_copy(c.item))
     if view is not None and late:  # nobody who made the view has seen what was added meanwhile
         view = [*view, [len(frame.items) - late, len(frame.items)]]
     yield ev.HandedOff(call.frame, c.agent, view)
@@ -186,9 +190,10 @@ def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
     if not c.final:
         yield ev.ToolsJudged(c.frame)
         return
-    yield ev.FrameClosed(c.frame, c.output)
+    yield ev.FrameClosed(c.frame, own_copy(c.output))
     if c.item is not None:
-        yield ev.CallFinished(c.frame, c.item, c.output if not isinstance(c.output, str) else None)
+        value = own_copy(c.output) if not isinstance(c.output, str) else None
+        yield ev.CallFinished(c.frame, own_copy(c.item), value)
 
 
 def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
@@ -201,7 +206,7 @@ def _close_frame(run: Run, c: cm.CloseFrame) -> Events:
                 "what became; record what each came to, or have a person say so, and close it then"
             )
         yield ev.FrameClosed(c.frame, error=c.error)
-        yield ev.CallFinished(c.frame, c.item, failed=True)
+        yield ev.CallFinished(c.frame, own_copy(c.item), failed=True)
 
 
 def _close_run(run: Run, c: cm.CloseRun) -> Events:
@@ -216,8 +221,8 @@ def _close_run(run: Run, c: cm.CloseRun) -> Events:
         if root.tripped is not None:
             return
     if c.items:
-        yield ev.InputAdded(ev.ROOT, c.items)
-    yield ev.FrameClosed(ev.ROOT, c.output)
+        yield ev.InputAdded(ev.ROOT, own_copy(c.items))
+    yield ev.FrameClosed(ev.ROOT, own_copy(c.output))
 
 
 def _wrote_session(run: Run, c: cm.WroteSession) -> Events:

@@ -7,8 +7,10 @@ bring, `item["arguments"]` and `item.arguments`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
+
+import msgspec
 
 Item = dict[str, Any]
 
@@ -36,7 +38,7 @@ class RawItem(dict[str, Any]):
 
 
 _kind: Callable[[object], object] = type
-_CONTAINERS: frozenset[object] = frozenset({dict, list, RawItem})
+_PLAIN: frozenset[object] = frozenset({str, int, float, bool, type(None)})
 
 
 def own_copy(value: Any) -> Any:
@@ -46,12 +48,14 @@ def own_copy(value: Any) -> Any:
     >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
     False
     """
-    if type(value) is list:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, list):
         return [own_copy(part) for part in cast("list[Any]", value)]
-    if type(value) not in _CONTAINERS:
+    if not isinstance(value, dict):
         return value
     made = dict(cast("Item", value))
-    if not _CONTAINERS.isdisjoint(map(_kind, made.values())):  # most items are flat, and one is copied for each call
+    if not _PLAIN.issuperset(map(_kind, made.values())):  # most items are flat, and one is copied for each call
         for name, part in made.items():
             made[name] = own_copy(part)
     return made
@@ -121,17 +125,70 @@ def refusal_text(item: Mapping[str, Any]) -> str:
     return "".join(part.get("refusal") or "" for part in parts if part.get("type") == "refusal")
 
 
-def wrong_in(item: Mapping[str, Any]) -> str | None:
+# How deep an item of a reply may be nested: as deep as the arguments of a call.
+DEEPEST = 64
+# What everybody who handles an item goes by: a text, or not there. Only a call of ours must have an id that is text.
+_TEXTS = {"type": "type", "call_id": "call id", "name": "name"}
+
+
+def wrong_in(item: Any) -> str | None:
     """Why nobody can read this item of a reply, None where it can be read. Only what every reader relies on is asked.
+
+    It is an object of JSON values, no deeper than 64 levels, and what it is called by is text. Half a character may
+    stand where a model writes freely, as in a text that was cut; the log writes "?" for it.
 
     >>> wrong_in({"type": "message", "content": [{"type": "output_text", "text": 5}]})
     "is a message with a part whose 'text' is no text"
     """
-    kind = item.get("type", "message")
-    if not isinstance(kind, str):
-        return "has a type that is no text"
+    if not isinstance(item, Mapping):
+        return "is no object"
+    given = cast("Mapping[str, Any]", item)
+    return _wrong_value(given) or _wrong_name(given) or _wrong_message(given)
+
+
+def _wrong_value(item: Mapping[str, Any]) -> str | None:
+    try:
+        text = msgspec.json.encode(item)
+    except UnicodeEncodeError:
+        return f"is nested deeper than {DEEPEST} levels" if _deeper(item, DEEPEST) else None
+    except (TypeError, ValueError, RecursionError):
+        return "is nested too deep or holds what is no JSON"
+    if text.count(b"{") + text.count(b"[") > DEEPEST and _deeper(item, DEEPEST):
+        return f"is nested deeper than {DEEPEST} levels"
+    return None
+
+
+def _deeper(value: Any, most: int) -> bool:
+    """Whether a value is nested deeper than that. One level at a time, so that no depth is too much for us."""
+    level: list[Any] = [value]
+    for _ in range(most):
+        level = [part for held in level for part in _parts(held) if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return cast("Mapping[str, Any]", value).values() if isinstance(value, Mapping) else cast("list[Any]", value)
+
+
+def _wrong_name(item: Mapping[str, Any]) -> str | None:
+    for name, word in _TEXTS.items():
+        text = item.get(name)
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            if name == "call_id":
+                continue
+            return f"has a {word} that is no text"
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            return f"has a {word} with half a character in it"
+    return None
+
+
+def _wrong_message(item: Mapping[str, Any]) -> str | None:
     content = item.get("content")
-    if kind != "message" or isinstance(content, str):
+    if item.get("type", "message") != "message" or isinstance(content, str):
         return None
     if not isinstance(content, list):
         return "is a message without content"

@@ -134,13 +134,17 @@ def _verdicts(call: Call) -> tuple[Word, ...]:
 def _preview(call: Call, shown: Any) -> Preview:
     """What people are shown: what was recorded for them, else the arguments themselves."""
     if call.state == "needs" and call.need is not None:
-        return Preview((Json(own_copy(call.need.requests)),)) if call.need.preview is None else _own(call.need.preview)
+        return (
+            Preview((Json(own_copy(call.need.requests)),))
+            if call.need.preview is None
+            else own_preview(call.need.preview)
+        )
     edited = call.decision is not None and call.decision.args is not None
     recorded = call.preview or call.proposal.preview
-    return Preview((Json(shown),)) if edited or recorded is None else _own(recorded)
+    return Preview((Json(shown),)) if edited or recorded is None else own_preview(recorded)
 
 
-def _own(preview: Preview) -> Preview:
+def own_preview(preview: Preview) -> Preview:
     """The same preview for somebody else: who changes what they were given changes nothing that others are shown."""
     blocks = [
         Json(own_copy(block.value), block.label) if isinstance(block, Json) else block for block in preview.blocks
@@ -158,4 +162,4 @@ def _difference(run: Run, call: Call) -> Any:
     """What changed about the tool since it was last shown: the old and the new description of it."""
     if not call.shown or call.shown == call.proposal.tool:
         return None
-    return {"before": run.tools.get(call.shown), "after": run.tools.get(call.proposal.tool)}
+    return own_copy({"before": run.tools.get(call.shown), "after": run.tools.get(call.proposal.tool)})

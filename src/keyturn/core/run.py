@@ -169,14 +169,13 @@ class Frame(msgspec.Struct):
 class Run(msgspec.Struct):
     """Everything that is true of a run now.
 
-        `salt` keys its request ids, `seq` counts its steps and `now` is their time, which never goes back; while a command
-        is decided, `clock` is what the clock says. `requester` is for whom it acts.
-        `about` is what the caller said of it, `context` the caller's own. `groups` holds the open calls by what the world
-        owes them. `grant_uses` counts the uses of each grant that was ever given, `decided` holds the newest word on each
-        call, `tools` what the model was told of tools that may ask, by digest. `usage` and `replies` are what models used,
-        `started` counts started calls, `let` and `rejected` are what policies count, `limits` are those on the usage.
-        `under_policy` says that a policy judged one of its calls. `turns` and `response_id` are the root's. `restored` is
-    why it stopped, if that was a copy of its store.
+    `salt` keys its request ids, `seq` counts its steps and `now` is their time, which never goes back; while a command
+    is decided, `clock` is what the clock says. `requester` is for whom it acts. `about` is what the caller said of it,
+    `context` the caller's own. `groups` holds the open calls by what the world owes them. `grant_uses` counts the uses
+    of each grant that was ever given, `decided` holds the newest word on each call, `tools` what the model was told of
+    tools that may ask, by digest. `usage` and `replies` are what models used, `started` counts started calls, `let` and
+    `rejected` are what policies count, `limits` are those on the usage. `under_policy` says that a policy judged one of
+    its calls. `turns` and `response_id` are the root's. `restored` is why it stopped, if that was a copy of its store.
     """
 
     id: str = ""

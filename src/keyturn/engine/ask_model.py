@@ -50,9 +50,7 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
     request = await _request(drive, frame, scope, toolset)
-    hooked = scope.hooks is not None or agent.hooks is not None
-    if hooked:
-        await _hook(scope, agent, "on_llm_start", request.system_instructions, request.input)
+    await _llm_starts(drive, frame, scope, request)
     used: tuple[str, Counts] | None = None
     reading = None
     try:
@@ -60,8 +58,8 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
         response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
         used = response.model, response.usage.counts()
         scope.context.usage.count(*used)
-        if hooked:
-            await _hook(scope, agent, "on_llm_end", response)
+        for hooks in _hooks(scope, agent):
+            await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = Reading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1])
     except Exception as error:
@@ -96,6 +94,7 @@ async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelR
         return
     if end:
         drive.live.finals[frame.id] = end[0].output
+        drive.live.copies.forget()
 
 
 def _told(scope: Scope, error: Exception, name: str) -> tuple[str, Counts] | None:
@@ -123,21 +122,33 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[A
         await agent.hooks.on_start(scope.context, agent)
 
 
-async def _hook(scope: Scope, agent: Agent[Any], name: str, *args: Any) -> None:
-    if scope.hooks is not None:
-        await getattr(scope.hooks, name)(scope.context, agent, *args)
-    if agent.hooks is not None:
-        await getattr(agent.hooks, name)(scope.context, agent, *args)
+async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRequest) -> None:
+    """Tell hooks what the model is about to read; each has items of its own."""
+    agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
+    for hooks in _hooks(scope, agent):
+        told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
+        await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
+
+
+def _hooks(scope: Scope, agent: Agent[Any]) -> list[Any]:
+    return [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
+
+
+def _conversation(drive: Drive, frame: Frame, scope: Scope, reader: Any) -> list[Item]:
+    """What the model is to read of a frame's conversation, as items that only this reader has."""
+    conversation = drive.live.conversation_for(reader, frame.id)
+    if scope.managed:
+        conversation = conversation[frame.sent :]
+    if scope.config.reasoning_item_id_policy == "omit":
+        conversation = [_without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
+    return conversation
 
 
 async def _request(drive: Drive, frame: Frame, scope: Scope, toolset: Toolset) -> ModelRequest:
     agent, config = drive.agent(frame.agent), scope.config
     instructions = await agent.get_system_prompt(scope.context)
-    conversation = drive.live.conversation(frame.id)
-    if scope.managed:
-        conversation = conversation[frame.sent :]
-    if config.reasoning_item_id_policy == "omit":
-        conversation = [_without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
+    # A provider may make a model anew for each turn: its reader is what was named.
+    conversation = _conversation(drive, frame, scope, agent.model if config.model is None else config.model)
     if config.call_model_input_filter is not None:
         data = CallModelData(ModelInputData(own_copy(conversation), instructions), agent, scope.context.context)
         answer: Any = config.call_model_input_filter(data)
@@ -185,20 +196,21 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
     }
     if not drive.listens(frame_id):
         return _counted(await model.get_response(*asked, **kept), name_of(model))
-    final, name, feed = None, "", drive.feeds[frame_id]
+    final = None
+    feed = drive.feeds[frame_id]
     events = model.stream_response(*asked, **kept)
     try:
         async for event in events:
+            if read(event, "type") == "response.completed":  # taken before a listener has it in hand
+                final = _own(streamed_response(read(event, "response")))
             drive.signal(Delta(frame_id, event))
             if feed.full:
                 await feed.room()
-            if read(event, "type") == "response.completed":
-                final, name = read(event, "response"), name_of(model)
     finally:
         await closed(events)
     if final is None:
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
-    return _counted(streamed_response(final), name)
+    return _counted(final, name_of(model))
 
 
 async def closed(events: Any) -> None:
@@ -206,6 +218,10 @@ async def closed(events: Any) -> None:
     close = getattr(events, "aclose", None)
     if close is not None:
         await close()
+
+
+def _own(response: ModelResponse) -> ModelResponse:
+    return replace(response, output=own_copy(response.output))
 
 
 def _counted(response: ModelResponse, name: str) -> ModelResponse:

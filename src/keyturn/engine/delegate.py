@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import commands as cm
-from ..core.items import input_items
+from ..core.items import input_items, own_copy
 from ..core.run import Call
 from ..tools.base import Delegate
 from .drive import Drive
@@ -15,7 +15,7 @@ from .scope import Scope
 async def open_frame(drive: Drive, scope: Scope, call: Call, delegate: Delegate) -> None:
     """Record that a nested agent answers for a started call."""
     inner = await drive.enter(call.id)
-    inner.context.turn_input = input_items(delegate.input)
+    inner.context.turn_input = own_copy(input_items(delegate.input))
     path = drive.live.graph.path(delegate.agent, call.agent)
     items, prefix = await opening(drive.live, call.id, inner, input_items(delegate.input))
     await drive.commit(

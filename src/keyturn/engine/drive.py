@@ -134,9 +134,17 @@ def let_run_as(call: Call) -> LetRun:
     return {
         "tool_arguments": call.text,
         "tool_digest": call.proposal.tool,
-        "basis": dict(call.preview.basis) if call.preview is not None else None,
+        "basis": _basis(call),
         "resumed": _resumed(call),
     }
+
+
+def _basis(call: Call) -> dict[str, str] | None:
+    """What the decision that lets the call run is bound to: what its editor was shown, else what everybody was."""
+    decision = call.decision
+    if decision is not None and decision.args is not None and decision.basis is not None:
+        return dict(decision.basis)
+    return None if call.preview is None else dict(call.preview.basis)
 
 
 def _resumed(call: Call) -> Resumed | None:

@@ -7,26 +7,31 @@ from typing import Any, cast
 
 import msgspec
 
+<<<<<<< HEAD
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
 from ..core.items import Item, input_items
 from ..core.people import plain_text
 from ..core.strict import Limits, parse
+=======
+from ..core.errors import UserError
+from ..core.items import Item, input_items, own_copy
+>>>>>>> e2-o
 
 _ROOM = Limits(bytes=64 << 20)  # what people say has the room of a state
 _MOST = 1 << 20  # a tool's value beyond that is not kept beside its text, which is cut in plain sight
 
 
 def checked_items(given: str | list[Any]) -> list[Item]:
-    """What a caller passes as input, as items that a log can hold; `UserError` where it cannot."""
+    """What a caller passes as input, as items that a log can hold and nobody else has; `UserError` where it cannot."""
     try:
         items = input_items(given)
         msgspec.json.encode(items)
+        return own_copy(items)
     except UnicodeEncodeError:  # half a character: the log knows what to do with it
-        return input_items(given)
+        return own_copy(input_items(given))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"the input must be a text or a list of JSON items: {error}") from None
-    return items
 
 
 def said_items(given: str | list[Any]) -> list[Item]:

@@ -9,7 +9,7 @@ from ..agents.guardrail import InputGuardrail, InputGuardrailResult
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.errors import InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered
-from ..core.items import Item, as_given
+from ..core.items import Item, as_given, own_copy
 from ..core.run import Frame
 from .drive import Drive
 from .facts import jsonable
@@ -35,7 +35,8 @@ async def guard(drive: Drive, frame_id: str) -> None:
     agent = drive.agent(frame.agent)
     given = _given(drive, frame)
     guardrails = input_guardrails(agent, scope)
-    looks = [checked(drive.traces, one, "input", one.run(agent, given, scope.context)) for one in guardrails]
+    # Each has its own: what one of them edits, the others would not see.
+    looks = [checked(drive.traces, one, "input", one.run(agent, own_copy(given), scope.context)) for one in guardrails]
     results = await asyncio.gather(*looks)
     reports = [_report(drive, frame, result) for result in results]
     await drive.commit(cm.GuardFrame(frame_id, reports))

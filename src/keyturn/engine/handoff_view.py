@@ -7,7 +7,7 @@ from typing import Any
 
 from ..agents.handoff import HandoffInputData
 from ..core.errors import UserError
-from ..core.items import Item, plain_item
+from ..core.items import Item, own_copy, plain_item
 from ..core.run import Call
 from .drive import Drive
 from .items import HandoffCallItem, HandoffOutputItem, RunItem, ToolCallOutputItem, reply_item
@@ -27,7 +27,7 @@ async def filtered_view(drive: Drive, call: Call, item: Item, input_filter: Any)
     full = [*before, *(output for output in outputs if output is not None)]
     cut = len(before) - frame.replied
     data = HandoffInputData(
-        input_history=tuple(full[: frame.history]),
+        input_history=tuple(own_copy(full[: frame.history])),
         pre_handoff_items=tuple(_run_item(drive, call, raw) for raw in full[frame.history : cut]),
         new_items=tuple(_run_item(drive, call, raw) for raw in full[cut:]),
         run_context=drive.scope(frame.id).context,

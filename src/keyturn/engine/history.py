@@ -42,7 +42,7 @@ async def opening(live: Live, frame_id: str, scope: Scope, new: list[Item]) -> t
     callback = scope.config.session_input_callback
     if callback is None:
         return [*range(len(history)), *new], _address(history)
-    chosen: Any = callback(list(history), list(new))
+    chosen: Any = callback(own_copy(history), own_copy(new))
     chosen = await chosen if inspect.isawaitable(chosen) else chosen
     return places(history, [plain_item(item) for item in chosen]), _address(history)
 
@@ -56,14 +56,14 @@ async def _history(scope: Scope) -> list[Item]:
     settings = scope.config.session_settings
     limit = settings.limit if settings is not None else None
     stored = await scope.session.get_items() if limit is None else await scope.session.get_items(limit)
-    return drop_leading_orphans([plain_item(item) for item in stored])
+    return drop_leading_orphans([own_copy(plain_item(item)) for item in stored])
 
 
 async def _stored(scope: Scope) -> list[Item]:
     """All that a session holds, however little of it its own settings show where the reader does not say."""
     limited = getattr(getattr(scope.session, "session_settings", None), "limit", None) is not None
     stored = await (scope.session.get_items(_EVERYTHING) if limited else scope.session.get_items())
-    return [plain_item(item) for item in stored]
+    return [own_copy(plain_item(item)) for item in stored]
 
 
 async def _supersede(scope: Scope, history: list[Item]) -> list[Item]:
@@ -77,7 +77,7 @@ async def _supersede(scope: Scope, history: list[Item]) -> list[Item]:
             'add_input(), or let the message supersede it with RunConfig(paused_session="supersede")'
         )
     settled = [superseded_output(call, MOVED_ON) for call in orphans]
-    await scope.session.add_items(settled)
+    await scope.session.add_items(own_copy(settled))
     return settled
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from ..core.errors import KeyturnError
 from ..core.items import Item, RawItem, message_text, own_copy
 from ..core.preview import Preview
-from ..core.request import Request
+from ..core.request import Request, own_preview
 
 _NOTHING = Request("", "", "", "approval", "", "", "", 0)
 
@@ -34,7 +34,7 @@ class RunItem:
 
     def to_input_item(self) -> Item:
         """The item as a plain dict of the Responses input format."""
-        return dict(self.raw_item)
+        return own_copy(dict(self.raw_item))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agent={getattr(self.agent, 'name', None)!r}, raw_item={dict(self.raw_item)!r})"
@@ -218,7 +218,7 @@ class ToolApprovalItem(RunItem):
     @property
     def params(self) -> Any:
         """What will run; what the tool marks as secret is redacted."""
-        return self.request.params
+        return own_copy(self.request.params)
 
     @property
     def reason(self) -> str:
@@ -263,17 +263,17 @@ class ToolApprovalItem(RunItem):
     @property
     def difference(self) -> Any:
         """The tool as it was and as it is, where it changed since it was shown."""
-        return self.request.difference
+        return own_copy(self.request.difference)
 
     @property
     def preview(self) -> Preview:
         """What people are shown."""
-        return self.request.preview
+        return own_preview(self.request.preview)
 
     @property
     def requests(self) -> Any:
         """What the tool asks, where it needs an answer."""
-        return self.request.requests
+        return own_copy(self.request.requests)
 
     def to_input_item(self) -> Item:
         raise KeyturnError("an approval that waits is not part of the model's input; decide it and resume the run")

@@ -15,7 +15,7 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.errors import ModelBehaviorError, ModelRefusalError
 from ..core.events import Report
-from ..core.items import Item, message_text, refusal_text
+from ..core.items import Item, message_text, own_copy, refusal_text
 from ..core.run import Frame
 from .announce import tool_hooks
 from .conclude import concluded
@@ -58,6 +58,7 @@ async def judge(drive: Drive, frame_id: str) -> None:
     drive.live.finals[frame_id] = answer.value
     if frame_id == ev.ROOT:
         await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer.value), reports=reports))
+        drive.live.copies.forget()
         return
     await _answer_caller(drive, frame_id, scope, (answer.value, reports))
 
@@ -127,7 +128,7 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
         tool = toolset.find(call.raw)
         if tool is not None and tool.announced and not tool.after_siblings:
             item = cast("Item", call.item)
-            value = call.value if call.value is not None else item.get("output")
+            value = own_copy(call.value if call.value is not None else item.get("output"))
             results.append(FunctionToolResult(tool, value, ToolCallOutputItem(agent, item, output=value)))
     return results
 

@@ -19,6 +19,7 @@ from ..core.run import Run
 from ..core.seal import Chain
 from ..journal.base import Journal, Records
 from ..keys import ring
+from .copies import Copies
 from .graph import Graph
 
 _PROCESS_SECRET = secrets.token_bytes(32)
@@ -105,6 +106,7 @@ class Live:
     kept: bool = False
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
+    copies: Copies = field(default_factory=Copies)
 
     @property
     def run(self) -> Run:
@@ -112,9 +114,14 @@ class Live:
         return self.log.run
 
     def conversation(self, frame_id: str) -> list[Item]:
-        """A frame's conversation as a new list, the session's history put in place."""
+        """A frame's conversation as a new list, the session's history put in place. The items are the run's own."""
         items = self.run.frames[frame_id].items
         prefix = self.prefixes.get(frame_id)
         if not prefix:
             return items.copy()  # type: ignore[return-value]  # without a history no entry is a place in it
         return [prefix[item] if isinstance(item, int) else item for item in items]
+
+    def conversation_for(self, reader: Any, frame_id: str) -> list[Item]:
+        """The same for code that is not ours: items that only this reader has."""
+        run = self.run
+        return self.copies.of(reader, run.frames[frame_id], self.prefixes.get(frame_id) or None, run.frames)

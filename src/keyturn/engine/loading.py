@@ -12,6 +12,7 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..agents.handoff import handoffs_of
 from ..core.errors import AgentMissing, RunMissing, StateRejected
+from ..core.items import own_copy
 from ..journal.base import Journal
 from .blob import MAX_BYTES, unpack
 from .context_data import load_context, made_of
@@ -79,7 +80,7 @@ async def found(
     if not log.steps:
         raise RunMissing(run_id)
     kept = log.run.context if context is None else None
-    given = wrapped(context) if kept is None else made_of(kept, deserializer)
+    given = wrapped(context) if kept is None else made_of(own_copy(kept), deserializer)
     live = Live(log, Graph(agent(log.run.root_agent)), given, journal, kept=True)
     if not held:  # what is decided on it is decided by the journal's time, and not by ours
         live.clock = await journal_clock(journal)

@@ -16,8 +16,13 @@ from ..core import events as ev
 from ..core.effects import pending
 from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StateRejected, StorageError, ToolMissing, UserError
 from ..core.gate import open_run
+<<<<<<< HEAD
 from ..core.items import input_items
 from ..core.run import Call, Frame, Run
+=======
+from ..core.items import input_items, own_copy
+from ..core.run import Frame, Run
+>>>>>>> e2-o
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
 from .advance import advance
@@ -167,7 +172,7 @@ class Play:
         else:
             await self._take_up()
         self._at_work = True
-        self.scope.context.turn_input = input_items(self.run.input)
+        self.scope.context.turn_input = own_copy(input_items(self.run.input))
         await self._advanced()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()

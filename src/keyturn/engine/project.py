@@ -56,7 +56,7 @@ class Projection:
     def opened(self, event: ev.FrameOpened, _made: list[RunItem]) -> None:
         """An agent begins, here or in a frame that is none of ours."""
         if event.frame == self.frame:
-            self.path, self.input = event.agent, [item for item in event.items if isinstance(item, dict)]
+            self.path, self.input = event.agent, [own_copy(item) for item in event.items if isinstance(item, dict)]
 
     def replied(self, event: ev.ReplyRecorded, made: list[RunItem]) -> None:
         """The model's items, and the results of calls that get no further."""
@@ -82,14 +82,14 @@ class Projection:
     def _refused(self, call: str, proposal: ev.Proposal, made: list[RunItem]) -> None:
         if proposal.refused is not None and call in self._open:
             self._open.discard(call)
-            made.append(result_item(self.agent, proposal.refused, proposal.refused.get("output")))
+            made.append(result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output"))))
 
     def finished(self, event: ev.CallFinished, made: list[RunItem]) -> None:
         """A call has its result."""
         if event.call in self._open:
             self._open.discard(event.call)
             value = event.value if event.value is not None else event.item.get("output")
-            made.append(result_item(self.agent, event.item, value))
+            made.append(result_item(self.agent, event.item, own_copy(value)))
 
     def handed_off(self, event: ev.HandedOff, made: list[RunItem]) -> None:
         """The result just read was that of a handoff."""

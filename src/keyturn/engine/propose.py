@@ -45,11 +45,12 @@ class Reading:
 
     def read(self, response: ModelResponse) -> Reading:
         """Take the reply's items in order."""
-        settled = _settled(response.output)
         for raw in response.output:
             if wrong := wrong_in(raw):
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
-            label = call_label(raw, self._toolset) if raw.get("call_id") not in settled else None
+        settled = _settled(response.output, self._toolset)
+        for raw in response.output:
+            label = None if _label(raw) in settled else call_label(raw, self._toolset)
             if label is not None and _repeated(self._seen, label, raw):
                 continue
             self.output.append(own_copy(raw))
@@ -103,9 +104,26 @@ def _must_answer(kind: str, raw: Mapping[str, Any]) -> bool:
     return kind.endswith("_approval_request") or (kind.endswith("_call") and raw.get("call_id") is not None)
 
 
-def _settled(output: list[Any]) -> list[Any]:
-    """The ids of calls whose results stand in the same reply: the provider ran them, in a container of its own, say."""
-    return [raw["call_id"] for raw in output if str(raw.get("type")).endswith("_output") and raw.get("call_id")]
+def _settled(output: list[Any], toolset: Toolset) -> set[str]:
+    """The ids of calls whose results stand in the same reply: the provider ran them, in a container of its own, say.
+
+    What runs here has its result from here: a model that tells of one would have its own words kept as ours.
+    """
+    results = [raw for raw in output if _label(raw) and raw.get("type", "").endswith("_output")]
+    if not results:
+        return set()
+    settled = {raw["call_id"] for raw in results}
+    here = {"function_call"} | {kind for (kind, _name), tool in toolset.by_key.items() if not tool.hosted}
+    kinds = {raw["type"].removesuffix("_output") for raw in results}
+    kinds |= {raw["type"] for raw in output if _label(raw) in settled and raw.get("type", "").endswith("_call")}
+    if kinds & here:
+        raise ModelBehaviorError("the model gave the result of a call that runs here; nothing of its reply was used")
+    return settled
+
+
+def _label(raw: Mapping[str, Any]) -> str | None:
+    label = raw.get("call_id")
+    return label if isinstance(label, str) else None
 
 
 def _repeated(seen: dict[str, Item], label: str, raw: Mapping[str, Any]) -> bool:

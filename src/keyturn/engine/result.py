@@ -10,7 +10,7 @@ from ..agents.context import RunContextWrapper
 from ..agents.output import output_schema_for
 from ..core import events as ev
 from ..core.errors import UserError
-from ..core.items import Item, as_given, input_items, message_text
+from ..core.items import Item, as_given, input_items, message_text, own_copy
 from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
@@ -60,8 +60,8 @@ class RunResult:
     def input(self) -> str | list[Any]:
         """What the run, or the nested agent, was started with."""
         if self._frame == ev.ROOT:
-            return self._live.run.input
-        return as_given(self._read[0].input)
+            return own_copy(self._live.run.input)
+        return as_given(own_copy(self._read[0].input))
 
     @property
     def usage(self) -> Usage:
@@ -190,8 +190,8 @@ def _parsed(live: Live, run: Run, frame: Frame) -> Any:
     reply = [item for item in frame.items[frame.sent - frame.replied : frame.sent] if isinstance(item, dict)]
     text = message_text(reply[-1]) if reply else ""
     if schema is None or schema.is_plain_text() or not text or frame.results:
-        return run.output
+        return own_copy(run.output)
     try:
         return schema.validate_json(text)
     except UserError:
-        return run.output
+        return own_copy(run.output)

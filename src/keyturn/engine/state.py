@@ -15,8 +15,13 @@ from ..agents.context import RunContextWrapper, TContext
 from ..agents.context import Undelivered as ContextWord
 from ..core import events as ev
 from ..core.codec import Log
+<<<<<<< HEAD
 from ..core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
 from ..core.items import Item
+=======
+from ..core.errors import Conflict, Expired, NotPending, UserError
+from ..core.items import Item, own_copy
+>>>>>>> e2-o
 from ..core.people import decider
 from ..core.preview import Preview
 from ..core.run import call_digest
@@ -225,7 +230,7 @@ class RunState(Generic[TContext]):
     @property
     def pending_input(self) -> list[Item]:
         """Messages added here and not delivered yet."""
-        return list(self._said.input)
+        return own_copy(self._said.input)
 
     def clear_pending_input(self) -> None:
         """Take back messages that were not delivered."""

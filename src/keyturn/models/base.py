@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, cast
 
+from ..core.errors import ModelBehaviorError
 from ..core.items import Item, RawItem, plain_item
 from ..core.usage import TokenDetails as TokenDetails
 from ..core.usage import Usage as Usage
@@ -31,7 +32,10 @@ class ModelResponse:
     model: str = ""
 
     def __post_init__(self) -> None:
-        self.output = [item if type(item) is RawItem else RawItem(plain_item(item)) for item in self.output]
+        try:
+            self.output = [item if type(item) is RawItem else RawItem(plain_item(item)) for item in self.output]
+        except TypeError as error:
+            raise ModelBehaviorError(f"the model's reply holds no item: {error}; nothing of it was used") from None
 
     def to_input_items(self) -> list[Item]:
         """The reply as items of the next request's input."""

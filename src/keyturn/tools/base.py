@@ -137,7 +137,8 @@ class Tool(abc.ABC):
     says that the preview is made of the world as it is (and may be awaited), so that an approval is void once
     its basis changed. `notice` puts words for the model in front of a result. `announced` says whether tool
     hooks are told of it and its result can be the agent's; `answerable` whether a person may give the result, and
-    `editable` whether one may change the arguments.
+    `editable` whether one may change the arguments. `hosted` says that the provider runs the calls, so that a reply may
+    hold their results.
 
     >>> class Echo(Tool):
     ...     kind, name = "echo", "echo"
@@ -174,6 +175,7 @@ class Tool(abc.ABC):
     announced: bool = True
     answerable: bool = True
     editable: bool = True
+    hosted: bool = False
     known_spec: tuple[dict[str, Any], str] | None = None
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and

@@ -92,7 +92,11 @@ def check_basis(changes: Sequence[Change], basis: Mapping[str, str] | None) -> N
             "When this was shown it did not fit, so nothing was changed though now it would. Send it again."
         )
     for change in changes:
-        if basis is not None and basis.get(change.path, digest_of(change.before)) != digest_of(change.before):
+        if basis is None:
+            return
+        if change.path not in basis:
+            raise FileChanged(f"{shown(change.path)} was not shown to whoever let this run, so nothing was changed.")
+        if basis[change.path] != digest_of(change.before):
             raise FileChanged(f"{shown(change.path)} was changed since it was looked at, so nothing was changed.")
 
 
