@@ -7,16 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
-<<<<<<< HEAD
 from ..core.digest import canonical
 from ..core.errors import BadJson, UserError
-from ..core.items import Item, input_items
+from ..core.items import Item, input_items, own_copy
 from ..core.people import plain_text
 from ..core.strict import Limits, parse
-=======
-from ..core.errors import UserError
-from ..core.items import Item, input_items, own_copy
->>>>>>> e2-o
 
 _ROOM = Limits(bytes=64 << 20)  # what people say has the room of a state
 _MOST = 1 << 20  # a tool's value beyond that is not kept beside its text, which is cut in plain sight

@@ -16,13 +16,8 @@ from ..core import events as ev
 from ..core.effects import pending
 from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StateRejected, StorageError, ToolMissing, UserError
 from ..core.gate import open_run
-<<<<<<< HEAD
-from ..core.items import input_items
-from ..core.run import Call, Frame, Run
-=======
 from ..core.items import input_items, own_copy
-from ..core.run import Frame, Run
->>>>>>> e2-o
+from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
 from .advance import advance

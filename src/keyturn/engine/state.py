@@ -15,13 +15,8 @@ from ..agents.context import RunContextWrapper, TContext
 from ..agents.context import Undelivered as ContextWord
 from ..core import events as ev
 from ..core.codec import Log
-<<<<<<< HEAD
 from ..core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
-from ..core.items import Item
-=======
-from ..core.errors import Conflict, Expired, NotPending, UserError
 from ..core.items import Item, own_copy
->>>>>>> e2-o
 from ..core.people import decider
 from ..core.preview import Preview
 from ..core.run import call_digest
