@@ -17,6 +17,7 @@ from typing import Any, Self
 from urllib.parse import unquote
 
 from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
+from ..sqlite_files import APPLICATION, OpenFile
 from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
@@ -106,7 +107,12 @@ class SQLiteConnection:
 
         self._clock = clock or _now
         self._origin = origin or Origin()
-        self._db: Any = apsw.Connection(str(path))
+        self._held = OpenFile(path, "journal")
+        try:
+            self._db: Any = apsw.Connection(str(path))
+        except BaseException:
+            self._held.close()
+            raise
         self._db.set_busy_handler(_patience())
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
@@ -160,6 +166,7 @@ class SQLiteConnection:
 
     def close(self) -> None:
         self._db.close()
+        self._held.close()
 
 
 def prepare(path: Path) -> Origin:
@@ -221,7 +228,9 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
         [(version,)] = db.execute("PRAGMA user_version")
         if version > say.SCHEMA:
             raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
-        if version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"):
+        [(application,)] = db.execute("PRAGMA application_id")
+        strange = application not in (0, APPLICATION)
+        if strange or (version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
             raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
         if 0 < version < say.FIRST:
             raise StorageError(
@@ -233,6 +242,7 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
                 db.execute(statement)
         if version == 0:
             begin(db)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {say.SCHEMA}")
     except BaseException:
         db.rollback()
