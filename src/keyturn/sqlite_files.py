@@ -17,7 +17,7 @@ from .core.errors import StorageError, UserError
 APPLICATION = 0x4B74726E
 
 _lock = threading.Lock()
-_open: dict[tuple[int, int], list[str]] = {}
+_open: dict[tuple[int, int], list[tuple[str, int]]] = {}
 
 
 class OpenFile:
@@ -37,17 +37,23 @@ class OpenFile:
     def __init__(self, path: str | bytes | Path, use: str) -> None:
         found = os.stat(path)
         self._key = (found.st_dev, found.st_ino)
-        self._use = use
+        self._use = (use, os.getpid())
         with _lock:
-            others = [other for other in _open.get(self._key, []) if other != use]
+            known = _open.get(self._key, [])
+            others = [other for other, _ in known if other != use]
             if others and use == "session":
                 raise refused_session(path)
+            if use == "journal" and any(process != os.getpid() for _, process in known):
+                raise StorageError(
+                    f"{os.fspath(path)!r} was open as a journal when this process was forked, and SQLite's locks do "
+                    "not survive that; open journals after the fork, or close them before"
+                )
             if others:
                 raise StorageError(
                     f"{os.fspath(path)!r} is open in this process as a session's: two SQLite libraries on one file "
                     "destroy it; give the journal a file of its own"
                 )
-            _open.setdefault(self._key, []).append(use)
+            _open.setdefault(self._key, []).append(self._use)
         self._closed = False
 
     def close(self) -> None:

@@ -188,7 +188,7 @@ def is_template(store: str, file: Path, row: int) -> bool:
 
 
 def _seen(store: str) -> Iterator[_Seen]:
-    with suppress(OSError):
+    with suppress(OSError, UserError):
         for path in sorted(_folder().glob(f"{_plain(store)}-*")):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 content = path.read_bytes()

@@ -5,6 +5,7 @@ Through `apsw`, which brings a current SQLite with it. WAL and `synchronous=FULL
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import random
@@ -52,7 +53,8 @@ class SQLiteJournal(SQLJournal):
     """
 
     def __init__(self, path: str | Path, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
-        self.path = file = Path(path)
+        self.path = Path(path)
+        file = Path(os.path.abspath(path))  # connections come and go, and the working directory may change
         self._clock = clock or _now
         self._file = Path(os.path.realpath(file))
         origin = prepare(file)
@@ -63,8 +65,8 @@ class SQLiteJournal(SQLJournal):
             return SQLiteConnection(file, clock, origin)
 
         after = ringing(bell, lambda _names: doorbell.ring())
-        writer = StoreThread("keyturn-sqlite-writer", connect, judge, after)
-        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False)
+        writer = StoreThread("keyturn-sqlite-writer", connect, judge, after, patience=BUSY_SECONDS)
+        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=BUSY_SECONDS)
         super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
         weakref.finalize(self, doorbell.close)
         doorbell.listen()
@@ -94,9 +96,10 @@ class SQLiteJournal(SQLJournal):
 
     async def backup(self, path: str | Path) -> None:
         """Copy the whole store, as it is now, to a file that is not there yet."""
-        if not _made_private(Path(path)):
+        target = Path(os.path.abspath(path))
+        if not _made_private(target):
             raise UserError(f"{str(path)!r} is there already; a backup never overwrites")
-        await self._reader.ask(lambda db: db.execute("VACUUM INTO ?", str(path)))
+        await asyncio.to_thread(_copy, self._file, target)
 
 
 class SQLiteConnection:
@@ -114,6 +117,7 @@ class SQLiteConnection:
             self._held.close()
             raise
         self._db.set_busy_handler(_patience())
+        self._db.create_scalar_function("keyturn_text", _is_text, 1, deterministic=True)
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         self._cursor = self._db.cursor()
@@ -169,6 +173,20 @@ class SQLiteConnection:
         self._held.close()
 
 
+def _copy(source: Path, target: Path) -> None:
+    """Copy a store, on a connection of its own: whoever reads meanwhile waits for nothing."""
+    try:
+        db = SQLiteConnection(source, None)
+        try:
+            db.execute("VACUUM INTO ?", str(target))
+        finally:
+            db.close()
+    except BaseException as error:
+        for end in ("", "-journal"):  # half a copy is none, and in the way of the next
+            target.with_name(target.name + end).unlink(missing_ok=True)
+        raise judge(error).error from error
+
+
 def prepare(path: Path) -> Origin:
     """See that the file is there, is ours, and has the newest schema; each version comes whole or not at all.
 
@@ -193,10 +211,11 @@ def prepare(path: Path) -> Origin:
 def _made_private(path: Path) -> bool:
     """Make an empty file that only this user can read, whatever the umask says; False where there is one already.
 
+    Where a link leads nowhere yet the file is made there.
     What SQLite keeps beside a file, its WAL and the memory that processes share, has the mode of the file.
     """
     try:
-        place = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        place = os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return False
     os.close(place)
@@ -300,6 +319,15 @@ def _patience() -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+def _is_text(value: Any) -> bool:
+    """Whether bytes are text that can be read."""
+    try:
+        value.decode()
+    except (UnicodeDecodeError, AttributeError):
+        return False
+    return True
 
 
 def _user() -> str:
