@@ -31,7 +31,7 @@ BUSY_SECONDS = 60.0
 # A commit writes whole pages of which it changes little: small pages are a third of the bytes.
 _PRAGMAS = (
     *("page_size=1024", "wal_autocheckpoint=4000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF"),
-    *("cell_size_check=ON", "mmap_size=0"),
+    *("cell_size_check=ON", "mmap_size=0", "secure_delete=ON"),
 )
 # From 3.7.0 on, and mended in this version: two processes that reset a WAL at once can corrupt it.
 SOUND = (3, 51, 3)
@@ -93,6 +93,10 @@ class SQLiteJournal(SQLJournal):
     async def close(self) -> None:
         self._doorbell.close()
         await super().close()
+
+    async def erase(self, run: str) -> None:
+        await super().erase(run)
+        await asyncio.to_thread(_checkpoint, self._file)  # the WAL holds what the pages said before
 
     async def backup(self, path: str | Path) -> None:
         """Copy the whole store, as it is now, to a file that is not there yet."""
@@ -171,6 +175,18 @@ class SQLiteConnection:
     def close(self) -> None:
         self._db.close()
         self._held.close()
+
+
+def _checkpoint(file: Path) -> None:
+    """Write the WAL into the file and leave nothing in it."""
+    try:
+        db = SQLiteConnection(file, None)
+        try:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            db.close()
+    except Exception as error:
+        raise judge(error).error from error
 
 
 def _copy(source: Path, target: Path) -> None:
