@@ -30,6 +30,7 @@ from .engine.loading import found, waiting_tools
 from .engine.play import Play
 from .engine.recent import log_in
 from .engine.result import RunResult
+from .engine.rows_again import rows_in
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.state import RunState
 from .engine.worker import Worker
@@ -169,6 +170,8 @@ class App:
         found = await self.journal.runs(Query(run=run_id))
         if not found:
             raise RunMissing(run_id)
+        if found[0].status == "damaged":  # the log says what it was, or that it is damaged as well
+            return (await rows_in(self.journal, run_id)).run
         return found[0]
 
     async def wait(self, run_id: str, timeout: float | None = None) -> RunRow:

@@ -35,11 +35,18 @@ def state_directory() -> Path:
     given = os.environ.get("KEYTURN_HOME") or os.environ.get("XDG_STATE_HOME")
     if given:
         return Path(given) / "keyturn"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a container's user without HOME and without an entry in its passwd
+        raise UserError(
+            f"this user has no home directory to keep keys in: set KEYTURN_HOME to a directory, or {VARIABLE} for "
+            "keys that are in no file"
+        ) from None
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "keyturn"
+        return home / "Library" / "Application Support" / "keyturn"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "keyturn"
-    return Path.home() / ".local" / "state" / "keyturn"
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "keyturn"
+    return home / ".local" / "state" / "keyturn"
 
 
 def ring() -> Ring:

@@ -56,7 +56,7 @@ async def _checked(arguments: argparse.Namespace) -> Report:
         store = whole.of(arguments.tenant)
         report = await check(store, heads=known)
         if arguments.keep is not None and report.ok:
-            arguments.keep.write_text(json.dumps(await heads(store), indent=0))
+            _keep(arguments.keep, json.dumps(await heads(store), indent=0))
     finally:
         if hasattr(whole, "close"):
             await whole.close()
@@ -68,6 +68,13 @@ def _must_be_there(url: str) -> None:
     path = Path(unquote(url.removeprefix("sqlite:///")))
     if url.startswith("sqlite:///") and not path.is_file():
         raise StorageError(f"there is no journal in {str(path)!r}")
+
+
+def _keep(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise UserError(f"the heads cannot be kept in {str(path)!r}: {error.strerror}") from None
 
 
 def _read(path: Path) -> dict[str, Head]:

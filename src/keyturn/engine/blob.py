@@ -80,7 +80,8 @@ def unpack(data: Any, *, allow_unsigned: bool = False, max_bytes: int = MAX_BYTE
 def _check_version(data: Mapping[str, Any]) -> None:
     version = data.get("schema_version")
     known = readable()
-    if isinstance(version, str) and version.isdecimal() and int(version) < int(known[0]):
+    older = isinstance(version, str) and version.isdecimal() and len(version) <= len(known[0])
+    if older and int(cast("str", version)) < int(known[0]):
         raise StateRejected(
             f"this state was written by an older format; supported: {known[0]}. Finish its run with the Keyturn that "
             "wrote it"

@@ -30,6 +30,7 @@ from ..engine.loading import waiting_tools
 from ..engine.recent import log_in
 from ..engine.requests import requests_of
 from ..engine.rows import known_open
+from ..engine.rows_again import rows_in
 from ..engine.undelivered import edited
 from ..engine.writer import Writer, Written
 from ..journal.base import Store
@@ -162,7 +163,13 @@ class Inbox:
         found = await self._store.requests(Query(id=_name(request, "a request")))
         if not found:
             raise NotPending("there is no such request; list() says which there are")
-        return found[0]
+        if found[0].state != "damaged":
+            return found[0]
+        made = (await rows_in(self._store, found[0].run)).opened  # the row's run is a hint: the log has the request
+        row = next((row for row in made if row.id == request), None)
+        if row is None:
+            raise NotPending("the row of this request is damaged, and its run has no such request")
+        return row
 
     async def _read(self, run: str) -> Log:
         log = await log_in(self._store, _name(run, "a run"))

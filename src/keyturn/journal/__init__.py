@@ -5,6 +5,7 @@ Only the table and its reader live here; what a URL means beyond its scheme is t
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Protocol, cast
 from weakref import WeakValueDictionary
@@ -57,7 +58,14 @@ def opened(url: str) -> Journal:
     """
     if url.startswith("memory:"):  # two of these have nothing in common
         return open_journal(url)
-    journal = _SHARED.get(url)
-    if journal is None:
-        journal = _SHARED[url] = open_journal(url)
+    name = _standing(url)
+    journal = _SHARED.get(name)
+    if journal is None or getattr(journal, "closed", False):
+        journal = _SHARED[name] = open_journal(url)
     return journal
+
+
+def _standing(url: str) -> str:
+    """What a URL means wherever the process goes: a file that is beside it now is named from the root."""
+    lead = "sqlite:///"
+    return lead + os.path.abspath(url.removeprefix(lead)) if url.startswith(lead) else url

@@ -7,11 +7,12 @@ server's identity and timeline. A store that is behind says so until every call 
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
-import mmap
 import os
 import secrets
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,29 +90,45 @@ def look(db: Connection, origin: Origin) -> None:
 
 
 class Mark:
-    """How far one file of a store had come, outside of the file: a count in shared memory, never waited for.
+    """How far one file of a store had come, outside of the file: a count in the page cache, never waited for.
 
     It is raised after a commit, so it is never ahead of what is durable; killed or not, the process leaves it behind.
+    Written and never mapped: in a mapped file a full disk, or somebody who truncates it, ends the process.
     """
 
     def __init__(self, path: Path, file: Path) -> None:
         make_directory(path.parent)
         place = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        try:
-            if os.fstat(place).st_size < _SIZE:
-                os.ftruncate(place, _SIZE)
-            self._memory = mmap.mmap(place, _SIZE)
-        finally:
-            os.close(place)
+        self._place = place
+        weakref.finalize(self, os.close, place)
         found = file.stat()
         about = json.dumps({"path": str(file), "dev": found.st_dev, "ino": found.st_ino}).encode()
-        if len(about) < _SIZE - _COUNT:
-            self._memory[_COUNT : _COUNT + len(about) + 1] = about + b"\n"
+        self._about = about + b"\n" if len(about) < _SIZE - _COUNT else b""
+        self._told = False
+        self._row = self._read()
+        self._write(self._row)
 
     def reached(self, row: int) -> None:
-        """Say that the file has come that far."""
-        if row > int.from_bytes(self._memory[:_COUNT], "little"):
-            self._memory[:_COUNT] = row.to_bytes(_COUNT, "little")
+        """Say that the file has come that far; where that cannot be written, say so once."""
+        if row <= self._row:
+            return
+        try:
+            self._row = max(row, self._read())
+            self._write(self._row)
+        except OSError as error:
+            if self._told:
+                return
+            self._told = True
+            log.warning("how far the store came cannot be kept, a copy brought back may not be noticed: %s", error)
+
+    def _read(self) -> int:
+        """Read how far other processes came, too."""
+        return int.from_bytes(os.pread(self._place, _COUNT, 0), "little")
+
+    def _write(self, row: int) -> None:
+        content = row.to_bytes(_COUNT, "little") + self._about
+        if os.pwrite(self._place, content, 0) != len(content):
+            raise OSError(errno.ENOSPC, "the mark could not be written whole")
 
 
 @dataclass(frozen=True)
@@ -171,7 +188,7 @@ def is_template(store: str, file: Path, row: int) -> bool:
 
 
 def _seen(store: str) -> Iterator[_Seen]:
-    with suppress(OSError):
+    with suppress(OSError, UserError):
         for path in sorted(_folder().glob(f"{_plain(store)}-*")):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 content = path.read_bytes()

@@ -1,7 +1,7 @@
 """Reading tables that somebody may have altered or a disk may have spoilt: typed, bounded, and never one row for all.
 
 A text that is no text raises from the driver, whatever else stands in the answer. Where that happens the rows are asked
-for one by one, and those that cannot be read are left out or given by their key alone.
+for one by one, and those that cannot be read are given by their key alone.
 """
 
 from __future__ import annotations
@@ -13,33 +13,29 @@ from .store_thread import Connection
 _LIMIT = "LIMIT ?"
 
 
-def rows_of(db: Connection, statement: str, *values: Any) -> list[Any]:
-    """Run a statement that ends in a limit, the last of the values; rows that cannot be read are left out."""
-    return keyed_rows(db, statement, None, *values)[0]
+def keyed_rows(db: Connection, statement: str, keys: str, *values: Any) -> tuple[list[Any], list[Any]]:
+    """Run a statement whose last value is its limit; its rows, and the keys of those that cannot be read.
 
-
-def keyed_rows(db: Connection, statement: str, keys: str | None, *values: Any) -> tuple[list[Any], list[Any]]:
-    """Run such a statement; its rows, and the keys of rows that cannot be read. `keys` selects those alone."""
+    `keys` selects keys alone, which can always be read.
+    """
     try:
         return db.execute(statement, *values), []
     except UnicodeDecodeError:
         return _one_by_one(db, statement, keys, values)
 
 
-def _one_by_one(
-    db: Connection, statement: str, keys: str | None, values: tuple[Any, ...]
-) -> tuple[list[Any], list[Any]]:
+def _one_by_one(db: Connection, statement: str, keys: str, values: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
     *given, limit = values
     rows, broken = list[Any](), list[Any]()
     place = 0
-    while len(rows) + len(broken) < limit:
+    while place < limit:
         row = _one(db, statement, given, place)
         if row == []:
             break
         if row is not None:
             rows += row
-        elif keys is not None and (key := _one(db, keys, given, place)):
-            broken += key
+        else:
+            broken += _one(db, keys, given, place) or []
         place += 1
     return rows, broken
 

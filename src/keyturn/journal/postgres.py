@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -31,6 +32,8 @@ _PLACE = (
     "SELECT (SELECT system_identifier FROM pg_control_system()), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), "
     "(SELECT oid FROM pg_database WHERE datname = current_database())"
 )
+_WORD = r"(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
+_URL = re.compile(rf"postgres(?:ql)?://(?:{_WORD}(?::{_WORD})?@)?[\w.,:\[\]%-]*(?:/{_WORD})?(?:\?[^#@\s]*)?", re.ASCII)
 # What `NOTIFY` carries is short; a name that is longer wakes everybody.
 _PAYLOAD = 7_000
 
@@ -246,7 +249,9 @@ def prepare(url: str) -> Origin:
     try:
         with psycopg.connect(url, connect_timeout=10) as db:
             db.execute("SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))")
-            db.execute("CREATE TABLE IF NOT EXISTS keyturn_schema (version BIGINT NOT NULL)")
+            found = db.execute("SELECT to_regclass('keyturn_schema')").fetchone()
+            if found is None or found[0] is None:  # a role that may not create uses what an administrator made
+                db.execute("CREATE TABLE keyturn_schema (version BIGINT NOT NULL)")
             row = db.execute("SELECT max(version) FROM keyturn_schema").fetchone()
             version = (row[0] if row is not None else None) or 0
             if version > say.SCHEMA:
@@ -272,8 +277,18 @@ def prepare(url: str) -> Origin:
             made.close()
         return origin
     except psycopg.Error as error:
-        # The URL may hold a password and stays out of this.
-        raise StorageError(f"the PostgreSQL journal cannot be opened: {error}") from error
+        if _plain_url(url) or getattr(error, "sqlstate", None) is not None:
+            raise StorageError(f"the PostgreSQL journal cannot be opened: {error}") from error
+        # What libpq cannot read it quotes, and a password that is not escaped is part of that.
+        raise StorageError(
+            "the PostgreSQL journal cannot be opened, and why is left out, since a part of the password may be in it: "
+            "write postgresql://user:password@host:port/database, and percent-encode what is special in the password"
+        ) from None
+
+
+def _plain_url(url: str) -> bool:
+    """Whether nobody can take a part of the password for something else."""
+    return _URL.fullmatch(url) is not None
 
 
 def judge(error: BaseException) -> Outcome:

@@ -5,7 +5,10 @@ What is not over is never old: a request may wait for weeks, and a run that fail
 
 from __future__ import annotations
 
-from ..core.errors import Conflict
+from ..core.codec import Log
+from ..core.errors import Conflict, LogDamaged, UserError
+from ..core.seal import Chain
+from ..keys import ring
 from .base import Store
 from .rows import Query
 
@@ -18,9 +21,20 @@ async def ended_before(store: Store, at: int) -> list[str]:
     for status in OVER:
         query = Query(state=status)
         while page := await store.runs(query):
-            old += [row.run for row in page if row.updated_at < at]
+            hints = [row.run for row in page if row.updated_at < at]
+            old += [run for run in hints if await _was_over(store, run, at)]  # by their own logs
             query = Query(state=status, after=(page[-1].started_at, page[-1].run))
     return old
+
+
+async def _was_over(store: Store, run: str, at: int) -> bool:
+    """Whether a run's verified log says that it was over then; a log that cannot be verified is left alone."""
+    try:
+        chain = Chain(getattr(store, "keys", ring), getattr(store, "tenant", "default"), run)
+        log = Log.opened(await store.read(run), chain)
+    except (LogDamaged, UserError):
+        return False
+    return log.run.status in OVER and log.run.now < at
 
 
 async def erase_ended(store: Store, at: int) -> int:

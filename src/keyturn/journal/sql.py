@@ -15,13 +15,24 @@ from ..core.errors import Conflict, LogDamaged
 from ..core.seal import Keys, Ring, erased, parted
 from . import statements as say
 from .base import Claim, LostRace
-from .pages import keyed_rows, rows_of
+from .pages import keyed_rows
 from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import DAMAGED, Row, askable, columns, marked, plain, seal_row, verified
 from .statements import Dialect
 from .store_thread import Connection
 
 _NO_ROW = "cannot be reached: what the journal's table of runs says of the run is not what was written there"
+
+
+# No claim is made for longer: one that ends later was made while the clock was ahead.
+LONGEST_MS = 3_600_000
+
+
+class HeldAhead(Conflict):
+    """A run is held until a time at which no claim can end."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"run {run!r} was claimed while the clock was ahead; try again when its claim is over")
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
@@ -113,10 +124,18 @@ class Tenant:
         """Take a run."""
         at = self._place(db, run)
         if at.holder is not None and at.now < at.until:
+            if at.until > at.now + LONGEST_MS:
+                raise HeldAhead(run)
             raise Conflict(f"run {run!r} is held by {at.holder!r}; wait for it", winner=at.holder)
         made = Claim(run, worker, at.epoch + 1, at.now + ttl_ms, at.now, at.head)
         db.tell(say.TAKEN, made.epoch, worker, made.until, self.name, run)
         return made
+
+    def cap(self, db: Connection, run: str, ttl_ms: int) -> None:
+        """Let a claim that ends too far ahead end in time: who lives renews it before."""
+        at = self._known(db, run)
+        if at is not None and at.holder is not None and at.until > at.now + LONGEST_MS:
+            db.tell(say.RENEWED, at.now + ttl_ms, self.name, run)
 
     def held_by(self, db: Connection, run: str) -> tuple[str, int] | None:
         """Who holds a run, and under which epoch: what a worker asks whose claim was never answered."""
@@ -143,12 +162,13 @@ class Tenant:
     def due(self, db: Connection, limit: int) -> list[str]:
         """Runs that are due."""
         now = db.now()
-        found = rows_of(db, say.DUE, self.name, now, self.name, now, limit)
-        return [run for _, run in found if isinstance(run, str)]
+        times = (now, now + LONGEST_MS, now)
+        found = db.execute(self._dialect.due, *(value for time in times for value in (self.name, time)), limit)
+        return [run for _, run in found]
 
     def next_due(self, db: Connection) -> tuple[int | None, int]:
         """When the next run is due, and the time now."""
-        found = db.execute(say.NEXT_DUE, self.name, self.name)
+        found = db.execute(self._dialect.next_due, self.name, self.name)
         first = found[0][0] if found else None
         return (int(first) if isinstance(first, int) else None), db.now()
 
@@ -172,7 +192,8 @@ class Tenant:
         """What is to be told."""
         if done is not None:
             db.tell(say.TOLD, self.name, done)
-        return [_notice(*row) for row in rows_of(db, say.TO_TELL, self.name, max(limit, 0))]
+        found, broken = keyed_rows(db, say.TO_TELL, say.TO_TELL_NUMBERS, self.name, max(limit, 0))
+        return sorted((_notice(*row) for row in found + broken), key=lambda notice: notice.number)
 
     def erase(self, db: Connection, run: str) -> None:
         """Forget what a run says; the digests of its lines stay."""

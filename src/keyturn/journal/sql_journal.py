@@ -20,7 +20,7 @@ from .bell import AT_MOST, DUE, SAID, Bell, waited
 from .generation import RESTORED, Origin, next_generation, read_meta
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import check_name, fits_a_store
-from .sql import Tenant
+from .sql import HeldAhead, Tenant
 from .statements import Dialect
 from .store_thread import Connection, StoreThread
 
@@ -117,6 +117,9 @@ class SQLJournal:
         # Who holds a run matters while there is somebody; a claim is on disk as soon as a line that it allowed is.
         try:
             return await self._writer.ask(take, taken, firm=False, run=(self.tenant, run))
+        except HeldAhead:
+            await self._writer.ask(lambda db: self._mine.cap(db, run, ttl_ms), firm=False)
+            raise
         except LogDamaged:  # who finds it due again at once would do nothing else
             await self._writer.ask(lambda db: self._mine.shelve(db, run, SHELVED_MS), firm=False)
             raise
@@ -212,6 +215,11 @@ class SQLJournal:
     async def write(self, do: Callable[[Connection], Any]) -> Any:
         """Write something of all tenants: for filling an empty store."""
         return await self._writer.ask(do)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be asked of it any more: it, or the store that it is a view of, was closed."""
+        return self._writer.closed
 
     async def close(self) -> None:
         """Finish what was asked and close the connections. All views of the store are closed with it."""

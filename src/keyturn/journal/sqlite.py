@@ -5,6 +5,7 @@ Through `apsw`, which brings a current SQLite with it. WAL and `synchronous=FULL
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import random
@@ -17,6 +18,7 @@ from typing import Any, Self
 from urllib.parse import unquote
 
 from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
+from ..sqlite_files import APPLICATION, OpenFile
 from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
@@ -29,7 +31,7 @@ BUSY_SECONDS = 60.0
 # A commit writes whole pages of which it changes little: small pages are a third of the bytes.
 _PRAGMAS = (
     *("page_size=1024", "wal_autocheckpoint=4000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF"),
-    *("cell_size_check=ON", "mmap_size=0"),
+    *("cell_size_check=ON", "mmap_size=0", "secure_delete=ON"),
 )
 # From 3.7.0 on, and mended in this version: two processes that reset a WAL at once can corrupt it.
 SOUND = (3, 51, 3)
@@ -51,7 +53,8 @@ class SQLiteJournal(SQLJournal):
     """
 
     def __init__(self, path: str | Path, *, clock: Callable[[], int] | None = None, tenant: str = "default") -> None:
-        self.path = file = Path(path)
+        self.path = Path(path)
+        file = Path(os.path.abspath(path))  # connections come and go, and the working directory may change
         self._clock = clock or _now
         self._file = Path(os.path.realpath(file))
         origin = prepare(file)
@@ -62,8 +65,8 @@ class SQLiteJournal(SQLJournal):
             return SQLiteConnection(file, clock, origin)
 
         after = ringing(bell, lambda _names: doorbell.ring())
-        writer = StoreThread("keyturn-sqlite-writer", connect, judge, after)
-        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False)
+        writer = StoreThread("keyturn-sqlite-writer", connect, judge, after, patience=BUSY_SECONDS)
+        reader = StoreThread("keyturn-sqlite-reader", connect, judge, writes=False, patience=BUSY_SECONDS)
         super().__init__(say.SQLITE, (writer, reader), bell, tenant, origin)
         weakref.finalize(self, doorbell.close)
         doorbell.listen()
@@ -91,11 +94,16 @@ class SQLiteJournal(SQLJournal):
         self._doorbell.close()
         await super().close()
 
+    async def erase(self, run: str) -> None:
+        await super().erase(run)
+        await asyncio.to_thread(_checkpoint, self._file)  # the WAL holds what the pages said before
+
     async def backup(self, path: str | Path) -> None:
         """Copy the whole store, as it is now, to a file that is not there yet."""
-        if not _made_private(Path(path)):
+        target = Path(os.path.abspath(path))
+        if not _made_private(target):
             raise UserError(f"{str(path)!r} is there already; a backup never overwrites")
-        await self._reader.ask(lambda db: db.execute("VACUUM INTO ?", str(path)))
+        await asyncio.to_thread(_copy, self._file, target)
 
 
 class SQLiteConnection:
@@ -106,8 +114,14 @@ class SQLiteConnection:
 
         self._clock = clock or _now
         self._origin = origin or Origin()
-        self._db: Any = apsw.Connection(str(path))
+        self._held = OpenFile(path, "journal")
+        try:
+            self._db: Any = apsw.Connection(str(path))
+        except BaseException:
+            self._held.close()
+            raise
         self._db.set_busy_handler(_patience())
+        self._db.create_scalar_function("keyturn_text", _is_text, 1, deterministic=True)
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         self._cursor = self._db.cursor()
@@ -160,6 +174,33 @@ class SQLiteConnection:
 
     def close(self) -> None:
         self._db.close()
+        self._held.close()
+
+
+def _checkpoint(file: Path) -> None:
+    """Write the WAL into the file and leave nothing in it."""
+    try:
+        db = SQLiteConnection(file, None)
+        try:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            db.close()
+    except Exception as error:
+        raise judge(error).error from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a store, on a connection of its own: whoever reads meanwhile waits for nothing."""
+    try:
+        db = SQLiteConnection(source, None)
+        try:
+            db.execute("VACUUM INTO ?", str(target))
+        finally:
+            db.close()
+    except BaseException as error:
+        for end in ("", "-journal"):  # half a copy is none, and in the way of the next
+            target.with_name(target.name + end).unlink(missing_ok=True)
+        raise judge(error).error from error
 
 
 def prepare(path: Path) -> Origin:
@@ -186,10 +227,11 @@ def prepare(path: Path) -> Origin:
 def _made_private(path: Path) -> bool:
     """Make an empty file that only this user can read, whatever the umask says; False where there is one already.
 
+    Where a link leads nowhere yet the file is made there.
     What SQLite keeps beside a file, its WAL and the memory that processes share, has the mode of the file.
     """
     try:
-        place = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        place = os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return False
     os.close(place)
@@ -221,7 +263,9 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
         [(version,)] = db.execute("PRAGMA user_version")
         if version > say.SCHEMA:
             raise StorageError(f"{str(path)!r} was written by a newer Keyturn (schema {version}); upgrade to open it")
-        if version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"):
+        [(application,)] = db.execute("PRAGMA application_id")
+        strange = application not in (0, APPLICATION)
+        if strange or (version == 0 and db.execute("SELECT 1 FROM sqlite_schema LIMIT 1")):
             raise StorageError(f"{str(path)!r} is another application's database; name a file of its own")
         if 0 < version < say.FIRST:
             raise StorageError(
@@ -233,6 +277,7 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
                 db.execute(statement)
         if version == 0:
             begin(db)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {say.SCHEMA}")
     except BaseException:
         db.rollback()
@@ -290,6 +335,15 @@ def _patience() -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+def _is_text(value: Any) -> bool:
+    """Whether bytes are text that can be read."""
+    try:
+        value.decode()
+    except (UnicodeDecodeError, AttributeError):
+        return False
+    return True
 
 
 def _user() -> str:

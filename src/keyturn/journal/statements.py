@@ -24,7 +24,7 @@ class Dialect:
     mark: str
     # The database's time, where it has one: asked along with other things.
     time: str
-    # Whether a column holds what it was declared as, where the database does not see to that itself.
+    # Whether a column holds what it was declared as, and text is UTF-8, where the database does not see to that itself.
     whole: str
     text: str
 
@@ -32,6 +32,35 @@ class Dialect:
     def head(self) -> str:
         """Where a log ends, who holds its run, and the time, for whoever is about to change that."""
         return f"SELECT {HEAD_COLUMNS}, {self.time} FROM runs WHERE tenant = ? AND run = ?{self.locked}"
+
+    @property
+    def due(self) -> str:
+        """Which runs are due: claims that ran out, claims that end too far ahead to be true, and what wants a look.
+
+        What is no name is left out here and not of the page: rows that somebody planted starve no others.
+        """
+        named = f"head > 0{self._named}"
+        return (
+            "SELECT at, run FROM ("
+            f"SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND {named} "
+            f"UNION ALL SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until > ? AND {named} "
+            f"UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND {named}"
+            ") AS found ORDER BY at, run LIMIT ?"
+        )
+
+    @property
+    def next_due(self) -> str:
+        """When the next of them is due."""
+        named = f"head > 0{self._named}"
+        return (
+            "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
+            f"AND {named} UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL "
+            f"AND holder IS NULL AND {named}) AS found"
+        )
+
+    @property
+    def _named(self) -> str:
+        return f" AND {self.text.format('run')}" if self.text else ""
 
     def said(self, statement: str) -> str:
         """A statement in this dialect."""
@@ -41,7 +70,9 @@ class Dialect:
 SQLITE = Dialect(
     *("BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", " WITHOUT ROWID", "", "?", "0"),
     whole="typeof({}) = 'integer'",
-    text="typeof({}) = 'text'",
+    # Most names are ASCII, which is decided without a call; a NUL would end the comparison early.
+    text="typeof({0}) = 'text' AND instr(CAST({0} AS BLOB), x'00') = 0 "
+    "AND ({0} NOT GLOB '*[^ -~]*' OR keyturn_text(CAST({0} AS BLOB)))",
 )
 POSTGRES = Dialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
@@ -112,16 +143,6 @@ ALL_LINES = "SELECT seq, line FROM events WHERE tenant = ? AND run = ? ORDER BY 
 TAKEN = "UPDATE runs SET epoch = ?, holder = ?, held_until = ?, due = NULL WHERE tenant = ? AND run = ?"
 RENEWED = "UPDATE runs SET held_until = ? WHERE tenant = ? AND run = ?"
 RELEASED = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tenant = ? AND run = ?"
-DUE = (
-    "SELECT at, run FROM (SELECT held_until AS at, run FROM runs WHERE tenant = ? AND held_until <= ? AND head > 0 "
-    "UNION ALL SELECT due AS at, run FROM runs WHERE tenant = ? AND due <= ? AND holder IS NULL AND head > 0) AS found "
-    "ORDER BY at, run LIMIT ?"
-)
-NEXT_DUE = (
-    "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
-    "AND head > 0 UNION ALL SELECT min(due) AS at FROM runs WHERE tenant = ? AND due IS NOT NULL AND holder IS NULL "
-    "AND head > 0) AS found"
-)
 # The same with what is known of the run since.
 MOVED = (
     "UPDATE runs SET head = ?, due = ?, agent = ?, status = ?, updated_at = ?, waiting = ?, turns = ?, "
@@ -147,6 +168,7 @@ GRANT = (
 TELL = "INSERT INTO outbox (tenant, run, topic, about) VALUES (?, ?, ?, ?)"
 TOLD = "DELETE FROM outbox WHERE tenant = ? AND number <= ?"
 TO_TELL = "SELECT topic, run, about, number FROM outbox WHERE tenant = ? ORDER BY number LIMIT ?"
+TO_TELL_NUMBERS = "SELECT NULL, NULL, NULL, number FROM outbox WHERE tenant = ? ORDER BY number LIMIT ?"
 ERASE_LINE = "UPDATE events SET line = ? WHERE tenant = ? AND run = ? AND seq = ?"
 RUN = f"SELECT {RUN_COLUMNS}, seal FROM runs WHERE tenant = ? AND run = ?"
 ERASED = (

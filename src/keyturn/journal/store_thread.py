@@ -8,16 +8,20 @@ answer is given after the commit, never before. What the jobs do, and in which d
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..core.errors import StorageError
+from ..core.errors import StorageError, UserError
 
 MOST_AT_ONCE = 64
+# How long a batch is tried again, in seconds, where a member does not say.
+PATIENCE = 20.0
 
 
 class Connection(Protocol):
@@ -94,13 +98,26 @@ class StoreThread:
         after: Callable[[list[Any]], None] | None = None,
         *,
         writes: bool = True,
+        patience: float = PATIENCE,
     ) -> None:
         self._name, self._connect, self._judge, self._after, self._writes = name, connect, judge, after, writes
+        self._patience = patience
         self._jobs: deque[Job] = deque()
         self._ready = threading.Condition()
         self._connection: Connection | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._process = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be asked of it."""
+        return self._closed or self._forked
+
+    @property
+    def _forked(self) -> bool:
+        """Whether its thread stayed behind in the process that this one was forked from."""
+        return self._thread is not None and self._process != os.getpid()
 
     async def ask(
         self,
@@ -115,11 +132,13 @@ class StoreThread:
         `run` is the tenant and the run that it is about. Somebody who stops waiting does not stop it: what was asked is
         done or refused whole.
         """
+        if self._forked:
+            raise UserError("this journal was used before the process was forked; open it in each process, afterwards")
         loop = asyncio.get_running_loop()
         job = Job(do, done, loop, loop.create_future(), firm, run)
         with self._ready:
             if self._closed:
-                raise RuntimeError("this journal was closed")
+                raise UserError("this journal was closed; open it anew")
             if self._thread is None:
                 thread = threading.Thread(target=self._work, name=self._name, daemon=True)
                 try:
@@ -128,6 +147,7 @@ class StoreThread:
                     raise StorageError(
                         f"the journal's thread cannot be started, nothing was written: {error}"
                     ) from error
+                self._process = os.getpid()  # first: `_forked` is asked without the lock
                 self._thread = thread
             self._jobs.append(job)
             self._ready.notify()
@@ -135,6 +155,8 @@ class StoreThread:
 
     def stop(self) -> None:
         """Let it finish what was asked and end; nobody waits for that."""
+        if self._forked:  # whose lock may have been held when the process was forked
+            return
         with self._ready:
             self._closed = True
             self._ready.notify()
@@ -143,7 +165,7 @@ class StoreThread:
         """Finish what was asked, then close the connection."""
         self.stop()
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread is not threading.current_thread() and not self._forked:
             thread.join()
 
     def _work(self) -> None:
@@ -179,10 +201,10 @@ class StoreThread:
             return [self._jobs.popleft() for _ in range(count)]
 
     def _do(self, batch: list[Job]) -> None:
-        tries = 0
+        tries, until = 0, time.monotonic() + self._patience
         while (outcome := self._try(batch, again=tries > 0)) is not None:
             tries += 1
-            if (outcome.again or outcome.unknown) and self._patient(tries):
+            if (outcome.again or outcome.unknown) and time.monotonic() < until and self._patient(tries):
                 continue
             if len(batch) > 1 and self._connection is not None:  # one that is refused takes nobody else with it
                 for job in batch:

@@ -8,6 +8,8 @@ SQLAlchemy is imported when the first such session is made. No knowledge here of
 from __future__ import annotations
 
 import asyncio
+import os
+import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
@@ -15,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..sqlite_files import APPLICATION, OpenFile, refused_session
 from .base import SessionABC, SessionSettings
 from .encoding import decoded, encoded
 from .sqlalchemy_statements import statements
@@ -30,6 +33,7 @@ _CREATING_TRIES = 4
 # What is known of an engine belongs to it, not to one of the many sessions that use it.
 _turns: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 _created: WeakKeyDictionary[Any, set[tuple[str, str]]] = WeakKeyDictionary()
+_files: WeakKeyDictionary[Any, OpenFile] = WeakKeyDictionary()
 
 
 class SQLAlchemySession(SessionABC):
@@ -207,6 +211,7 @@ async def _transaction(engine: Any, work: Callable[[Any], Awaitable[T]]) -> T:
 
     if engine.dialect.name != "sqlite":
         return await within()
+    await _check_file(engine)
     # SQLAlchemy drops a connection whose transaction is cancelled: a database in memory is gone with it, and a file
     # stays locked until somebody collects it. So what has begun is brought to its end.
     async with _turn(engine):
@@ -215,6 +220,23 @@ async def _transaction(engine: Any, work: Callable[[Any], Awaitable[T]]) -> T:
             return await asyncio.shield(task)
         finally:
             await _ended(task)
+
+
+async def _check_file(engine: Any) -> None:
+    """Refuse the file of a journal, which drivers of the interpreter's SQLite would destroy."""
+    path = engine.url.database
+    if engine.sync_engine in _files or not path or not os.path.exists(path):
+        return
+    held = OpenFile(path, "session")  # first, because opening the file and closing it again drops a journal's locks
+    try:
+        async with engine.connect() as connection:
+            if (await connection.exec_driver_sql("PRAGMA application_id")).scalar() == APPLICATION:
+                raise refused_session(path)
+    except BaseException:
+        held.close()
+        raise
+    weakref.finalize(engine.sync_engine, held.close)
+    _files[engine.sync_engine] = held
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

@@ -13,12 +13,14 @@ import json
 import os
 import re
 import threading
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 from ..core.errors import UserError
 from ..core.items import Item
+from ..sqlite_files import APPLICATION, OpenFile, refused_session
 from .base import SessionABC, SessionSettings
 
 T = TypeVar("T")
@@ -83,6 +85,7 @@ class SQLiteSession(SessionABC):
             raise UserError(f"sessions and messages cannot share the table {messages_table!r}: give them two names")
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
+        self._held: OpenFile | None = None
         self._closed = False
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
@@ -145,6 +148,9 @@ class SQLiteSession(SessionABC):
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+            if self._held is not None:
+                self._held.close()
+                self._held = None
 
     async def _do(self, work: Callable[[_Connection], T]) -> T:
         # A database in memory has no other writer to wait for, and a thread costs more than the work.
@@ -163,6 +169,8 @@ class SQLiteSession(SessionABC):
     def _open(self) -> _Connection:
         import sqlite3
 
+        if os.path.exists(self.db_path):  # before it is opened: closing it again would drop a journal's locks
+            OpenFile(self.db_path, "session").close()
         try:
             connection = sqlite3.connect(
                 self.db_path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -171,12 +179,17 @@ class SQLiteSession(SessionABC):
             remedy = "its directory must exist and this process must be allowed to write there"
             raise UserError(f"the session file {self.db_path!r} cannot be opened ({error}): {remedy}") from error
         try:
+            if connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,):
+                raise refused_session(self.db_path)
             if sqlite3.sqlite_version_info >= WAL_IS_SAFE_FROM:
                 # SQLite answers "busy" here without waiting when another process is at the same switch. Its switch
                 # holds for the file, and until then the rollback journal is as correct, only slower.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA journal_mode = WAL")
             self._create_tables(connection)
+            if os.path.exists(self.db_path):
+                self._held = OpenFile(self.db_path, "session")
+                weakref.finalize(self, self._held.close)
         except BaseException:
             connection.close()
             raise
