@@ -103,7 +103,7 @@ async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(t
     assert (request.kind, request.state) == ("in_doubt", "open")
     report = await check(journal)
     assert report.ok, report.violations
-    await Inbox(journal).resolve(request.id, "ran", "it was paid", by="ann")
+    await Inbox(journal).resolve(request, "ran", "it was paid", by="ann")
     result = await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
     assert (result.final_output, payer.paid) == ("done", ["ada"])
     await journal.close()
