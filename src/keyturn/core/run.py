@@ -293,7 +293,7 @@ def unknown_below(run: Run, frame_id: str) -> list[Call]:
 
 
 def told_of_copy(run: Run, which: str) -> bool:
-    """Whether a run was told of this restore of its store, and nothing that would be in doubt was said or let run since.
+    """Whether a run was told of this restore, and nothing that would be in doubt was said or let run since.
 
     What was decided anew may be in the next copy, and have run: it is no less in doubt than what was there before.
     """
