@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import sqlite3
@@ -52,14 +53,13 @@ async def test_r2_a_run_that_could_not_be_read_when_settled_runs_again_once_mend
     sql(file, "UPDATE events SET line = x'00' WHERE seq = 1")
     journal = SQLiteJournal(file)
     done = await settle(journal)
-    assert done is not None and done.unread == 1
+    assert done is not None
+    assert done.unread == 1
     await journal.close()
     sql(file, "UPDATE events SET line = ? WHERE seq = 1", good)
     journal = SQLiteJournal(file)
-    try:
+    with contextlib.suppress(KeyturnError):
         await go_on(journal, run, payer)
-    except KeyturnError:
-        pass
     await journal.close()
     assert payer.paid == ["ada"]
 
@@ -86,10 +86,8 @@ async def test_r4_a_backup_brought_back_under_a_running_process_is_not_noticed(t
     with target.backup("main", source, "main") as backup:
         backup.step()
     source.close(), target.close()
-    try:
+    with contextlib.suppress(StoreRestored):
         await go_on(journal, run, payer)
-    except StoreRestored:
-        pass
     await journal.close()
     assert payer.paid == ["ada"]
 
@@ -101,10 +99,8 @@ async def test_r5_a_rolled_back_file_with_another_id_is_not_noticed(tmp_path: Pa
     sql(file, "UPDATE meta SET value = ? WHERE name = 'id'", secrets.token_hex(16))
     journal = SQLiteJournal(file)
     report = await check(journal)
-    try:
+    with contextlib.suppress(KeyturnError):
         await go_on(journal, run, payer)
-    except KeyturnError:
-        pass
     await journal.close()
     assert payer.paid == ["ada"], f"ran again; check was clean: {report.ok}"
 
@@ -118,10 +114,8 @@ async def test_r6_one_row_makes_every_later_restore_go_unnoticed(tmp_path: Path)
     run = await paid_and_brought_back(file, payer)  # an honest backup, honestly brought back
     journal = SQLiteJournal(file)
     report = await check(journal)
-    try:
+    with contextlib.suppress(KeyturnError):
         await go_on(journal, run, payer)
-    except KeyturnError:
-        pass
     await journal.close()
     assert payer.paid == ["ada"], f"ran again; check was clean: {report.ok}"
 
@@ -168,10 +162,8 @@ async def test_r9_a_run_whose_row_cannot_be_listed_is_not_settled_and_runs(tmp_p
     journal = SQLiteJournal(file)
     await settle(journal)
     sql(file, "UPDATE runs SET started_at = 1")
-    try:
+    with contextlib.suppress(KeyturnError):
         await go_on(journal, run, payer)
-    except KeyturnError:
-        pass
     await journal.close()
     assert payer.paid == ["ada"]
 
@@ -195,10 +187,8 @@ async def test_r11_deleting_the_mark_in_the_file_lets_a_process_that_noticed_go_
     with pytest.raises(StoreRestored):
         await go_on(journal, run, payer)
     sql(file, "DELETE FROM meta WHERE name = 'restored'")
-    try:
+    with contextlib.suppress(StoreRestored):
         await go_on(journal, run, payer)
-    except StoreRestored:
-        pass
     await journal.close()
     assert payer.paid == ["ada"]
 
@@ -237,9 +227,7 @@ async def test_r13_going_back_to_the_newer_backup_after_the_older_one_was_settle
     await journal.close()
     brought_back(tmp_path / "tuesday.db", file)
     journal = SQLiteJournal(file)
-    try:
+    with contextlib.suppress(StoreRestored):
         await go_on(journal, run, payer)
-    except StoreRestored:
-        pass
     await journal.close()
     assert payer.paid == ["ada"]
