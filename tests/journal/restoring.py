@@ -83,7 +83,7 @@ def sql(file: Path, statement: str, *values: Any) -> int:
 
 
 def sqls(file: Path, *said: tuple[str, Any]) -> int:
-    """What somebody does to a store from a process of their own: two SQLites in one process break each other's locks."""
+    """What somebody does to a store from a process of their own: two SQLites in one process break their locks."""
     given = repr([(statement, tuple(values)) for statement, values in said])
     done = subprocess.run([sys.executable, "-c", _OTHER, str(file)], input=given, capture_output=True, text=True)
     if done.returncode:

@@ -180,7 +180,7 @@ async def test_r10_one_row_that_is_no_text_keeps_a_restored_store_from_ever_bein
 
 
 async def test_r11_deleting_the_mark_in_the_file_lets_a_process_that_noticed_go_on(tmp_path: Path) -> None:
-    """A process that refused yesterday believes the store today, because a row is gone or another copy was put there."""
+    """A process that refused yesterday believes the store today, as a row is gone or another copy was put there."""
     payer, file = Payer(), tmp_path / "runs.db"
     run = await paid_and_brought_back(file, payer)
     journal = SQLiteJournal(file)
@@ -194,7 +194,7 @@ async def test_r11_deleting_the_mark_in_the_file_lets_a_process_that_noticed_go_
 
 
 async def test_r12_check_writes_into_the_copy_it_checks(tmp_path: Path) -> None:
-    """`Nothing is written`: a backup that was only looked at is marked as restored, and cannot be looked at read-only."""
+    """`Nothing is written`: a backup that was only looked at is marked as restored."""
     payer, file = Payer(), tmp_path / "runs.db"
     await approved_and_copied(file, payer)
     backup = file.with_name("backup.db")
