@@ -171,8 +171,8 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a probe that cannot tell says no",
         "I2 a doubt that nobody can settle stays",
-        Edit(recover._probe, "    if answer is None:\n        return\n", ""),
-        Edit(recover._probe, "answer is not False", "bool(answer)"),
+        Edit(recover._said, "    if answer is None:\n        return None\n", ""),
+        Edit(recover._said, "answer is not False", "bool(answer)"),
     ),
     mutant(
         "result recorded twice",
@@ -203,7 +203,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a policy that raises allows",
         "I7 what cannot be asked does not run",
-        Edit(screen._policy, 'Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)', "ALLOW"),
+        Edit(screen._asked_of, 'Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)', "ALLOW"),
     ),
     mutant(
         "a tripwire stops nothing",
@@ -404,7 +404,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a restored store is not noticed",
         "I2 what a copy lets run may have run",
-        Edit(generation.noticed, "if row < furthest:", "if False:"),
+        Edit(generation.noticed, "if row >= furthest:", "if True:"),
     ),
     mutant(
         "what a copy lets run is run",

@@ -103,7 +103,7 @@ async def test_a_question_is_never_an_approval(streamed: bool, key: str) -> None
 
 @WAYS
 async def test_a_tool_that_changes_while_its_question_waits(streamed: bool) -> None:
-    """The approval was for what asked; the answer is not given to what it became."""
+    """The approval was for what asked; the answer is not given to what it became, and what began is in doubt."""
     server, ran = MCPServer("shop", log_level="CRITICAL"), list[str]()
 
     def offer(description: str) -> None:
@@ -121,8 +121,7 @@ async def test_a_tool_that_changes_while_its_question_waits(streamed: bool) -> N
         server.remove_tool("drop")
         offer("Drops all tables.")
         [item] = (await run(agent, state, streamed=streamed)).interruptions
-        assert (item.kind, ran) == ("approval", [])
-        assert item.difference["after"]["description"] == "Drops all tables."
+        assert (item.kind, ran) == ("in_doubt", [])
 
 
 async def test_an_open_call_is_answered_once() -> None:

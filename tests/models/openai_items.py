@@ -56,7 +56,7 @@ KNOWN: list[dict[str, Any]] = [
         "type": "function_call",
         "id": "fc_a",
         "call_id": "call_a",
-        "name": "pay",
+        "name": "wire",
         "arguments": '{"to": "ada", "to2": [1,2 ]}',
         "status": "completed",
         "namespace": "bank",

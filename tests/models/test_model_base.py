@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from keyturn.core.errors import ModelBehaviorError
 from keyturn.core.usage import Counts
 from keyturn.models.base import Model, ModelProvider, ModelResponse, ModelSettings, TokenDetails, Usage
 
@@ -35,7 +36,7 @@ def test_a_reply_reads_in_both_habits() -> None:
     assert reply.output[0].name == reply.output[0]["name"] == "pay"
     assert reply.to_input_items()[1] == {"type": "message", "content": []}
     assert all(type(item) is dict for item in reply.to_input_items())
-    with pytest.raises(TypeError, match="must be a mapping, not str"):
+    with pytest.raises(ModelBehaviorError, match="must be a mapping, not str"):
         ModelResponse(["hi"])
 
 

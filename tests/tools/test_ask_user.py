@@ -171,7 +171,7 @@ class TestAskUser(ToolCase):
 
     def test_what_the_model_says_is_escaped_by_every_face(self) -> None:
         state = self.asked(ask_user(), question=HOSTILE, choices=[HOSTILE, "b"])
-        preview = self.refused_to_take(state, HOSTILE[1:]).get_interruptions()[0].preview
+        preview = self.refused_to_take(state, HOSTILE[1:].replace("\0", "")).get_interruptions()[0].preview
         assert all(char == "\n" or char.isprintable() for char in terminal.render(preview, width=40))
         assert "<script" not in html.render(preview)
 

@@ -24,7 +24,7 @@ from keyturn.core.items import Item
 from keyturn.engine.recent import forget
 from keyturn.models.scripted import ScriptedModel, function_call
 from keyturn.testing.tool_case import script
-from keyturn.tools.base import TOOL_CHANGED, Prepared, tool_digest
+from keyturn.tools.base import Prepared, tool_digest
 
 DONE: list[str] = []
 
@@ -133,7 +133,7 @@ class Meanwhile(RunHooks[Any]):
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__[1:])
 @pytest.mark.parametrize("asks", [False, True], ids=["let run", "approved"])
 async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_does_not_run(make: Any, asks: bool) -> None:
-    """H1: the last look is after everybody else's code; what was let run is another tool by then."""
+    """H1: the last look is after everybody else's code; what was let run is another tool by then, and asks anew."""
     tool, item, change = make()
     tool.needs_approval = asks
     model = script([item])
@@ -143,9 +143,9 @@ async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_does_not_run(
         state = result.to_state()
         state.approve(state.get_interruptions()[0])
         result = await Runner.run(agent, state, hooks=Meanwhile(change))
-    assert result.final_output == "done: c1"
-    assert DONE == []
-    assert TOOL_CHANGED in str(model.calls[-1].input[-1]["output"])
+    [again] = result.interruptions
+    assert (again.kind, DONE, len(model.calls)) == ("approval", [], 1)
+    assert again.difference["before"] != again.difference["after"]
 
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__[1:])

@@ -149,7 +149,9 @@ def test_only_files_that_are_as_they_were_shown_are_changed(editor: WorkspaceEdi
     with pytest.raises(FileProblem, match="changed since"):
         editor.carry_out(operations, basis)
     assert tree(editor) == before
-    editor.carry_out(operations, {"another.txt": "0"})
+    with pytest.raises(FileProblem, match="was not shown"):
+        editor.carry_out(operations, {"another.txt": "0"})
+    editor.carry_out(operations)
     assert editor.workspace.read("a.txt").text == "1\nand a half\ntwo\n"
 
 

@@ -6,6 +6,7 @@ in any of them is its mark. Pure functions over items; the history before them i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -67,8 +68,13 @@ def _count(there: list[Mark], start: int, tape: list[_Known], certain: set[Mark]
 
 def _mark(item: Item) -> Mark:
     """What is left of an item in any session, however it rewrites ids, fields and the form of texts."""
-    kind = item.get("type", "message")
-    return (kind, *(item.get(name) for name in ("role", "call_id", "name", "arguments")), _text(item.get("content")))
+    said = (item.get("type", "message"), *(item.get(name) for name in ("role", "call_id", "name", "arguments")))
+    return (*(one if one is None else _one_text(one) for one in said), _text(item.get("content")))
+
+
+def _one_text(value: Any) -> str:
+    """Give a value as text, whose fields may come back in another order: arguments are an object in some items."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def _text(content: Any) -> bytes:

@@ -7,7 +7,7 @@ misbehaviour, found before anything is recorded. Arguments that a tool refuses n
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
@@ -48,7 +48,7 @@ class Reading:
         for raw in response.output:
             if wrong := wrong_in(raw):
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
-        settled = _settled(response.output, self._toolset)
+        settled = _settled(response.output, self._toolset, self._seen)
         for raw in response.output:
             label = None if _label(raw) in settled else call_label(raw, self._toolset)
             if label is not None and _repeated(self._seen, label, raw):
@@ -104,7 +104,7 @@ def _must_answer(kind: str, raw: Mapping[str, Any]) -> bool:
     return kind.endswith("_approval_request") or (kind.endswith("_call") and raw.get("call_id") is not None)
 
 
-def _settled(output: list[Any], toolset: Toolset) -> set[str]:
+def _settled(output: list[Any], toolset: Toolset, seen: Container[str]) -> set[str]:
     """The ids of calls whose results stand in the same reply: the provider ran them, in a container of its own, say.
 
     What runs here has its result from here: a model that tells of one would have its own words kept as ours.
@@ -113,10 +113,12 @@ def _settled(output: list[Any], toolset: Toolset) -> set[str]:
     if not results:
         return set()
     settled = {raw["call_id"] for raw in results}
-    here = {"function_call"} | {kind for (kind, _name), tool in toolset.by_key.items() if not tool.hosted}
-    kinds = {raw["type"].removesuffix("_output") for raw in results}
-    kinds |= {raw["type"] for raw in output if _label(raw) in settled and raw.get("type", "").endswith("_call")}
-    if kinds & here:
+    calls = [raw for raw in output if _label(raw) in settled and raw.get("type", "").endswith("_call")]
+    alone = settled - {raw["call_id"] for raw in calls}
+    kinds = {kind for (kind, _name), tool in toolset.by_key.items() if not tool.hosted}
+    ours = any((tool := toolset.find(raw)) and not tool.hosted for raw in calls)
+    ours = ours or any(label in seen for label in alone)
+    if ours or any(raw["call_id"] in alone and raw["type"].removesuffix("_output") in kinds for raw in results):
         raise ModelBehaviorError("the model gave the result of a call that runs here; nothing of its reply was used")
     return settled
 
