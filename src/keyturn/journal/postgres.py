@@ -20,7 +20,7 @@ from typing import Any, Self
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
-from .generation import Origin, begin
+from .generation import Origin, begin, look
 from .sql_journal import Rung, SQLJournal
 from .store_thread import Outcome, StoreThread
 
@@ -34,8 +34,6 @@ _PLACE = (
 )
 _WORD = r"(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 _URL = re.compile(rf"postgres(?:ql)?://(?:{_WORD}(?::{_WORD})?@)?[\w.,:\[\]%-]*(?:/{_WORD})?(?:\?[^#@\s]*)?", re.ASCII)
-# How far the server's own log has come: a copy of its disk that is put back is behind.
-_REACHED = b"SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 # What `NOTIFY` carries is short; a name that is longer wakes everybody.
 _PAYLOAD = 7_000
 
@@ -58,8 +56,7 @@ class PostgresJournal(SQLJournal):
             made = connect()
             own.clear()
             own.add(made.process)
-            made.origin = origin
-            origin.look(made)  # whatever the connection was lost for, it may have been promoted meanwhile
+            look(made, origin)  # whatever the connection was lost for, it may have been promoted meanwhile
             return made
 
         def after(results: list[Any]) -> None:
@@ -96,9 +93,6 @@ class PostgresConnection:
         self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=2)
         self._said: dict[str, Any] = {}
         self.told = 0
-        self._told_before = 0
-        self._firm = True
-        self.origin: Origin | None = None
         self._ahead: dict[tuple[str, str], list[Any] | None] = {}
         self.process: int = self._db.info.backend_pid
         # Inside a transaction what gives no rows is sent along with what follows, and not waited for.
@@ -128,13 +122,11 @@ class PostgresConnection:
         return [] if ahead is None else [ahead]
 
     def begin(self, firm: bool = True, runs: list[tuple[str, str]] | None = None) -> None:
-        self._firm = firm
         self._sending = ExitStack()
         self._pipeline = self._sending.enter_context(self._db.pipeline())
         self.tell("BEGIN ISOLATION LEVEL READ COMMITTED")
         if not firm:
             self.tell("SET LOCAL synchronous_commit = off")
-        self._told_before = self.told
         self._ahead = {}
         if runs:  # all in one go, and locked in one order everywhere
             rows = self.execute(say.HEADS, *(list(names) for names in zip(*runs, strict=True)))
@@ -151,13 +143,8 @@ class PostgresConnection:
         if names:
             told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, names)}
             self.tell("SELECT pg_notify(?, told) FROM unnest(?::text[]) AS told", CHANNEL, list(told))
-        mark = None if self.origin is None else self.origin.mark
-        counts = mark is not None and self._firm and self.told != self._told_before
-        asked = self._db.execute(_REACHED) if counts else None
         self.tell("COMMIT")
         self._sent()
-        if mark is not None and asked is not None:
-            mark.reached(_number(asked.fetchone()))
 
     def rollback(self) -> None:
         from psycopg.pq import TransactionStatus
@@ -182,24 +169,10 @@ class PostgresConnection:
         except psycopg.Error:  # a server that does not tell: what it was promoted or restored from cannot be noticed
             return None
 
-    def reached(self) -> int | None:
-        """How much the server wrote to its log; it is less where its disk was put back."""
-        import psycopg
-
-        try:
-            with self._db.transaction():
-                return _number(self._db.execute(_REACHED).fetchone())
-        except psycopg.Error:
-            return 0
-
     def close(self) -> None:
         with suppress(Exception):  # whoever drops a connection in the middle knows why
             self._sent()
         self._db.close()
-
-
-def _number(row: Any) -> int:
-    return row[0] if row is not None and isinstance(row[0], int) else 0
 
 
 class Listener:
@@ -299,9 +272,7 @@ def prepare(url: str) -> Origin:
         try:
             if missing:
                 begin(made)
-            origin.at = made.place() or ""
-            origin.look(made)
-            origin.check_whole()
+            look(made, origin)
         finally:
             made.close()
         return origin
