@@ -404,7 +404,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a restored store is not noticed",
         "I2 what a copy lets run may have run",
-        Edit(generation.noticed, "if row < furthest:", "if False:"),
+        Edit(generation.noticed, "if row >= furthest:", "if True:"),
     ),
     mutant(
         "what a copy lets run is run",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import random
 import shutil
 import signal
@@ -68,7 +69,7 @@ class Files:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.truth, self.before = folder, Truth(), None
-        self._store, self._lines = "", 0
+        self._store, self._row = "", 0
 
     async def prepare(self, dice: random.Random) -> None:
         """Fill a store, keep it with its WAL and at rest, and play a copy to its end."""
@@ -81,7 +82,7 @@ class Files:
         for suffix in ("", "-wal"):
             shutil.copy(whole / f"runs.db{suffix}", whole / f"wal.db{suffix}")
         found = await store.whole(lambda db: db.execute("SELECT value FROM meta WHERE name = 'id'"))
-        self._lines = await store.whole(lambda db: db.lines())
+        self._row = await store.whole(lambda db: db.reached())
         self._store = found[0][0]
         await store.close()
         shutil.copy(whole / "runs.db", whole / "rest.db")
@@ -103,9 +104,9 @@ class Files:
         source = "wal.db" if name.startswith("WAL") else "loose.db" if "NULL" in name else "rest.db"
         for suffix in ("", "-wal") if source == "wal.db" else ("",):
             shutil.copy(whole / f"{source}{suffix}", place / f"runs.db{suffix}")
-        mark = mark_of(self._store, place / "runs.db")
+        mark = mark_of(self._store, os.path.realpath(place / "runs.db"))
         assert mark is not None
-        mark.reached(self._lines)
+        mark.reached(self._row)
         return place / "runs.db"
 
 

@@ -317,7 +317,7 @@ async def _resumed(store: Any, run: str, way: str) -> None:
 
 
 async def _worked(store: Any) -> list[BaseException]:
-    """Let a worker do all that is due."""
+    """Let a worker do all that is due, or as far as the store lets it."""
     import asyncio
 
     app = App(list(AGENTS.values()), store, worker=False)
@@ -326,7 +326,8 @@ async def _worked(store: Any) -> list[BaseException]:
         quiet = 0
         while quiet < 3 and not working.done():
             await asyncio.sleep(0.002)
-            busy = app._worker is None or app._worker.busy or await store.due()
+            worker = app._worker
+            busy = worker is None or worker.busy or (worker.error is None and await store.due())
             quiet = 0 if busy else quiet + 1
     finally:
         await app.stop()

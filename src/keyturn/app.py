@@ -36,7 +36,7 @@ from .engine.state import RunState
 from .engine.worker import Worker
 from .engine.writer import Writer
 from .inbox.desk import Inbox
-from .inbox.restored import settle
+from .inbox.restored import settle_whole
 from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
@@ -262,7 +262,7 @@ class App:
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:
-        settling = partial(settle, self.journal)
+        settling = partial(settle_whole, self.journal)
         self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker
 

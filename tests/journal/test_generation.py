@@ -17,6 +17,7 @@ from keyturn.core.errors import Conflict, StoreRestored
 from keyturn.engine import play
 from keyturn.inbox.restored import settle
 from keyturn.journal import open_journal
+from keyturn.journal.postgres import PostgresConnection
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
 
@@ -261,7 +262,9 @@ async def test_a_mark_is_ahead_of_nothing_and_its_loss_harms_nobody(tmp_path: Pa
     await journal.close()
 
 
-async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(postgres_server: str | None) -> None:
+async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(
+    postgres_server: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """H7: a copy under another name has another identity; so has another server, or another timeline of it."""
     if postgres_server is None:
         pytest.skip("there is no PostgreSQL here")
@@ -288,8 +291,8 @@ async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(postgres_ser
         again: Any = open_journal(url)
         assert await again.restored() is why
         await again.close()
-    with psycopg.connect(f"{base}/gen_one", autocommit=True) as db:  # as after a promotion: another timeline
-        db.execute("UPDATE meta SET value = replace(value, '/0000000', '/1000000') WHERE name = 'place'")
+    true = PostgresConnection.place
+    monkeypatch.setattr(PostgresConnection, "place", lambda self: f"{true(self)}1")  # as after a promotion
     promoted: Any = open_journal(f"{base}/gen_one")
     assert "promoted" in str(await promoted.restored())
     await promoted.close()

@@ -136,6 +136,11 @@ def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["copy", source, target]) == 0
     assert capsys.readouterr().out == "copied and verified: 1 runs, 2 events, 1 requests, 0 grants, 0 outbox\n"
     assert main(["copy", source, target]) == 1
+    assert "was moved to another" in capsys.readouterr().err
+    assert main(["copy", target, source]) == 1
+    assert main(["restored", source, "--anyway"]) == 0
+    capsys.readouterr()
+    assert main(["copy", source, target]) == 1
     assert "not empty" in capsys.readouterr().err
     assert main(["copy", "memory://", target]) == 1
     assert "lost with its process" in capsys.readouterr().err

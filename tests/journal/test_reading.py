@@ -102,6 +102,7 @@ async def test_h8_a_log_that_was_read_before_is_read_on_only_while_it_is_the_sam
     [name] = run.heads
     log, lines = run.log, list(run.log.lines)
     log.lines = lines[:-4]
+    forget()  # else a log that is shorter than before is damaged
     before = await log_in(run.journal, name)
     kept_in(run.journal, before)
     log.lines = [*lines[:-4], flipped(lines[-4], 100), *lines[-3:]]

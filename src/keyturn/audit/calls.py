@@ -84,7 +84,8 @@ class Call:
     `place` is new, asked, ready, running, doubt (in doubt), asking (its tool needs an answer), dead (it will not run)
     or settled (it has its result). `asks` counts what made earlier words on it void, `rounds` the questions of its
     tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
-    before that. `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
+    before that. `renewed` is the nonce of the restore that asked anew.
+    `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
     `stricter_in` the one in which the newest policy asked about its decision.
     """
 
@@ -110,6 +111,7 @@ class Call:
     former_tool: str = ""
     screened_in: int = 0
     renewed_in: int = 0
+    renewed: str = ""
     stricter_in: int = 0
 
     def propose(self, proposal: ev.Proposal) -> None:
@@ -134,6 +136,8 @@ class Call:
             bound.append(self.preview.basis)
         if self.asks:
             bound.append(self.asks)
+        if self.renewed:
+            bound.append(self.renewed)
         if self.question is not None:
             bound.append([self.question.requests, self.question.state, self.rounds])
         return self._sha(run, [self._text(part) for part in bound])

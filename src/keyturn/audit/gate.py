@@ -250,6 +250,7 @@ class Gate(Standing):
         call.votes = {}
         call.terms = call.terms if event.terms is None else event.terms
         call.reason = event.reason or call.reason
+        call.renewed = event.nonce or call.renewed
         call.renewed_in = self.line
 
     def warned(self, event: ev.ExpiryNear) -> None:
@@ -260,7 +261,7 @@ class Gate(Standing):
         need(in_time, "I8", f"call {call.id} was said to run out soon at the wrong time")
         call.warned = True
 
-    def restored(self, _event: ev.RunRestored) -> None:
+    def restored(self, event: ev.RunRestored) -> None:
         """After a copy was put back, nothing that may have run goes on without a new word."""
         self.restoring = False
         for call in self.calls.values():
@@ -268,6 +269,8 @@ class Gate(Standing):
             need(not left, "I2", f"call {call.id} may have run before the store was restored, and was not put in doubt")
             heard = call.place in WAITING and call.renewed_in != self.line
             need(not heard, "I1", f"call {call.id} was not asked about anew when the store was restored")
+            named = call.place not in WAITING or not event.nonce or call.renewed == event.nonce
+            need(named, "I1", f"call {call.id} was asked about anew for another restore than the run was told of")
             unseen = call.place == "new" and not call.must_ask
             need(not unseen, "I2", f"call {call.id} may have run before the store was restored, and could run unasked")
 
@@ -286,6 +289,7 @@ class Gate(Standing):
         call.propose(event.proposal)
         call.must_ask = True
         call.asks += 1
+        call.renewed = event.nonce or call.renewed
         if call.place == "settled":
             self.settled(call)
 
@@ -326,6 +330,7 @@ class Gate(Standing):
         else:
             self._running(event.call, "was lost")
         call.reason = event.why
+        call.renewed = event.nonce or call.renewed
         if event.again:
             again = call.proposal.recover == "retry"
             need(again, "I2", f"call {call.id} may start again by itself, and its tool never said that it may")

@@ -12,14 +12,13 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
 from ..audit.checker import Head, Report, check, heads
-from ..core.errors import KeyturnError, StorageError, UnsafeStore, UserError
+from ..core.errors import KeyturnError, UnsafeStore, UserError
 from ..journal import open_journal
-from .rows import print_labelled, print_row
+from .rows import must_be_there, print_labelled, print_row
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _checked(arguments: argparse.Namespace) -> Report:
     known = None if arguments.heads is None else _read(arguments.heads)
-    _must_be_there(arguments.url)
+    must_be_there(arguments.url)
     whole: Any = open_journal(arguments.url)
     try:
         store = whole.of(arguments.tenant)
@@ -61,13 +60,6 @@ async def _checked(arguments: argparse.Namespace) -> Report:
         if hasattr(whole, "close"):
             await whole.close()
     return report
-
-
-def _must_be_there(url: str) -> None:
-    """A journal opens a file that is not there by making it; who checks one that is not there mistook its name."""
-    path = Path(unquote(url.removeprefix("sqlite:///")))
-    if url.startswith("sqlite:///") and not path.is_file():
-        raise StorageError(f"there is no journal in {str(path)!r}")
 
 
 def _keep(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from ..core.errors import KeyturnError, UserError
 from ..journal import open_journal
 from ..journal.moving import copy_store
 from ..journal.sql_journal import SQLJournal
-from .rows import print_labelled
+from .rows import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _copy(source: str, target: str) -> dict[str, int]:
+    must_be_there(source)
     opened = [_kept(source), _kept(target)]
     try:
         return await copy_store(*opened)

@@ -10,7 +10,7 @@ from ..core.errors import KeyturnError
 from ..core.policy import milliseconds
 from ..journal import open_journal
 from ..journal.retention import ended_before, erase_ended
-from .rows import print_labelled
+from .rows import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _erased(arguments: argparse.Namespace) -> int:
     age = milliseconds(arguments.older_than)
+    must_be_there(arguments.url)
     whole: Any = open_journal(arguments.url)
     try:
         store = whole.of(arguments.tenant)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from typing import Any
 
 from ..core.errors import KeyturnError, UserError
 from ..inbox.restored import Settled, settle
 from ..journal import open_journal
+from .rows import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +27,14 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         done = asyncio.run(_settled(arguments.url, arguments.anyway))
     except KeyturnError as error:
-        print(f"keyturn restored: {error}", file=sys.stderr)
+        print_labelled("keyturn restored", str(error))
         return 1
     print("this store is the one it was; --anyway settles it all the same" if done is None else done)
     return 0 if done is None or not done.unread else 1
 
 
 async def _settled(url: str, anyway: bool) -> Settled | None:
+    must_be_there(url)
     journal: Any = open_journal(url)
     if not hasattr(journal, "restored"):
         raise UserError(f"{url} is lost with its process and never restored")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 from typing import LiteralString, TextIO
+from urllib.parse import unquote
 
+from ..core.errors import StorageError
 from ..render.escape import escape
 from ..render.terminal import NARROWEST, hanging
 
@@ -23,3 +26,10 @@ def print_row(row: str, stream: TextIO) -> None:
         return
     for part in hanging(row, width):
         print(part, file=stream)
+
+
+def must_be_there(url: str) -> None:
+    """Refuse a file that is not there: a journal makes it when it is opened, and whoever named it mistook its name."""
+    path = Path(unquote(url.removeprefix("sqlite:///")))
+    if url.startswith("sqlite:///") and not path.is_file():
+        raise StorageError(f"there is no journal in {str(path)!r}")

@@ -233,9 +233,10 @@ class Cancel(Command, frozen=True):
 
 
 class Restored(Command, frozen=True):
-    """Say that the run's store was restored from a copy; each run is told so once."""
+    """Say that the run's store was restored from a copy; each run is told once of each restore, which `nonce` names."""
 
     why: str
+    nonce: str = ""
 
 
 class Tick(Command, frozen=True):

@@ -315,6 +315,14 @@ class StoreRestored(StorageError):
     """
 
 
+class StoreMoved(StorageError):
+    """The store was moved elsewhere by `keyturn copy`, or is a copy that was not finished: nothing runs in it.
+
+    >>> issubclass(StoreMoved, StorageError)
+    True
+    """
+
+
 class UnsafeStore(RuntimeWarning):
     """A journal is kept where it may not be safe: by a SQLite that can corrupt it, or on a network file system.
 

@@ -143,7 +143,8 @@ class CallDecided(Event, frozen=True):
 class CallAskedAgain(Event, frozen=True):
     """A request starts anew, and what was said on it counts no more.
 
-    Its time ran out, its store was restored, or the policy asks for more; `terms` are the others that hold from now on.
+    Its time ran out, its store was restored, or the policy asks for more; `terms` are the others that hold from now on,
+    `nonce` is the restore's, by which this asking is another than that after an earlier restore.
     """
 
     call: str
@@ -151,6 +152,7 @@ class CallAskedAgain(Event, frozen=True):
     at: int
     terms: Approval | None = None
     reason: str = ""
+    nonce: str = ""
 
 
 class ExpiryNear(Event, frozen=True):
@@ -166,6 +168,7 @@ class CallVoided(Event, frozen=True):
     proposal: Proposal
     why: str
     tools: dict[str, Any] = {}
+    nonce: str = ""
 
 
 class CallStarted(Event, frozen=True):
@@ -199,6 +202,7 @@ class CallLost(Event, frozen=True):
     call: str
     why: str
     again: bool = False
+    nonce: str = ""
 
 
 class GrantGiven(Event, frozen=True):
@@ -274,6 +278,7 @@ class RunRestored(Event, frozen=True):
     """The run's store was restored from a copy: what was let run may have run, and nothing goes on without a word."""
 
     why: str
+    nonce: str = ""
 
 
 AnyEvent = (

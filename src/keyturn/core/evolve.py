@@ -164,6 +164,7 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
         call.terms = event.terms
     if event.reason:
         call.reason = event.reason
+    call.renewed = event.nonce or call.renewed
     move(run, call, "ask_again")
 
 
@@ -182,6 +183,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal = event.proposal
     call.voided = event.why
+    call.renewed = event.nonce or call.renewed
     call.decision = None
     call.votes = {}
     call.preview = call.approval = call.need = call.supplied = None
@@ -218,6 +220,7 @@ def _call_finished(run: Run, event: ev.CallFinished) -> None:
 def _call_lost(run: Run, event: ev.CallLost) -> None:
     call = run.calls[event.call]
     call.reason = event.why
+    call.renewed = event.nonce or call.renewed
     if event.again:
         move(run, call, "again")
         return
@@ -313,7 +316,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
 def _run_restored(run: Run, event: ev.RunRestored) -> None:
     run.move("restore")
     run.error = RESTORED
-    run.restored = event.why
+    run.restored = event.nonce or event.why
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {

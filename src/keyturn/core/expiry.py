@@ -44,15 +44,18 @@ def _waited(run: Run, call: Call) -> Events:
 
 def restored(run: Run, c: cm.Restored) -> Events:
     """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
-    if run.status in OVER or run.status == "new" or told_of_copy(run, c.why):
+    if run.status in OVER or run.status == "new" or told_of_copy(run, c.nonce or c.why):
         return
     waits = list(run.groups["wait"].values())
     for call in list(run.groups["screen"].values()):
         if not call.voided:  # it may have been allowed, and have run, after the copy was made
-            yield ev.CallVoided(call.id, call.proposal, c.why)
+            yield ev.CallVoided(call.id, call.proposal, c.why, nonce=c.nonce)
     for call in [*run.groups["run"].values(), *run.groups["started"].values()]:
         if call.id not in run.frames:
-            yield ev.CallLost(call.id, c.why)
+            yield ev.CallLost(call.id, c.why, nonce=c.nonce)
     for call in waits:  # so that no word which was said before, on whatever, can be said once more
-        yield ev.CallAskedAgain(call.id, "restored", run.now, reason=c.why)
-    yield ev.RunRestored(c.why)
+        yield ev.CallAskedAgain(call.id, "restored", run.now, reason=c.why, nonce=c.nonce)
+    for grant in list(run.grants):  # how often it was used after the copy was made is not in the copy
+        if run.grants[grant].verdict == "approve":
+            yield ev.GrantRevoked(grant)
+    yield ev.RunRestored(c.why, c.nonce)

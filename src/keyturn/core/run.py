@@ -81,6 +81,7 @@ class Call(msgspec.Struct):
     let: Let | None = None
     begun: bool = False
     warned: bool = False
+    renewed: str = ""
 
     @property
     def text(self) -> str:
@@ -270,6 +271,8 @@ def call_digest(run: Run, call: Call) -> str:
         bound.append(canonical(call.preview.basis))
     if call.asks:  # a word on what was asked before is no word on this, though the bytes are the same
         bound.append(str(call.asks))
+    if call.renewed:  # nor on the same asking of the same copy, when that is brought back a second time
+        bound.append(canonical(call.renewed))
     if call.need is not None:
         bound.append(canonical([call.need.requests, call.need.state, call.rounds]))
     return digest(*bound)
@@ -290,8 +293,8 @@ def unknown_below(run: Run, frame_id: str) -> list[Call]:
     return [call for call in below if call.state in ("started", "in_doubt")]
 
 
-def told_of_copy(run: Run, why: str) -> bool:
-    """Whether a run was told that its store is a copy, and nothing that would be in doubt was said or let run since.
+def told_of_copy(run: Run, which: str) -> bool:
+    """Whether a run was told of this restore, and nothing that would be in doubt was said or let run since.
 
     What was decided anew may be in the next copy, and have run: it is no less in doubt than what was there before.
     """
@@ -299,7 +302,7 @@ def told_of_copy(run: Run, why: str) -> bool:
     may_run = [call for group in ("run", "started") for call in groups[group].values() if call.id not in run.frames]
     unjudged = any(not call.voided for call in groups["screen"].values())
     heard = any(call.votes for call in groups["wait"].values())
-    return run.restored == why and not (may_run or unjudged or heard)
+    return run.restored == which and not (may_run or unjudged or heard)
 
 
 def ran_out(run: Run, call: Call) -> bool:

@@ -21,7 +21,8 @@ _KEPT = 16
 _CHARACTERS = 4_000_000
 _WORTH = 16  # a shorter log is as quickly read
 _recent: dict[str, Log] = {}
-_journals: WeakKeyDictionary[Any, dict[str, Log]] = WeakKeyDictionary()
+# With the id that the store had then: what is read of a store that was restored and settled is another log.
+_journals: WeakKeyDictionary[Any, dict[str, tuple[Log, str]]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -59,13 +60,32 @@ async def log_in(journal: Journal, run: str) -> Log:
     """
     with _lock:
         known = _journals.get(journal, {}).get(run)
-        log = None if known is None else known.copy()
-    if log is not None and log.chain is not None:
-        lines = await journal.read(run, len(log) - 1)
-        if lines and lines[0] == log.lines()[-1] + TAB + log.chain.last:  # erased it has none
-            log.extend(lines[1:])
-            return log
-    return Log.opened(await journal.read(run), chain_of(journal, run))
+        log = None if known is None else known[0].copy()
+    if log is None or known is None or log.chain is None:
+        return Log.opened(await journal.read(run), chain_of(journal, run))
+    last = log.lines()[-1] + TAB + log.chain.last
+    lines = await _read_on(journal, run, len(log) - 1)
+    if lines and lines[0] == last:
+        log.extend(lines[1:])
+        return log
+    lines = await journal.read(run)  # erased it has none
+    found = Log.opened(lines, chain_of(journal, run))
+    if lines and len(lines) < len(log) and not await _other_store(journal, known[1]):
+        raise LogDamaged(run, len(lines), "is not there any more, and was here before")
+    return found
+
+
+async def _read_on(journal: Journal, run: str, after: int) -> list[bytes]:
+    try:
+        return await journal.read(run, after)
+    except LogDamaged:  # the whole of it says at which line
+        return []
+
+
+async def _other_store(journal: Any, known: str) -> bool:
+    """Whether the store was restored since it had the id that is known: what it lost then is in doubt as a whole."""
+    look = getattr(journal, "looked_at", None)
+    return look is not None and (await look() is not None or journal.identity != known)
 
 
 async def verify_run(store: Store, run: str) -> int | None:
@@ -101,8 +121,8 @@ def kept_in(journal: Journal, log: Log) -> None:
     if len(log) < _WORTH or sum(map(len, log.lines())) > _CHARACTERS:
         return
     with _lock:
-        kept: dict[str, Log] = _journals.setdefault(journal, {})
+        kept: dict[str, tuple[Log, str]] = _journals.setdefault(journal, {})
         kept.pop(log.run.id, None)
-        kept[log.run.id] = log.copy()
+        kept[log.run.id] = (log.copy(), getattr(journal, "identity", ""))
         while len(kept) > _KEPT:
             kept.pop(next(iter(kept)))

@@ -51,6 +51,8 @@ class Worker:
         # The runs of which it was said that they are frozen.
         self._told: set[str] = set()
         self._leaving = asyncio.Event()
+        #: The store's error that it waits for to pass; None while it works.
+        self.error: StorageError | None = None
 
     @property
     def busy(self) -> int:
@@ -70,11 +72,13 @@ class Worker:
             while not leaving.done():
                 try:
                     await self._settled()
+                    self.error = None
                     await self._round(leaving)
                 except StoreRestored:  # it was promoted while we worked on it
                     self._unsettled = True
                 except StorageError as error:
-                    log.warning("the journal cannot be reached, trying again: %s", error)
+                    self.error = error
+                    log.warning("the journal cannot be worked on, trying again: %s", error)
                     await asyncio.wait({leaving}, timeout=_BACKOFF)
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=self._grace)

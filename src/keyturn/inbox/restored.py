@@ -1,25 +1,27 @@
 """Settle a store that was brought back from a copy: whatever it lets run may have run, and people say what became.
 
-Every open run of every tenant is told once, in its log. Only when all have been told may the store be worked on, so
-that this can be interrupted anywhere and begun again.
+Every open run of every tenant is told once, in its log, with the id of this restore. Only when all of which anything is
+kept have been told may the store be worked on: this can be interrupted anywhere and begun again, and a run that cannot
+be read keeps the store from being settled until it is mended or taken away.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import commands as cm
-from ..core.errors import Conflict, KeyturnError, RunMissing
+from ..core.errors import Conflict, KeyturnError, RunMissing, StorageError
+from ..core.seal import verify
 from ..core.states import WAITING
-from ..journal.base import Store
+from ..engine.live import chain_of
 from ..journal.rows import Query
+from ..keys import ring
 from .desk import Inbox
 
 log = logging.getLogger("keyturn.worker")
-_OVER = ("finished", "cancelled", "erased")
-_PAGE = 500
+_OVER = ("finished", "cancelled")
 
 
 @dataclass
@@ -33,11 +35,23 @@ class Settled:
     runs: int = 0
     doubts: int = 0
     asked: int = 0
-    unread: int = 0
+    left: list[str] = field(default_factory=list[str])
+
+    @property
+    def unread(self) -> int:
+        """How many runs cannot be read."""
+        return len(self.left)
 
     def __str__(self) -> str:
-        more = f"; {self.unread} runs cannot be read and stay as they are (keyturn check)" if self.unread else ""
-        return f"{self.runs} open runs stopped; {self.doubts} calls in doubt, {self.asked} ask anew{more}"
+        said = f"{self.runs} open runs stopped; {self.doubts} calls in doubt, {self.asked} ask anew"
+        if not self.left:
+            return said
+        named = ", ".join(map(ascii, self.left[:5])) + (", ..." if len(self.left) > 5 else "")
+        return (
+            f"{said}; the store is not settled and nothing runs in it: {len(self.left)} runs cannot be read ({named}); "
+            "keyturn check says what is wrong with them; bring them back whole, with the keys that sealed them, or "
+            "take all that is kept of them away"
+        )
 
 
 async def settle(store: Any) -> Settled | None:
@@ -48,36 +62,61 @@ async def settle(store: Any) -> Settled | None:
     >>> asyncio.run(settle(MemoryJournal()))
     """
     restored = getattr(store, "restored", None)
-    why = None if restored is None else await restored()
+    if restored is None:
+        return None
+    store.moved()
+    why = await restored()
     if why is None:
         return None
-    done = Settled()
+    ring()  # without a key nothing can be told, and nothing is marked
+    nonce, done = await store.taken_for_restored(), Settled()
     for tenant in await store.tenants():
-        await _settle_tenant(store.of(tenant), f"its store {why}", done)
-    await store.settled()
+        view = store.of(tenant)
+        told = cm.Restored(f"its store {why}", nonce)
+        for run in await view.every_run():
+            await _settle_run(view, run, told, done)
+    if not done.left:
+        await store.settled()
     log.warning("the store %s: %s", why, done)
     return done
 
 
-async def _settle_tenant(store: Store, why: str, done: Settled) -> None:
-    inbox, after = Inbox(store), None
-    while page := await store.runs(Query(after=after, limit=_PAGE)):
-        for row in page:
-            if row.status not in _OVER:
-                await _settle_run(inbox, row.run, why, done)
-        after = (page[-1].started_at, page[-1].run)
+async def settle_whole(store: Any) -> None:
+    """Settle a store, or raise `StorageError` naming the runs that keep it from being settled."""
+    done = await settle(store)
+    if done is not None and done.left:
+        raise StorageError(str(done))
 
 
-async def _settle_run(inbox: Inbox, run: str, why: str, done: Settled) -> None:
+async def _settle_run(store: Any, run: str, told: cm.Restored, done: Settled) -> None:
     try:
-        told = await inbox.tell(run, cm.Restored(why))
-    except (Conflict, RunMissing):  # it is over
-        return
+        row = next(iter(await store.runs(Query(run=run))), None)
+        if row is not None and row.status in _OVER:
+            return
+        if row is not None and row.status == "erased":
+            _whole(run, verify(chain_of(store, run), await store.hashes(run)))
+            return
+        await _tell(store, run, told, done)
     except KeyturnError as error:
-        log.error("run %s cannot be put in doubt, and nothing moves it: %s", run, error)
-        done.unread += 1
+        log.error("run %s cannot be put in doubt, and nothing moves it: %s", ascii(run), ascii(str(error)))
+        done.left.append(run)
+
+
+def _whole(run: str, bad: int | None) -> None:
+    if bad is not None:
+        raise StorageError(f"run {run!r} is not what was written, at line {bad}")
+
+
+async def _tell(store: Any, run: str, told: cm.Restored, done: Settled) -> None:
+    try:
+        now = await Inbox(store).tell(run, told)
+    except RunMissing:
+        if await store.hashes(run) or await store.requests(Query(run=run, limit=1)):
+            raise  # its row was taken away, and may be put back
+        return
+    except Conflict:  # it is over
         return
     done.runs += 1
-    waiting = [call.state for call in told.groups["wait"].values() if call.state in WAITING]
+    waiting = [call.state for call in now.groups["wait"].values() if call.state in WAITING]
     done.doubts += waiting.count("in_doubt")
     done.asked += waiting.count("asked")

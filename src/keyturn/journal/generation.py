@@ -1,221 +1,242 @@
 """Whether a store is still the one it was, or a copy that was brought back: a restored backup, a promoted standby.
 
-What ran after the copy was made is not in the copy, and would run again. So a store has an id and a generation, and
-how far it had come is known outside of it: for a file in marks in the user's state directory, for PostgreSQL by the
-server's identity and timeline. A store that is behind says so until every call that may have run was put in doubt.
+What ran after the copy was made is not in the copy, and would run again. So a store has an id and a generation, sealed
+like its rows, and how far it had come is known outside of it (`marks.py`); PostgreSQL has its server's identity and
+timeline beside. A store that is behind, or whose notes on itself do not verify, is not worked on until every call that
+may have run was put in doubt. Once that was noticed, a process forgets it only on a sealed settlement.
 """
 
 from __future__ import annotations
 
-import errno
 import json
-import logging
-import os
 import secrets
-import weakref
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
+import threading
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.errors import StoreRestored, UserError
-from ..keys import make_directory, state_directory
+from ..core.errors import StoreMoved, StoreRestored
+from ..keys import ring
 from . import statements as say
+from .marks import Mark, is_template, known, mark_of, noticed, replace_marks
+from .pages import rows_of
 from .store_thread import Connection
 
-ID, GENERATION, RESTORED, PLACE = "id", "generation", "restored", "place"
-_SIZE = 4096
-_COUNT = 8
-_MOST = 1_000
-log = logging.getLogger("keyturn.journal")
+ID, GENERATION, RESTORED, PLACE, MOVED, FILLING = "id", "generation", "restored", "place", "moved", "filling"
+SEAL, COUNT = "seal", "count"
+_PURPOSE, _COUNTING = "store", "count of a store"
+_ALTERED = (
+    "cannot be told from a copy: what it notes of itself was altered, or is sealed with a key that this process does "
+    "not have"
+)
+_HOW = (
+    "what it lets run may have run already, so nothing is started from it; `keyturn restored URL` puts every such call "
+    "in doubt, and so does a worker when it begins"
+)
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What a store notes of itself; `sound` says that somebody with the key wrote all of it."""
+
+    notes: dict[str, str]
+    sound: bool
+
+    @property
+    def generation(self) -> int:
+        """How often the store was begun anew."""
+        known = self.notes.get(GENERATION, "")
+        return int(known) if known.isascii() and known.isdecimal() and len(known) < 18 else 0
 
 
 @dataclass
 class Origin:
     """What this process knows of where a store comes from; all views of the store share it.
 
-    `why` says why the store is taken for a restored one, as long as it is not settled. `mark` is a file's.
+    `why` says why the store is taken for a restored one, as long as it is not settled, and `noted` whether that stands
+    in it already; `shut` that it was moved, or is a copy that was not finished. `at` is the place that its marks are
+    of, a file or a database. `always` says that it is looked at before each claim.
     """
 
+    at: str = ""
+    always: bool = False
     why: str | None = None
+    noted: bool = True
+    shut: str | None = None
+    filling: bool = False
     mark: Mark | None = None
+    generation: int = 0
+    store: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def check_whole(self) -> None:
+        """Refuse to open a copy that was not finished: what is missing in it would look as if it had never been."""
+        if self.filling and self.shut is not None:
+            raise StoreMoved(f"this store {self.shut}")
 
     def check(self) -> None:
-        """Refuse to let anything start in a store that was restored and is not settled."""
+        """Refuse to let anything start in a store that was restored and is not settled, or is not in use."""
+        if self.shut is not None:
+            raise StoreMoved(f"this store {self.shut}")
         if self.why is not None:
-            raise StoreRestored(
-                f"this store {self.why}: what it lets run may have run already, so nothing is started from it; "
-                "`keyturn restored URL` puts every such call in doubt, and so does a worker when it begins"
-            )
+            raise StoreRestored(f"this store {self.why}: {_HOW}")
+
+    def look(self, db: Connection) -> None:
+        """See where the store comes from, as it is now. Nothing is written."""
+        with self._lock:
+            self._look(db)
+
+    def _look(self, db: Connection) -> None:
+        meta = read_meta(db)
+        settled = meta.sound and RESTORED not in meta.notes and meta.generation > self.generation
+        if self.why is not None and not settled:  # whatever else it says by now
+            return
+        seen = self._seen(meta)  # before the store is asked, so that what others commit meanwhile is no doubt
+        row = db.reached() if meta.sound else None
+        self.shut = _shut(meta)
+        self.filling = FILLING in meta.notes
+        self.why = meta.notes.get(RESTORED) if meta.sound else _ALTERED
+        self.noted = meta.sound
+        self.generation = max(self.generation, meta.generation)
+        if meta.sound:
+            doubt = _ALTERED if row is None else _elsewhere(meta, db) or noticed(row, *seen)
+            self.noted = doubt is None
+            self.why = doubt or self.why
+        self._follow(meta, row)
+
+    def taken(self, why: str) -> None:
+        """Take the store for a restored one, which stands in it now."""
+        self.why = why
+        self.noted = True
+        self.shut = None
+        self.mark = None
+
+    def noted_in(self, meta: Meta) -> bool:
+        """Whether the store says that it was restored, since this process noticed it."""
+        return meta.sound and RESTORED in meta.notes and meta.generation > self.generation
+
+    def _seen(self, meta: Meta) -> tuple[int, bool]:
+        store = meta.notes.get(ID, "")
+        if self.mark is not None and store == self.store:
+            return self.mark.now(), False
+        return known(store, self.at)
+
+    def _follow(self, meta: Meta, row: int | None) -> None:
+        """Keep the mark of the store that it is, as long as nothing speaks against it."""
+        if self.why is not None or row is None or not self.at:
+            self.mark = None
+            return
+        store = meta.notes[ID]
+        if self.mark is None or self.store != store:
+            self.store = store
+            self.mark = mark_of(store, self.at)
+            if self.mark is not None:
+                self.mark.reached(row)
 
 
-def read_meta(db: Connection) -> dict[str, str]:
-    """Read what a store says of itself."""
-    found: list[Any] = db.execute(say.META)
-    return {name: value for name, value in found if isinstance(name, str) and isinstance(value, str)}
+def _elsewhere(meta: Meta, db: Connection) -> str | None:
+    """Say that a store is on another server than it was, where it has a place."""
+    known, place = meta.notes.get(PLACE), db.place()
+    if None in (known, place) or known == place:
+        return None
+    return "was restored or promoted: it is on another server, timeline or database than it was"
+
+
+def _shut(meta: Meta) -> str | None:
+    if not meta.sound:
+        return None
+    if FILLING in meta.notes:
+        return "is a copy that was not finished (keyturn copy was interrupted): delete it and copy once more"
+    if MOVED in meta.notes:
+        return (
+            "was moved to another database by `keyturn copy`, and its runs go on there; if that copy is not used, "
+            "`keyturn restored URL --anyway` takes this one up again, with every call in doubt"
+        )
+    return None
+
+
+# What is written ----------------------------------------------------------------------------------------------------
+
+
+def read_meta(db: Connection) -> Meta:
+    """Read what a store notes of itself."""
+    found = rows_of(db, say.META, 100)
+    notes = {name: value for name, value in found if isinstance(name, str) and isinstance(value, str)}
+    seal = notes.pop(SEAL, "")
+    return Meta(notes, ID in notes and ring().fits(_PURPOSE, seal, _covered(notes)))
+
+
+def _covered(notes: dict[str, str]) -> bytes:
+    return json.dumps(sorted(notes.items())).encode()
+
+
+def write_meta(db: Connection, notes: dict[str, str]) -> None:
+    """Write down and seal what a store notes of itself, all of it."""
+    for name in (ID, GENERATION, RESTORED, PLACE, MOVED, FILLING):
+        if name not in notes:
+            db.execute(say.DROP_META, name)
+    for name, value in (notes | {SEAL: ring().mac(_PURPOSE, _covered(notes))}).items():
+        db.execute(say.SET_META, name, value)
 
 
 def begin(db: Connection) -> None:
     """Give a new store its id and its first generation."""
-    _set(db, {ID: secrets.token_hex(16), GENERATION: "1"})
+    _begin(db, 1, 0, {})
 
 
-def _set(db: Connection, new: dict[str, str]) -> None:
-    place = db.place()
-    for name, value in (new | ({} if place is None else {PLACE: place})).items():
-        db.execute(say.SET_META, name, value)
+def _begin(db: Connection, generation: int, row: int, more: dict[str, str]) -> str:
+    place, store = db.place(), secrets.token_hex(16)
+    notes = {ID: store, GENERATION: str(generation)} | ({} if place is None else {PLACE: place})
+    write_meta(db, notes | more)
+    db.execute(say.SET_META, COUNT, counted(store, row))
+    return store
 
 
-def next_generation(db: Connection) -> None:
-    """Make a store that was settled a store of its own, which has nothing more to do with what it was copied from."""
-    known = read_meta(db).get(GENERATION, "1")
-    count = int(known) + 1 if known.isdecimal() and len(known) < 18 else 1
-    _set(db, {ID: secrets.token_hex(16), GENERATION: str(count)})
-    db.execute(say.DROP_META, RESTORED)
+def next_generation(db: Connection, origin: Origin, why: str | None = None) -> None:
+    """Give a store a new id, so that it has nothing more to do with what it was copied from.
 
-
-def look(db: Connection, origin: Origin) -> None:
-    """See whether a store is still where its meta says it is, or was noticed elsewhere; for what has a place."""
-    meta, place = read_meta(db), db.place()
-    origin.why = meta.get(RESTORED)
-    known = meta.get(PLACE)
-    if origin.why is None and None not in (known, place) and known != place:
-        origin.why = "was restored or promoted: it is on another server, timeline or database than it was"
-        db.execute(say.SET_META, RESTORED, origin.why)
-
-
-# Files --------------------------------------------------------------------------------------------------------------
-
-
-class Mark:
-    """How far one file of a store had come, outside of the file: a count in the page cache, never waited for.
-
-    It is raised after a commit, so it is never ahead of what is durable; killed or not, the process leaves it behind.
-    Written and never mapped: in a mapped file a full disk, or somebody who truncates it, ends the process.
+    With `why` it is not settled yet, and its id is what is new in all that is asked about again. Whatever had the old
+    id is a copy from now on, if it is brought back to this place.
     """
-
-    def __init__(self, path: Path, file: Path) -> None:
-        make_directory(path.parent)
-        place = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        self._place = place
-        weakref.finalize(self, os.close, place)
-        found = file.stat()
-        about = json.dumps({"path": str(file), "dev": found.st_dev, "ino": found.st_ino}).encode()
-        self._about = about + b"\n" if len(about) < _SIZE - _COUNT else b""
-        self._told = False
-        self._row = self._read()
-        self._write(self._row)
-
-    def reached(self, row: int) -> None:
-        """Say that the file has come that far; where that cannot be written, say so once."""
-        if row <= self._row:
-            return
-        try:
-            self._row = max(row, self._read())
-            self._write(self._row)
-        except OSError as error:
-            if self._told:
-                return
-            self._told = True
-            log.warning("how far the store came cannot be kept, a copy brought back may not be noticed: %s", error)
-
-    def _read(self) -> int:
-        """Read how far other processes came, too."""
-        return int.from_bytes(os.pread(self._place, _COUNT, 0), "little")
-
-    def _write(self, row: int) -> None:
-        content = row.to_bytes(_COUNT, "little") + self._about
-        if os.pwrite(self._place, content, 0) != len(content):
-            raise OSError(errno.ENOSPC, "the mark could not be written whole")
+    meta = read_meta(db)
+    row = db.reached() or 1
+    generation = max(meta.generation, origin.generation) + 1
+    _begin(db, generation, row, {} if why is None else {RESTORED: why})
+    replace_marks(origin.at)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What a mark says."""
-
-    row: int
-    path: str
-    dev: int
-    ino: int
-
-    def is_at(self, file: Path) -> bool:
-        """Whether this is the mark of that file: the same name, or the same file by another name."""
-        found = file.stat()
-        return self.path == str(file) or (self.dev, self.ino) == (found.st_dev, found.st_ino)
-
-    def lives(self) -> bool:
-        """Whether the file that it was made for is still there."""
-        with suppress(OSError, ValueError):
-            found = os.stat(self.path)
-            return (self.dev, self.ino) == (found.st_dev, found.st_ino)
-        return False
+def set_note(db: Connection, name: str, value: str | None) -> None:
+    """Note that a store was moved, or is being filled, or that it is no longer so."""
+    meta = read_meta(db)
+    if not meta.sound:
+        raise StoreRestored(f"this store {_ALTERED}: {_HOW}")
+    notes = {key: text for key, text in meta.notes.items() if key != name}
+    write_meta(db, notes if value is None else notes | {name: value})
 
 
-def mark_of(store: str, file: Path) -> Mark | None:
-    """Open the mark of a store's file, made where there is none; None where nothing can be kept."""
-    try:
-        folder = _folder()
-        which = sha256(str(file).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        path = folder / f"{_plain(store)}-{which}"
-        if not path.exists():
-            _prune(folder)
-        return Mark(path, file)
-    except (OSError, ValueError, UserError) as error:
-        log.info("no mark of how far %s came can be kept, a copy brought back would not be noticed: %s", file, error)
+def settle_template(db: Connection, origin: Origin) -> None:
+    """Make a copy of an empty store a store of its own."""
+    meta = read_meta(db)
+    if meta.sound and is_template(meta.notes[ID], origin.at, db.reached() or 0):
+        _begin(db, meta.generation + 1, 0, {})
+
+
+# How far a file has come --------------------------------------------------------------------------------------------
+
+
+def counted(store: str, row: int) -> str:
+    """Give what a file keeps of how many transactions it took: a number, sealed, since rows can be planted.
+
+    >>> from keyturn.keys import ring
+    >>> count_in("s", counted("s", 5)), count_in("other", counted("s", 5))
+    (5, None)
+    """
+    return f"{row} {ring().mac(_COUNTING, f'{store} {row}'.encode())}"
+
+
+def count_in(store: Any, said: Any) -> int | None:
+    """Read such a number; None where it is not what was written."""
+    if not isinstance(said, str) or not isinstance(store, str):
         return None
-
-
-def noticed(store: str, file: Path, row: int) -> str | None:
-    """Say why a file is a copy that was brought back; None where it is as far as it was ever seen."""
-    seen = list(_seen(store))
-    if row == 0:  # nothing in it could run twice
-        return None
-    own = [mark for mark in seen if mark.is_at(file)]
-    furthest = max((mark.row for mark in own or seen), default=0)
-    if row < furthest:
-        return f"was brought back from a copy: it has {row} lines, and {furthest} were seen"
-    if not own and any(mark.lives() for mark in seen):
-        return "is a copy of a store that is still there, and goes on by itself"
-    return None
-
-
-def is_template(store: str, file: Path, row: int) -> bool:
-    """Whether an empty store was copied to make many of: each of them is a store of its own."""
-    seen = list(_seen(store))
-    return row == 0 and bool(seen) and not any(mark.is_at(file) for mark in seen)
-
-
-def _seen(store: str) -> Iterator[_Seen]:
-    with suppress(OSError, UserError):
-        for path in sorted(_folder().glob(f"{_plain(store)}-*")):
-            with suppress(OSError, ValueError, KeyError, TypeError):
-                content = path.read_bytes()
-                about = json.loads(content[_COUNT:].partition(b"\n")[0])
-                row = int.from_bytes(content[:_COUNT], "little")
-                yield _Seen(row, str(about["path"]), int(about["dev"]), int(about["ino"]))
-
-
-def _folder() -> Path:
-    return state_directory() / "stores"
-
-
-def _plain(store: str) -> str:
-    """The id as part of a file's name, whatever somebody wrote in its place."""
-    return store if store.isalnum() and store.isascii() else sha256(store.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _prune(folder: Path) -> None:
-    """Forget the oldest marks of files that are gone, once there are very many."""
-    with suppress(OSError):
-        marks = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
-        for path in marks[: max(0, len(marks) - _MOST)]:
-            _forget(path)
-
-
-def _forget(path: Path) -> None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        about = json.loads(path.read_bytes()[_COUNT:].partition(b"\n")[0])
-        if not os.path.exists(about["path"]):
-            path.unlink()
+    row, _, seal = said.partition(" ")
+    good = row.isascii() and row.isdecimal() and len(row) < 19
+    return int(row) if good and ring().fits(_COUNTING, seal, f"{store} {row}".encode()) else None

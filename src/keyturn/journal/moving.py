@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..core.errors import Conflict, StorageError
+from ..core.errors import Conflict, StorageError, StoreRestored
 from ..core.seal import Chain, verify
 from ..keys import ring
 from . import statements as say
@@ -38,15 +38,23 @@ async def copy_store(source: SQLJournal, target: SQLJournal) -> dict[str, int]:
 
     The source must be at rest, its workers stopped; the target must be empty.
     """
-    held = await source.whole(_held)
-    if held:
-        raise Conflict(f"runs are being moved right now ({held}); stop the workers and copy then")
-    if await target.whole(_any):
+    source.moved()
+    target.moved()
+    why = await source.restored()
+    if why is not None:
+        raise StoreRestored(f"the journal to copy {why}; settle it first (`keyturn restored URL`), nothing was copied")
+    if await target.restored() is not None or await target.whole(_any):
         raise StorageError("the journal to copy to is not empty; nothing was copied")
+    before = await source.whole(_at_rest)
+    await target.note("filling", "yes")  # killed from here on, what is half a copy says so and runs nothing
     counts: dict[str, int] = {}
     for table in _TABLES:
         counts[table] = await _copied(source, target, table)
     await _verified(target)
+    if await source.whole(_at_rest) != before:
+        raise Conflict("the journal was written to while it was copied; stop its workers, and copy into another one")
+    await source.note("moved", "yes")  # first: at no time may both run what they hold
+    await target.note("filling", None)
     return counts
 
 
@@ -67,6 +75,8 @@ async def _copied(source: SQLJournal, target: SQLJournal, table: str) -> int:
 def _page(db: Connection, table: str, after: tuple[Any, ...] | None) -> list[Any]:
     key, others = _TABLES[table]
     columns, order = ", ".join((*key, *others)), ", ".join(key)
+    if table == "runs":  # who held a run is not there any more, and what was to be looked at is looked at once
+        columns = columns.replace(" due,", " CASE WHEN holder IS NULL AND due IS NULL THEN NULL ELSE 0 END,")
     where = "" if after is None else f" WHERE ({order}) > ({', '.join('?' for _ in key)})"
     return db.execute(f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT {_PAGE}", *(after or ()))
 
@@ -77,25 +87,28 @@ def _insert(db: Connection, table: str, names: tuple[str, ...], rows: list[Any])
         db.tell(statement, *row)
 
 
-def _held(db: Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM runs WHERE holder IS NOT NULL AND held_until > ?", db.now())[0][0])
+def _at_rest(db: Connection) -> list[Any]:
+    """How much there is, so that what is added meanwhile is noticed; or `Conflict` while runs are held."""
+    held = int(db.execute("SELECT count(*) FROM runs WHERE holder IS NOT NULL AND held_until > ?", db.now())[0][0])
+    if held:
+        raise Conflict(f"runs are being moved right now ({held}); stop the workers and copy then")
+    return [db.execute(f"SELECT count(*) FROM {table}") for table in _TABLES]
 
 
 def _any(db: Connection) -> bool:
-    return bool(db.execute("SELECT 1 FROM runs LIMIT 1"))
+    return any(db.execute(f"SELECT 1 FROM {table} LIMIT 1") for table in _TABLES)
 
 
 async def _verified(target: SQLJournal) -> None:
     """Every chain of the copy fits its lines, up to the head that its run names."""
-    for tenant, run in await target.whole(_runs):
+    for tenant in await target.tenants():
         view = target.of(tenant)
-        links = await view.hashes(run)
-        bad = verify(Chain(ring, tenant, run), links)
-        if bad is None and len(links) != await view.head(run):
-            bad = len(links)
-        if bad is not None:
-            raise StorageError(f"the copy of run {run!r} is not what was written, at line {bad}; do not use the copy")
-
-
-def _runs(db: Connection) -> list[Any]:
-    return db.execute("SELECT tenant, run FROM runs WHERE head > 0 ORDER BY tenant, run")
+        for run in await view.every_run():
+            links = await view.hashes(run)
+            bad = verify(Chain(ring, tenant, run), links)
+            if bad is None and len(links) != await view.head(run):
+                bad = len(links)
+            if bad is not None:
+                raise StorageError(
+                    f"the copy of run {run!r} is not what was written, at line {bad}; do not use the copy"
+                )

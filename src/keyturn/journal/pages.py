@@ -13,6 +13,14 @@ from .store_thread import Connection
 _LIMIT = "LIMIT ?"
 
 
+def rows_of(db: Connection, statement: str, *values: Any) -> list[Any]:
+    """Run a statement whose last value is its limit; rows that cannot be read are left out."""
+    try:
+        return db.execute(statement, *values)
+    except UnicodeDecodeError:
+        return _one_by_one(db, statement, None, values)[0]
+
+
 def keyed_rows(db: Connection, statement: str, keys: str, *values: Any) -> tuple[list[Any], list[Any]]:
     """Run a statement whose last value is its limit; its rows, and the keys of those that cannot be read.
 
@@ -24,7 +32,9 @@ def keyed_rows(db: Connection, statement: str, keys: str, *values: Any) -> tuple
         return _one_by_one(db, statement, keys, values)
 
 
-def _one_by_one(db: Connection, statement: str, keys: str, values: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+def _one_by_one(
+    db: Connection, statement: str, keys: str | None, values: tuple[Any, ...]
+) -> tuple[list[Any], list[Any]]:
     *given, limit = values
     rows, broken = list[Any](), list[Any]()
     place = 0
@@ -34,7 +44,7 @@ def _one_by_one(db: Connection, statement: str, keys: str, values: tuple[Any, ..
             break
         if row is not None:
             rows += row
-        else:
+        elif keys is not None:
             broken += _one(db, keys, given, place) or []
         place += 1
     return rows, broken

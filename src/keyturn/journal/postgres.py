@@ -20,7 +20,7 @@ from typing import Any, Self
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
-from .generation import Origin, begin, look
+from .generation import Origin, begin
 from .sql_journal import Rung, SQLJournal
 from .store_thread import Outcome, StoreThread
 
@@ -34,6 +34,8 @@ _PLACE = (
 )
 _WORD = r"(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 _URL = re.compile(rf"postgres(?:ql)?://(?:{_WORD}(?::{_WORD})?@)?[\w.,:\[\]%-]*(?:/{_WORD})?(?:\?[^#@\s]*)?", re.ASCII)
+# How far the server's own log has come: a copy of its disk that is put back is behind.
+_REACHED = b"SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 # What `NOTIFY` carries is short; a name that is longer wakes everybody.
 _PAYLOAD = 7_000
 
@@ -56,7 +58,8 @@ class PostgresJournal(SQLJournal):
             made = connect()
             own.clear()
             own.add(made.process)
-            look(made, origin)  # whatever the connection was lost for, it may have been promoted meanwhile
+            made.origin = origin
+            origin.look(made)  # whatever the connection was lost for, it may have been promoted meanwhile
             return made
 
         def after(results: list[Any]) -> None:
@@ -93,6 +96,9 @@ class PostgresConnection:
         self._db = psycopg.connect(url, autocommit=True, connect_timeout=10, prepare_threshold=2)
         self._said: dict[str, Any] = {}
         self.told = 0
+        self._told_before = 0
+        self._firm = True
+        self.origin: Origin | None = None
         self._ahead: dict[tuple[str, str], list[Any] | None] = {}
         self.process: int = self._db.info.backend_pid
         # Inside a transaction what gives no rows is sent along with what follows, and not waited for.
@@ -122,15 +128,22 @@ class PostgresConnection:
         return [] if ahead is None else [ahead]
 
     def begin(self, firm: bool = True, runs: list[tuple[str, str]] | None = None) -> None:
+        self._firm = firm
         self._sending = ExitStack()
         self._pipeline = self._sending.enter_context(self._db.pipeline())
         self.tell("BEGIN ISOLATION LEVEL READ COMMITTED")
         if not firm:
             self.tell("SET LOCAL synchronous_commit = off")
+        self._told_before = self.told
         self._ahead = {}
         if runs:  # all in one go, and locked in one order everywhere
             rows = self.execute(say.HEADS, *(list(names) for names in zip(*runs, strict=True)))
             self._ahead = dict.fromkeys(runs) | {(tenant, run): head for tenant, run, *head in rows}
+
+    def whole(self, do: Callable[[PostgresConnection], None]) -> None:
+        """Do something in a transaction, each statement answered before the next."""
+        with self._db.transaction():
+            do(self)
 
     def _sent(self) -> None:
         """Have everything answered that was sent."""
@@ -143,8 +156,13 @@ class PostgresConnection:
         if names:
             told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, names)}
             self.tell("SELECT pg_notify(?, told) FROM unnest(?::text[]) AS told", CHANNEL, list(told))
+        mark = None if self.origin is None else self.origin.mark
+        counts = mark is not None and self._firm and self.told != self._told_before
+        asked = self._db.execute(_REACHED) if counts else None
         self.tell("COMMIT")
         self._sent()
+        if mark is not None and asked is not None:
+            mark.reached(_number(asked.fetchone()))
 
     def rollback(self) -> None:
         from psycopg.pq import TransactionStatus
@@ -169,10 +187,24 @@ class PostgresConnection:
         except psycopg.Error:  # a server that does not tell: what it was promoted or restored from cannot be noticed
             return None
 
+    def reached(self) -> int | None:
+        """How much the server wrote to its log; it is less where its disk was put back."""
+        import psycopg
+
+        try:
+            with self._db.transaction():
+                return _number(self._db.execute(_REACHED).fetchone())
+        except psycopg.Error:
+            return 0
+
     def close(self) -> None:
         with suppress(Exception):  # whoever drops a connection in the middle knows why
             self._sent()
         self._db.close()
+
+
+def _number(row: Any) -> int:
+    return row[0] if row is not None and isinstance(row[0], int) else 0
 
 
 class Listener:
@@ -247,34 +279,14 @@ def prepare(url: str) -> Origin:
     import psycopg
 
     try:
-        with psycopg.connect(url, connect_timeout=10) as db:
-            db.execute("SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))")
-            found = db.execute("SELECT to_regclass('keyturn_schema')").fetchone()
-            if found is None or found[0] is None:  # a role that may not create uses what an administrator made
-                db.execute("CREATE TABLE keyturn_schema (version BIGINT NOT NULL)")
-            row = db.execute("SELECT max(version) FROM keyturn_schema").fetchone()
-            version = (row[0] if row is not None else None) or 0
-            if version > say.SCHEMA:
-                raise StorageError(
-                    f"the database was written by a newer Keyturn (schema {version}); upgrade to open it"
-                )
-            if 0 < version < say.FIRST:
-                raise StorageError(
-                    f"the database was written by an older format (schema {version}), which this Keyturn does not "
-                    "read; finish its runs with the Keyturn that wrote it"
-                )
-            missing = say.migrations(say.POSTGRES)[max(version - say.FIRST + 1, 0) :]
-            for statement in (statement for statements in missing for statement in statements):
-                db.execute(statement.encode())
-            if missing:
-                db.execute("INSERT INTO keyturn_schema (version) VALUES (%s)", (say.SCHEMA,))
-        origin, made = Origin(), PostgresConnection(url, None)
+        db = PostgresConnection(url, None)
         try:
-            if missing:
-                begin(made)
-            look(made, origin)
+            db.whole(_migrate)
+            origin = Origin(db.place() or "")
+            origin.look(db)
+            origin.check_whole()
         finally:
-            made.close()
+            db.close()
         return origin
     except psycopg.Error as error:
         if _plain_url(url) or getattr(error, "sqlstate", None) is not None:
@@ -284,6 +296,29 @@ def prepare(url: str) -> Origin:
             "the PostgreSQL journal cannot be opened, and why is left out, since a part of the password may be in it: "
             "write postgresql://user:password@host:port/database, and percent-encode what is special in the password"
         ) from None
+
+
+def _migrate(db: PostgresConnection) -> None:
+    db.execute("SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))")
+    if db.execute("SELECT to_regclass('keyturn_schema')") == [(None,)]:
+        # a role that may not create uses what an administrator made
+        db.execute("CREATE TABLE keyturn_schema (version BIGINT NOT NULL)")
+    [(found,)] = db.execute("SELECT max(version) FROM keyturn_schema")
+    version = found or 0
+    if version > say.SCHEMA:
+        raise StorageError(f"the database was written by a newer Keyturn (schema {version}); upgrade to open it")
+    if 0 < version < say.FIRST:
+        raise StorageError(
+            f"the database was written by an older format (schema {version}), which this Keyturn does not read; "
+            "finish its runs with the Keyturn that wrote it"
+        )
+    for statements in say.migrations(say.POSTGRES)[max(version - say.FIRST + 1, 0) :]:
+        for statement in statements:
+            db.execute(statement)
+    if version < say.SCHEMA:
+        db.execute("INSERT INTO keyturn_schema (version) VALUES (?)", say.SCHEMA)
+    if version == 0:
+        begin(db)
 
 
 def _plain_url(url: str) -> bool:

@@ -10,14 +10,15 @@ import asyncio
 import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from ..core.errors import LogDamaged
+from ..core.errors import LogDamaged, UserError
 from ..keys import ring
 from . import statements as say
 from .base import Claim
 from .bell import AT_MOST, DUE, SAID, Bell, waited
-from .generation import RESTORED, Origin, next_generation, read_meta
+from .generation import FILLING, ID, Origin, next_generation, read_meta, set_note
+from .pages import rows_of
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import check_name, fits_a_store
 from .sql import HeldAhead, Tenant
@@ -26,6 +27,7 @@ from .store_thread import Connection, StoreThread
 
 # How long a run that cannot even be claimed is left alone.
 SHELVED_MS = 3_600_000
+_ALL = 1 << 62
 
 
 class SQLJournal:
@@ -70,6 +72,7 @@ class SQLJournal:
         wrote: list[bytes] = []
 
         def append(db: Connection) -> Any:
+            self._note(db)
             self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
             return Rung([(self.tenant, run), *told]) if added else None
@@ -107,6 +110,9 @@ class SQLJournal:
         made: list[Claim] = []
 
         def take(db: Connection) -> Claim:
+            if self._origin.always:
+                self._origin.look(db)
+                self._origin.check()
             made[:] = [self._mine.claim(db, run, worker, ttl_ms)]
             return made[0]
 
@@ -184,29 +190,77 @@ class SQLJournal:
     async def restored(self) -> str | None:
         """Say why the store is taken for a copy that was brought back, as long as it is not settled."""
         if self._origin.why is not None:
-            meta = await self._reader.ask(read_meta)
-            self._origin.why = meta.get(RESTORED)
+            await self._reader.ask(self._origin.look)
         return self._origin.why
 
-    async def taken_for_restored(self, why: str) -> None:
-        """Take the store for a copy that was brought back, as somebody knows who did it."""
-        await self._writer.ask(lambda db: db.execute(say.SET_META, RESTORED, why))
-        self._origin.why = why
+    @property
+    def identity(self) -> str:
+        """The store's id as it was last seen; it has another after each restore that was settled."""
+        return self._origin.store
+
+    async def looked_at(self) -> str | None:
+        """Look anew whether the store is a copy that was brought back, and say why."""
+        await self._reader.ask(self._origin.look)
+        return self._origin.why
+
+    def moved(self) -> None:
+        """Raise `StoreMoved` where the store was moved elsewhere, or is a copy that was not finished."""
+        if self._origin.shut is not None:
+            self._origin.check()
+
+    async def taken_for_restored(self, why: str | None = None) -> str:
+        """Note that the store is a copy that was brought back, as was noticed or somebody knows; the restore's id."""
+        given = why if why is not None else self._origin.why
+
+        def note(db: Connection) -> str:
+            if FILLING in read_meta(db).notes:
+                self._origin.check()
+            if why is not None:
+                next_generation(db, self._origin, why)
+            else:
+                self._note(db)
+            return read_meta(db).notes[ID]
+
+        if given is None:
+            raise UserError("this store is the one it was")
+        nonce = await self._writer.ask(note)
+        self._origin.taken(given)
+        return nonce
 
     async def settled(self) -> None:
         """Say that what a restored store let run is in doubt now, in all runs: it may be worked on."""
-        await self._writer.ask(next_generation)
-        self._origin.why = None
+        await self._writer.ask(lambda db: next_generation(db, self._origin))
+        await self._writer.ask(self._origin.look)
+
+    def _note(self, db: Connection) -> None:
+        """Write down what was noticed before anything else is: what is added may hide it."""
+        if self._origin.why is not None and not self._origin.noted and not self._origin.noted_in(read_meta(db)):
+            next_generation(db, self._origin, self._origin.why)
+
+    async def note(self, name: Literal["moved", "filling"], value: str | None) -> None:
+        """Note that the store was moved, or is being filled; None takes that back."""
+        await self._writer.ask(lambda db: set_note(db, name, value))
+        await self._writer.ask(self._origin.look)
 
     async def _check_origin(self) -> None:
         if self._origin.why is not None:
             await self.restored()
-            self._origin.check()
+        self._origin.check()
 
     async def tenants(self) -> list[str]:
-        """Name everybody who has runs here."""
-        found = await self._reader.ask(lambda db: db.execute(say.TENANTS))
+        """Name everybody of whom anything is kept here. Who has no name of text can be called by nobody."""
+        found = await self._reader.ask(lambda db: rows_of(db, say.TENANTS, _ALL))
         return [name for (name,) in found if isinstance(name, str)]
+
+    async def every_run(self) -> list[str]:
+        """Name every run of which anything is kept: rows, lines or requests, however they were altered."""
+        me = self.tenant
+        found = await self._reader.ask(lambda db: rows_of(db, say.NAMES, me, me, me, _ALL))
+        return [name for (name,) in found if isinstance(name, str)]
+
+    async def sound(self) -> bool:
+        """Say whether what the store notes of itself is what was written."""
+        return await self._reader.ask(lambda db: read_meta(db).sound and db.reached() is not None)
 
     async def whole(self, do: Callable[[Connection], Any]) -> Any:
         """Read something of all tenants: for copying and checking a store, which nobody's view may do."""

@@ -23,7 +23,8 @@ from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
 from .file_system import network_kind
-from .generation import ID, RESTORED, Origin, begin, is_template, mark_of, next_generation, noticed, read_meta
+from .generation import COUNT, ID, Origin, begin, count_in, counted, settle_template
+from .pages import rows_of
 from .sql_journal import SQLJournal, ringing
 from .store_thread import Outcome, StoreThread
 
@@ -56,7 +57,6 @@ class SQLiteJournal(SQLJournal):
         self.path = Path(path)
         file = Path(os.path.abspath(path))  # connections come and go, and the working directory may change
         self._clock = clock or _now
-        self._file = Path(os.path.realpath(file))
         origin = prepare(file)
         bell = Bell()
         self._doorbell = doorbell = Doorbell(file, bell.ring_all)
@@ -85,25 +85,20 @@ class SQLiteJournal(SQLJournal):
     async def now(self) -> int:
         return self._clock()  # the file has no clock of its own, so nobody has to be asked
 
-    async def settled(self) -> None:
-        await super().settled()
-        store = (await self._reader.ask(read_meta)).get(ID, "")
-        self._origin.mark = mark_of(store, self._file)
-
     async def close(self) -> None:
         self._doorbell.close()
         await super().close()
 
     async def erase(self, run: str) -> None:
         await super().erase(run)
-        await asyncio.to_thread(_checkpoint, self._file)  # the WAL holds what the pages said before
+        await asyncio.to_thread(_checkpoint, Path(self._origin.at))  # the WAL holds what the pages said before
 
     async def backup(self, path: str | Path) -> None:
         """Copy the whole store, as it is now, to a file that is not there yet."""
         target = Path(os.path.abspath(path))
         if not _made_private(target):
             raise UserError(f"{str(path)!r} is there already; a backup never overwrites")
-        await asyncio.to_thread(_copy, self._file, target)
+        await asyncio.to_thread(_copy, Path(self._origin.at), target)
 
 
 class SQLiteConnection:
@@ -129,6 +124,8 @@ class SQLiteConnection:
         self._failed = False
         self._firm = True
         self.told = 0
+        self._told_before = 0
+        self._count: tuple[str, str, int] | None = None  # the store, what it keeps of its count, and that count
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
         try:
@@ -149,16 +146,33 @@ class SQLiteConnection:
             self._cursor.execute(f"PRAGMA synchronous={'FULL' if firm else 'NORMAL'}")
             self._firm = firm
         self._cursor.execute("BEGIN IMMEDIATE")
+        self._told_before = self.told
 
     def commit(self, results: list[Any]) -> None:
+        row = self._count_on() if self._firm and self.told != self._told_before else None
         self.execute("COMMIT")
-        if self._origin.mark is not None and self._firm:
-            self._origin.mark.reached(self.lines())
+        if self._origin.mark is not None and row is not None:
+            self._origin.mark.reached(row)
 
-    def lines(self) -> int:
-        """How many lines were ever written to the file."""
-        count = self.execute("SELECT max(rowid) FROM events")[0][0]
-        return count if isinstance(count, int) else 0
+    def _count_on(self) -> int | None:
+        """Count a transaction. A count that was altered is left as it is: nothing runs until the store is settled."""
+        row = self.reached()
+        if row is None or self._count is None:
+            return None
+        store = self._count[0]
+        said = counted(store, row + 1)
+        self._cursor.execute(say.SET_META, (COUNT, said))
+        self._count = (store, said, row + 1)
+        return row + 1
+
+    def reached(self) -> int | None:
+        """How many transactions the file took, as it says itself; None where that was altered."""
+        found = dict(rows_of(self, say.COUNT, 2))
+        store, said = found.get(ID), found.get(COUNT)
+        if self._count is None or self._count[:2] != (store, said):
+            row = count_in(store, said)
+            self._count = None if row is None else (str(store), str(said), row)
+        return None if self._count is None else self._count[2]
 
     def place(self) -> str | None:
         return None
@@ -286,22 +300,18 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
 
 
 def _origin(db: SQLiteConnection, file: Path) -> Origin:
-    """Where the file comes from; what is noticed is written down in it, for every process that opens it."""
-    meta = read_meta(db)
-    if is_template(meta.get(ID, ""), file, db.lines()):
-        next_generation(db)
-        meta = read_meta(db)
-    store, why = meta.get(ID, ""), meta.get(RESTORED)
-    if why is None:
-        why = noticed(store, file, db.lines())
-        if why is not None:
-            db.execute(say.SET_META, RESTORED, why)
-    if why is not None:
-        return Origin(why)
-    mark = mark_of(store, file)
-    if mark is not None:
-        mark.reached(db.lines())
-    return Origin(None, mark)
+    """Where the file comes from. In a transaction, so that what others commit meanwhile is no doubt."""
+    origin = Origin(str(file), always=True)
+    db.begin()
+    try:
+        settle_template(db, origin)
+        origin.look(db)
+        origin.check_whole()
+    except BaseException:
+        db.rollback()
+        raise
+    db.commit([])
+    return origin
 
 
 def judge(error: BaseException) -> Outcome:

@@ -182,7 +182,19 @@ ERASE = (
 )
 # A run whose row cannot be read is looked at again after some time, and lets others be looked at meanwhile.
 SHELVE = "UPDATE runs SET holder = NULL, held_until = NULL, due = ? WHERE tenant = ? AND run = ?"
-TENANTS = "SELECT DISTINCT tenant FROM runs ORDER BY tenant"
-META = "SELECT name, value FROM meta"
+TENANTS = (
+    "SELECT tenant FROM (SELECT tenant FROM runs UNION SELECT tenant FROM events UNION SELECT tenant FROM requests) "
+    "AS found ORDER BY tenant LIMIT ?"
+)
+# Every run of which there is anything: a row that was altered or taken away does not hide what else there is.
+NAMES = (
+    "SELECT run FROM (SELECT run FROM runs WHERE tenant = ? UNION SELECT run FROM events WHERE tenant = ? "
+    "UNION SELECT run FROM requests WHERE tenant = ?) AS found ORDER BY run LIMIT ?"
+)
+META = (
+    "SELECT name, value FROM meta WHERE name IN ('id', 'generation', 'restored', 'place', 'moved', 'filling', 'seal') "
+    "ORDER BY name LIMIT ?"
+)
+COUNT = "SELECT name, value FROM meta WHERE name IN ('id', 'count') ORDER BY name LIMIT ?"
 SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 DROP_META = "DELETE FROM meta WHERE name = ?"

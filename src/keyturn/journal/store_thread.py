@@ -31,7 +31,8 @@ class Connection(Protocol):
     is given the results of what was done, of which a database may tell others in the same transaction. `told` counts
     what `tell` was given. `known` is the row of a run in the table of runs, held for this transaction. `now` is the
     time; `said` is what the database said of it along with something else, where it has a clock. `place` says which
-    server, timeline and database this is, where a database can say so.
+    server, timeline and database this is, where a database can say so; `reached` is a number that only grows, 0
+    where it has none, None where it is not what was written.
     """
 
     told: int
@@ -50,6 +51,7 @@ class Connection(Protocol):
     def rollback(self) -> None: ...
     def now(self, said: int | None = None) -> int: ...
     def place(self) -> str | None: ...
+    def reached(self) -> int | None: ...
     def close(self) -> None: ...
 
 
