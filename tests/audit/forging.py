@@ -13,7 +13,7 @@ from keyturn.core import events as ev
 from keyturn.core.people import Decider
 from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest, edit_digest
-from tests.core.samples import Pen, asked, person, tool
+from tests.core.samples import Pen, asked, grant, person, reply, tool
 
 CALL = "r/1.0"
 Steps = list[ev.Step]
@@ -94,4 +94,16 @@ def asking(pen: Pen | None = None) -> Pen:
     """A run whose tool waits for an answer."""
     pen = started() if pen is None else pen
     pen(cm.NeedInput(CALL, {"q": 1}))
+    return pen
+
+
+def granted(*calls: Any, at: int = 0, **terms: Any) -> Pen:
+    """A run in which ada gave a standing decision with a first call, and whose model then made these calls."""
+    pen = asked()
+    given = grant(**terms)
+    pen(cm.Deliver([pen.decision(given.verdict, by=given.decider)], [given]), at=pen.now)
+    if given.verdict == "approve":
+        pen.begin()
+    pen.end()
+    pen(reply(*(calls or (tool("c1", "ask"),))), at=pen.now + at)
     return pen

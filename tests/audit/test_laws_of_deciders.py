@@ -24,6 +24,7 @@ from tests.audit.forging import (
     check_found,
     decided,
     decision,
+    granted,
     lost,
     of,
     on,
@@ -64,18 +65,6 @@ def probed() -> Pen:
 
 def edit_of_another_file(pen: Pen) -> ev.CallDecided:
     return decided(pen, "edit", args="{}", basis={"a": "2"}, by="bob")
-
-
-def granted(*calls: Any, at: int = 0, **terms: Any) -> Pen:
-    """A run in which ada gave a standing decision with a first call, and whose model then made these calls."""
-    pen = asked()
-    given = grant(**terms)
-    pen(cm.Deliver([pen.decision(given.verdict, by=given.decider)], [given]), at=pen.now)
-    if given.verdict == "approve":
-        pen.begin()
-    pen.end()
-    pen(reply(*(calls or (tool("c1", "ask"),))), at=pen.now + at)
-    return pen
 
 
 def covered(*calls: str, terms: Approval | None = None) -> list[ev.AnyEvent]:

@@ -18,6 +18,7 @@ from tests.audit.forging import (
     broken,
     check_found,
     decided,
+    granted,
     lost,
     on,
     started,
@@ -209,6 +210,14 @@ def from_before() -> Steps:
     return after(whole(pen), before)
 
 
+def with_a_grant() -> Steps:
+    """The lines of a restore, without the one that takes a standing approval back."""
+    *before, last = whole(granted()).log.steps
+    kept = [event for event in last.events if not isinstance(event, ev.GrantRevoked)]
+    assert len(kept) == len(last.events) - 1
+    return [*before, replace(last, events=kept)]
+
+
 RESTORED: Table = {
     "approved and let stand": ("I2", lambda: restored(approved(asked()))),
     "approved, not screened, and let stand": ("I2", lambda: restored(just_approved())),
@@ -233,6 +242,7 @@ RESTORED: Table = {
         "I2",
         lambda: after(approved(asked()), ev.CallLost(CALL, "why", again=True)),
     ),
+    "a standing approval left": ("I1", with_a_grant),
     "restored after its end": ("I8", lambda: restored(ended())),
 }
 

@@ -273,6 +273,8 @@ class Gate(Standing):
             need(named, "I1", f"call {call.id} was asked about anew for another restore than the run was told of")
             unseen = call.place == "new" and not call.must_ask
             need(not unseen, "I2", f"call {call.id} may have run before the store was restored, and could run unasked")
+        for grant in self.grants.values():  # how often it was used since is not in the copy
+            need(grant.verdict != "approve", "I1", f"grant {grant.id} stands though the store was restored")
 
     # The effect ----------------------------------------------------------------------------------------------------
 
