@@ -36,6 +36,7 @@ class Knobs:
     streams: bool = True
     misbehaviour: bool = True
     meddling: bool = True
+    restores: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Plan:
     death_rate: float
     stall_rate: float
     chaos: float
+    restores: bool = False
 
     def dice(self, part: str) -> Random:
         """The dice of one part of the world."""
@@ -113,13 +115,14 @@ def draw(seed: int, knobs: Knobs) -> Plan:
         0.7 if dies and knobs.deaths else 0.0,
         0.02 if stalls and knobs.stalls else 0.0,
         chaos,
+        knobs.restores and Random(f"{seed}/restored").random() < 0.2,
     )
 
 
 def _spec(dice: Random, name: str, knobs: Knobs) -> Spec:
     gate, recover = dice.choice(GATES), dice.choice(RECOVERIES)
     timeout = dice.choice((None, None, 20.0))
-    questions, guarded = dice.random() < 0.15, dice.random() < 0.15
+    questions, guarded = dice.random() < 0.2, dice.random() < 0.2
     return Spec(name, gate, recover, timeout, questions, guarded and knobs.guardrails)
 
 
@@ -127,7 +130,7 @@ def _agent(dice: Random, name: str, specs: list[Spec], depth: int, knobs: Knobs)
     made = AgentPlan(name, dice.sample(specs, dice.randint(1, len(specs))))
     nested, colleague = dice.random() < 0.45, dice.random() < 0.35
     made.asks_first = dice.random() < 0.3
-    guardrail, checked, stops = dice.choice(("", "", "", "before", "beside")), dice.random() < 0.1, dice.random() < 0.15
+    guardrail, checked, stops = dice.choice(("", "", "", "before", "beside")), dice.random() < 0.1, dice.random() < 0.2
     if knobs.guardrails:
         made.guardrail, made.checked = guardrail, checked
     made.stops_at = made.tools[0].name if stops else ""

@@ -23,7 +23,7 @@ from .plan import Plan, Spec
 
 _REASONS = {
     "", "MaxTurnsExceeded", "ModelBehaviorError", "ProviderDown", "CancelledError",
-    "InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered",
+    "InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered", "StoreRestored",
 }  # fmt: skip
 
 
@@ -71,6 +71,7 @@ class Seen:
     doubtful: bool = False
     until: int | None = None
     wait: int | None = None
+    restored: bool = False
 
 
 @dataclass
@@ -134,6 +135,12 @@ class Witness:
         call.acted += 1
         if spec.recover == "ask" and call.acted > 1 + call.retries:
             self._wrong(f"{spec.name} of {call.id} acted {call.acted} times on {call.retries} words to try again")
+
+    def put_back(self, runs: dict[str, RunSeen]) -> None:
+        """Know what an older copy of the store knew: each open call of it may have run since, and takes a new word."""
+        self.runs = runs
+        for call in (call for run in runs.values() for call in run.calls.values()):
+            call.restored, call.permits = True, []
 
     def not_kept(self, kept: Counter[tuple[str, str]]) -> Iterator[str]:
         """What somebody was told is done to a run, and its log does not say: that it starts, hears, or ends."""
@@ -246,6 +253,7 @@ class Witness:
         made = event.decision
         seen.decisions.append(made)
         call = seen.calls[made.call]
+        call.restored = False
         self._in_time(seen, call, made)
         if made.verdict == "retry":
             call.retries += made.by != "probe"
@@ -272,7 +280,10 @@ class Witness:
         call = seen.calls[event.call]
         if call.until is not None and event.why != "restored" and journal_time() <= call.until:
             self._wrong(f"{call.id} was asked again {call.until - journal_time()} ms before its time")
-        if call.wait is not None:
+        runs_out = (
+            call.until is not None or event.why != "restored"
+        )  # doubts and questions wait
+        if call.wait is not None and runs_out:
             call.until = event.at + call.wait
 
     def voted(self, seen: RunSeen, event: ev.VoteCast) -> None:
@@ -292,6 +303,8 @@ class Witness:
         call.permits.append(Permit(canonical(parse(call.args or "{}")), call.licence, call.decision, call.tool))
         if not call.licence or call.doubtful:
             self._wrong(f"{call.id} was started with nothing that permits it")
+        if call.restored:
+            self._wrong(f"{call.id} may have run before the store was put back, and was started without a new word")
 
     def lost(self, seen: RunSeen, event: ev.CallLost) -> None:
         """A started call will never report."""

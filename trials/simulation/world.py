@@ -39,6 +39,8 @@ class World:
         self.effects: dict[str, list[str]] = {}
         self.acknowledged: list[tuple[str, str, Word]] = []
         self.kept: Counter[tuple[str, str]] = Counter()
+        # Effects that no log tells of any more, since an older copy of the store was put back.
+        self.unwritten: Counter[str] = Counter()
         self.fault_rate, self.slow_rate, self.stall_rate = plan.fault_rate, plan.fault_rate * 2, plan.stall_rate
         self.version, self.labels, self.calm, self.closed = 1, 0, False, False
 

@@ -17,7 +17,6 @@ from ..core.seal import verify
 from ..core.states import WAITING
 from ..engine.live import chain_of
 from ..journal.rows import Query
-from ..keys import ring
 from .desk import Inbox
 
 log = logging.getLogger("keyturn.worker")
@@ -68,7 +67,7 @@ async def settle(store: Any) -> Settled | None:
     why = await restored()
     if why is None:
         return None
-    ring()  # without a key nothing can be told, and nothing is marked
+    store.keys()  # without a key nothing can be told, and nothing is marked
     nonce, done = await store.taken_for_restored(), Settled()
     for tenant in await store.tenants():
         view = store.of(tenant)
