@@ -280,9 +280,7 @@ class Witness:
         call = seen.calls[event.call]
         if call.until is not None and event.why != "restored" and journal_time() <= call.until:
             self._wrong(f"{call.id} was asked again {call.until - journal_time()} ms before its time")
-        runs_out = (
-            call.until is not None or event.why != "restored"
-        )  # doubts and questions wait
+        runs_out = call.until is not None or event.why != "restored"  # doubts and questions wait
         if call.wait is not None and runs_out:
             call.until = event.at + call.wait
 

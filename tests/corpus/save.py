@@ -1,0 +1,68 @@
+"""`python -m tests.corpus.save`: write the saved runs of the version that runs, which every later one must go on with.
+
+For each story a state is kept at each point where it waits, and what came of it; `runs.db` holds all stories where they
+wait first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from keyturn import Agent, App, Runner
+from keyturn.core.upcasts import VERSION
+from keyturn.journal.sqlite import SQLiteJournal
+from tests.corpus.stories import ADA, DONE, SECRET, STORIES, Story, voted
+
+HERE = Path(__file__).parent
+
+
+async def _saved(story: Story) -> dict[str, Any]:
+    DONE.clear()
+    stages: list[dict[str, Any]] = []
+    result = await Runner.run(story.make(), "go")
+    while result.interruptions:
+        state = result.to_state()
+        stages.append({"state": state.to_string(), "done": len(DONE), "asks": asks(result.interruptions)})
+        for item in result.interruptions:
+            story.decide(state, item)
+        result = await Runner.run(story.make(), state)
+    return {"answer": result.final_output, "done": list(DONE), "stages": stages}
+
+
+def asks(items: list[Any]) -> list[list[str]]:
+    """Tell what waits, as a later version must show it."""
+    return [[item.kind, item.tool_name, item.agent.name, item.digest] for item in items]
+
+
+async def _fill(path: Path, agents: list[Agent[Any]]) -> None:
+    store = SQLiteJournal(path)
+    for agent in agents:
+        await Runner.run(agent, "go", journal=store)
+    async with App([voted()], store) as app:
+        run = await app.start("voted", "go")
+        await run.wait()
+        [row] = await app.inbox.list(run=run.id)
+        await app.inbox.approve(row, by=ADA)
+    await store.close()
+
+
+def main() -> None:
+    """Write them all, to a folder that is not there yet."""
+    os.environ["KEYTURN_SECRET"] = SECRET
+    folder = HERE / f"v{VERSION}"
+    folder.mkdir()
+    for name, story in STORIES.items():
+        text = json.dumps(asyncio.run(_saved(story)), indent=1)
+        (folder / f"{name}.json").write_text(text + "\n")
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["KEYTURN_HOME"] = home
+        asyncio.run(_fill(folder / "runs.db", [story.make() for story in STORIES.values()]))
+
+
+if __name__ == "__main__":
+    main()

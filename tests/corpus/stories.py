@@ -1,0 +1,116 @@
+"""The agents of the saved runs, and what people decide of them. A story that was saved is not changed any more.
+
+A format that is new gets a folder of its own: `python -m tests.corpus.save` writes that of the version that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keyturn import Agent, Approval, Grant, RunState, ToolContext, ask_user, function_tool
+from keyturn.core.people import Decider
+from keyturn.models.base import ModelRequest
+from keyturn.models.scripted import assistant_message, function_call, tool_outputs
+from keyturn.testing import ScriptedModel
+from keyturn.tools.base import OutcomeUnknown
+
+SECRET = "the secret of the corpus, known to everybody".replace(" ", "-")
+DONE: list[str] = []
+ADA = Decider("ada", strength="authenticated")
+BOB = Decider("bob", strength="authenticated")
+
+
+class Story(NamedTuple):
+    """An agent, made anew for each process, and what is said of each request that it makes."""
+
+    make: Callable[[], Agent[Any]]
+    decide: Callable[[RunState[Any], Any], object]
+
+
+def _act(context: ToolContext[Any], n: int) -> str:
+    DONE.append(f"{context.tool_name} {n}")
+    return f"{context.tool_name} {n}"
+
+
+def _lose(context: ToolContext[Any], n: int) -> str:
+    _act(context, n)
+    raise OutcomeUnknown("the line went dead")
+
+
+PAY = function_tool(_act, name_override="pay", needs_approval=True)
+FREE = function_tool(_act, name_override="free")
+WIRE = function_tool(_act, name_override="wire", approval=Approval(quorum=2, users=("ada", "bob")))
+LOSE = function_tool(_lose, name_override="lose", needs_approval=True)
+
+
+def call(name: str, n: int) -> Any:
+    """A call of a tool with one number."""
+    return function_call(name, {"n": n}, call_id=f"{name}_{n}")
+
+
+def desk(name: str, *rounds: list[Any], **settings: Any) -> Agent[Any]:
+    """An agent that makes its calls round by round, and then tells what they gave."""
+
+    def answer(request: ModelRequest) -> Any:
+        known = tool_outputs(request)
+        for calls in rounds:
+            if any(made["call_id"] not in known for made in calls):
+                return calls
+        return [assistant_message(f"{name}: " + "; ".join(f"{key}={known[key]}" for key in sorted(known)))]
+
+    settings = {"tools": [PAY, FREE, LOSE, ask_user()]} | settings
+    return Agent(name, model=ScriptedModel(answer), **settings)
+
+
+def _nested() -> Agent[Any]:
+    inner = desk("clerk", [call("pay", 1)], [call("free", 2)])
+    outer = desk("nested", [function_call("clerk", {"input": "please"}, call_id="clerk_0"), call("free", 3)])
+    outer.tools.append(inner.as_tool("clerk", "Ask a clerk.", needs_approval=True))
+    return outer
+
+
+def _handed() -> Agent[Any]:
+    gone = function_call("transfer_to_second", "{}", call_id="to_0")
+    second = desk("second", [gone], [call("pay", 2)])
+    return desk("handed", [call("pay", 1)], [gone], handoffs=[second])
+
+
+def _approve(state: RunState[Any], item: Any) -> None:
+    state.approve(item, by="ada")
+
+
+def _grant(state: RunState[Any], item: Any) -> None:
+    state.approve(item, by="ada", grant=Grant(where={"n": {"lt": 9}}, uses=1))
+
+
+def _doubt(state: RunState[Any], item: Any) -> None:
+    if item.kind == "in_doubt":
+        state.resolve(item, "ran", output="it did", by="ada")
+    else:
+        _approve(state, item)
+
+
+def voted() -> Agent[Any]:
+    """An agent whose call takes two people, which only an inbox has."""
+    return desk("voted", [call("wire", 1)], tools=[WIRE])
+
+
+STORIES: dict[str, Story] = {
+    "approved": Story(lambda: desk("approved", [call("pay", 1)], [call("free", 2), call("pay", 3)]), _approve),
+    "rejected": Story(
+        lambda: desk("rejected", [call("pay", 1), call("free", 2)]),
+        lambda state, item: state.reject(item, rejection_message="no", by="ada"),
+    ),
+    "edited": Story(
+        lambda: desk("edited", [call("pay", 1)]), lambda state, item: state.approve(item, edit={"n": 7}, by="ada")
+    ),
+    "granted": Story(lambda: desk("granted", [call("pay", 1)], [call("pay", 2)], [call("pay", 3)]), _grant),
+    "doubted": Story(lambda: desk("doubted", [call("lose", 1)]), _doubt),
+    "asked": Story(
+        lambda: desk("asked", [function_call("ask_user", {"question": "Which?"}, call_id="ask_0")], [call("pay", 1)]),
+        lambda state, item: _approve(state, item) if item.kind == "approval" else state.answer(item, "this", by="ada"),
+    ),
+    "nested": Story(_nested, _approve),
+    "handed": Story(_handed, _approve),
+}

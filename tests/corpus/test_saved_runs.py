@@ -1,0 +1,92 @@
+"""Runs that each version saved are gone on with by this one: they show the same, and come to the same end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keyturn import App, Runner, RunState
+from keyturn.audit.checker import check
+from keyturn.core.upcasts import VERSION, readable
+from keyturn.engine import play
+from keyturn.engine.ledger import Ledger
+from keyturn.journal.rows import Query
+from keyturn.journal.sqlite import SQLiteJournal
+from keyturn.keys import VARIABLE
+from tests.corpus.save import asks
+from tests.corpus.stories import BOB, DONE, SECRET, STORIES, Story, voted
+
+HERE = Path(__file__).parent
+SAVED = sorted(HERE.glob("v*/*.json"))
+
+
+@pytest.fixture(autouse=True)
+def known_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, SECRET)
+    DONE.clear()
+
+
+async def _to_the_end(story: Story, state: RunState[Any], *, streamed: bool, **options: Any) -> str:
+    for _ in range(9):
+        for item in state.get_interruptions():
+            story.decide(state, item)
+        if streamed:
+            result: Any = Runner.run_streamed(story.make(), state, **options)
+            async for _event in result.stream_events():
+                pass
+        else:
+            result = await Runner.run(story.make(), state, **options)
+        if not result.interruptions:
+            return str(result.final_output)
+        state = result.to_state()
+    raise AssertionError("it waits for ever")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("path", SAVED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+async def test_c7_a_saved_state_shows_the_same_and_comes_to_the_same_end(
+    path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story, saved = STORIES[path.stem], json.loads(path.read_text())
+    for stage in saved["stages"]:
+        DONE.clear()
+        monkeypatch.setattr(play, "LEDGER", Ledger())  # as in another process, where nobody went on from it yet
+        state = await RunState.from_string(story.make(), stage["state"])
+        assert asks(state.get_interruptions()) == stage["asks"]
+        assert await _to_the_end(story, state, streamed=streamed) == saved["answer"]
+        assert saved["done"][stage["done"] :] == DONE
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SAVED}), ids=lambda folder: folder.name)
+async def test_c7_a_saved_journal_is_whole_and_goes_on(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "runs.db", tmp_path / "runs.db")
+    (tmp_path / "runs.db").chmod(0o600)
+    store = SQLiteJournal(tmp_path / "runs.db")
+    assert (await check(store)).violations == []
+    rows = await store.runs(Query(limit=100))
+    assert {row.agent for row in rows} == {path.stem for path in folder.glob("*.json")} | {"voted"}
+    for row in (row for row in rows if row.agent != "voted"):
+        DONE.clear()
+        story, saved = STORIES[row.agent], json.loads((folder / f"{row.agent}.json").read_text())
+        state = await RunState.load(store, row.run, story.make())
+        before = saved["stages"][0]["done"]
+        assert await _to_the_end(story, state, streamed=False, journal=store) == saved["answer"]
+        assert saved["done"][before:] == DONE
+    DONE.clear()
+    async with App([voted()], store) as app:
+        [shown] = await app.inbox.list()
+        assert [vote["by"] for vote in json.loads(shown.body)["votes"]] == ["ada"]
+        await app.inbox.approve(shown, by=BOB)
+        assert (await app.result(shown.run)).final_output == "voted: wire_1=wire 1"
+    assert DONE == ["wire 1"]
+    assert (await check(store)).violations == []
+    await store.close()
+
+
+def test_every_version_that_can_be_read_has_saved_runs() -> None:
+    assert [path.parent.name for path in SAVED if path.stem == "approved"] == [f"v{each}" for each in readable()]
+    assert {path.stem for path in SAVED if path.parent.name == f"v{VERSION}"} == set(STORIES)
