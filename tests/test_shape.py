@@ -256,3 +256,21 @@ def test_silenced_checks_say_which_and_why() -> None:
                 found.append(f"{relative(path)}:{token.start[0]} {token.string}")
     remedy = "Mend it; or name the rule and give the reason: `# pyright: ignore[rule]  # why it is right here`."
     assert not found, report(found, remedy)
+
+
+CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: |$)", re.MULTILINE)
+
+
+def test_no_file_holds_both_sides_of_a_merge() -> None:
+    texts = [path for top in ("src", "tests", "trials", "docs", "benchmarks", "examples") for path in texts_under(top)]
+    found = [relative(path) for path in [*texts, *ROOT.glob("*.*"), ROOT / "Makefile"] if has_conflict(path)]
+    assert not found, report(found, "Take one side, or write what both mean.")
+
+
+def texts_under(top: str) -> list[Path]:
+    kinds = {".py", ".pyi", ".md", ".toml", ".txt", ".json", ".html", ".css", ".js", ".svg"}
+    return [path for path in (ROOT / top).rglob("*") if path.suffix in kinds and "__pycache__" not in path.parts]
+
+
+def has_conflict(path: Path) -> bool:
+    return path.is_file() and CONFLICT.search(path.read_text(encoding="utf-8", errors="replace")) is not None

@@ -53,7 +53,7 @@ class Events:
         message = json.loads(await reader.readexactly(length))
         self.calls += message["method"] == "tools/call"
         failing = message["method"] == "tools/call" and self.calls == 1
-        writer.write(self.answer if failing else b"HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n")
+        writer.write(self.answer if failing else b"HTTP/1.1 202 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
         writer.close()
         result = self._result(message)
         if result is not None and not failing:
