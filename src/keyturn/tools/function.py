@@ -30,7 +30,7 @@ def function_tool(
     func: None = None, /, **options: Unpack[FunctionToolOptions]
 ) -> Callable[[ToolFunction], FunctionTool]: ...
 def function_tool(
-    func: ToolFunction | None = None, /, **options: Unpack[FunctionToolOptions]
+    func: ToolFunction | None = None, **options: Unpack[FunctionToolOptions]
 ) -> FunctionTool | Callable[[ToolFunction], FunctionTool]:
     """Make a function a tool; bare, or called with its options.
 
