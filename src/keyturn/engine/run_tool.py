@@ -117,7 +117,7 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
         value, fatal = await _told(scope, call, tool, (context, error))
         failed = True
     if isinstance(value, Delegate):
-        await open_frame(drive, scope, call, value)
+        await open_frame(drive, call, value)
         return
     if isinstance(value, NeedsInput):
         await _wait_for_input(drive, call, tool, value)
