@@ -41,8 +41,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/engine/runner.py", "Runner.run_streamed"): SIGNATURE,
     ("src/keyturn/tools/context.py", "ToolContext.__init__"): SIGNATURE,
     ("src/keyturn/tools/custom.py", "CustomTool.__init__"): SIGNATURE,
-    ("src/keyturn/tools/function.py", "FunctionTool.__init__"): SIGNATURE,
-    ("src/keyturn/tools/function.py", "function_tool"): SIGNATURE,
+    ("src/keyturn/tools/function_tool.py", "FunctionTool.__init__"): SIGNATURE,
 }
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from keyturn.core import events as ev
-from keyturn.core.codec import Log, decode, encode
+from keyturn.core.codec import Log, encode
 from keyturn.core.people import Decider
 from keyturn.core.run import call_digest
 from keyturn.core.seal import Chain, Ring, body_of
@@ -38,7 +38,7 @@ def forged(name: str) -> Any:
     return add
 
 
-def _sealed(victim: Victim, dice: random.Random, run: str, before: list[bytes], bodies: list[bytes]) -> list[bytes]:
+def _sealed(dice: random.Random, run: str, before: list[bytes], bodies: list[bytes]) -> list[bytes]:
     """Lines of these bodies after those that are there, sealed as well as somebody without the key can."""
     way = dice.choice(("another key", "a seal that is there", "the last one's", "none", "the right key's name"))
     seals = [line.partition(b"\t")[2] for line in before] or [b""]
@@ -98,7 +98,7 @@ def _appended(victim: Victim, dice: random.Random) -> str:
     run = dice.choice(victim.runs)
     log, lines = _log(victim, run)
     events = _invented(log, dice)
-    made = _sealed(victim, dice, run, lines, [encode(ev.Step(log.run.now, events))])
+    made = _sealed(dice, run, lines, [encode(ev.Step(log.run.now, events))])
     for place, line in enumerate(made, len(lines)):
         victim.insert(run, place, line)
     victim.head(run, len(lines) + len(made))
@@ -113,7 +113,7 @@ def _altered(victim: Victim, dice: random.Random) -> str:
     place = dice.randrange(len(lines))
     bodies = [body_of(line) for line in lines[place:]]
     told = msgspec.json.encode(_strengthened(msgspec.json.decode(bodies[0]), dice))
-    made = _sealed(victim, dice, run, lines[:place], [told, *bodies[1:]])
+    made = _sealed(dice, run, lines[:place], [told, *bodies[1:]])
     for at, line in enumerate(made, place):
         victim.put(run, at, line)
     return f"line {place} of {run[:6]}"
@@ -149,7 +149,7 @@ def _whole(victim: Victim, dice: random.Random) -> str:
     bodies = [body_of(line) for line in lines]
     if dice.random() < 0.7:
         bodies.append(encode(ev.Step(log.run.now, _invented(log, dice))))
-    made = _sealed(victim, dice, run, [], bodies)
+    made = _sealed(dice, run, [], bodies)
     victim.drop(run, 0)
     for place, line in enumerate(made):
         victim.insert(run, place, line)
@@ -164,7 +164,7 @@ def _unknown(victim: Victim, dice: random.Random) -> str:
     place = dice.randrange(len(lines))
     told: dict[str, Any] = msgspec.json.decode(body_of(lines[place]))
     told |= dice.choice(({"v": 1}, {"v": 99}, {"extra": True}, {"events": [{"e": "AllAllowed"}]}))
-    made = _sealed(victim, dice, run, lines[:place], [msgspec.json.encode(told)])
+    made = _sealed(dice, run, lines[:place], [msgspec.json.encode(told)])
     victim.put(run, place, made[0])
     return f"line {place} of {run[:6]}"
 
@@ -211,5 +211,3 @@ FORGED["rows: a grant"] = _rows(
 FORGED["rows: a run"] = _rows(
     "runs", RunRow, say.RUN_COLUMNS, {"status": "finished", "agent": "pays", "waiting": 0, "turns": 99}
 )
-
-__all__ = ["FORGED", "MALLORY", "THEIRS", "decode"]

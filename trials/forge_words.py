@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from keyturn import Agent, Approval, Inbox, MemoryJournal, Runner, RunState, function_tool
+from keyturn import Agent, App, Approval, Inbox, MemoryJournal, Runner, RunState, function_tool
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import KeyturnError
@@ -51,8 +51,6 @@ class Scene:
 
     async def begin(self) -> RunState[Any]:
         """Play the run until it waits; its state."""
-        from keyturn import App
-
         if not self.kept:
             result = await Runner.run(self.agent, "go")
             self.run = result.run_id
@@ -68,8 +66,6 @@ class Scene:
 
     async def resume(self) -> None:
         """Take the run up, as a worker does."""
-        from keyturn import App
-
         app = App([self.agent], self.store, worker=False)
         await Runner.run(self.agent, await app.state(self.run), journal=self.store)
 

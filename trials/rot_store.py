@@ -5,6 +5,7 @@ Time, ids and keys are made here, so that one seed is the same store in every pr
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 from collections.abc import Callable, Generator
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from keyturn import Agent, App, Approval, Grant, Inbox, Runner, ToolContext, function_tool
+from keyturn import Agent, App, Approval, Grant, Inbox, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
 from keyturn.engine import live, play
@@ -20,7 +21,7 @@ from keyturn.journal import generation
 from keyturn.journal import statements as say
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.keys import VARIABLE
-from keyturn.testing import ScriptedModel
+from keyturn.testing import ScriptedModel, function_call
 from keyturn.tools.base import OutcomeUnknown
 
 from .lifecycle import call, script
@@ -101,8 +102,6 @@ def _agents() -> dict[str, Agent[Any]]:
 
 def call_of(name: str, arguments: Any, label: str) -> Any:
     """A call with any arguments."""
-    from keyturn.testing import function_call
-
     return function_call(name, arguments, call_id=label)
 
 
@@ -205,8 +204,6 @@ class Writing:
 
     async def goes_on(self, stage: str, agent: str) -> None:
         """Take a run up."""
-        from keyturn import RunState
-
         state = await RunState.load(self.store, self.runs[stage], AGENTS[agent])
         await Runner.run(AGENTS[agent], state, journal=self.store)
 
@@ -318,8 +315,6 @@ async def _resumed(store: Any, run: str, way: str) -> None:
 
 async def _worked(store: Any) -> list[BaseException]:
     """Let a worker do all that is due, or as far as the store lets it."""
-    import asyncio
-
     app = App(list(AGENTS.values()), store, worker=False)
     working = asyncio.ensure_future(app.work())
     try:

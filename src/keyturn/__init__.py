@@ -56,7 +56,7 @@ _HOMES = {
     "FileSearchTool": "tools.hosted",
     "filesystem_tools": "tools.files",
     "function_tool": "tools.function",
-    "FunctionTool": "tools.function",
+    "FunctionTool": "tools.function_tool",
     "FunctionToolResult": "agents.agent",
     "gen_trace_id": "tracing.trace",
     "get_current_trace": "tracing.trace",

@@ -173,9 +173,9 @@ from .tools.editor import ApplyPatchResult as ApplyPatchResult
 from .tools.file_problems import FileProblem as FileProblem
 from .tools.file_problems import PathRefused as PathRefused
 from .tools.files import filesystem_tools as filesystem_tools
-from .tools.function import FunctionTool as FunctionTool
 from .tools.function import default_tool_error_function as default_tool_error_function
 from .tools.function import function_tool as function_tool
+from .tools.function_tool import FunctionTool as FunctionTool
 from .tools.hosted import CodeInterpreterTool as CodeInterpreterTool
 from .tools.hosted import FileSearchTool as FileSearchTool
 from .tools.hosted import ImageGenerationTool as ImageGenerationTool

@@ -166,7 +166,7 @@ class App:
         return await self.journal.runs(query or Query(**wanted))
 
     async def get(self, run_id: str) -> RunRow:
-        """A run at a glance, or `NotPending`."""
+        """A run at a glance, or `RunMissing`."""
         found = await self.journal.runs(Query(run=run_id))
         if not found:
             raise RunMissing(run_id)

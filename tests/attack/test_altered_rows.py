@@ -7,18 +7,13 @@ from pathlib import Path
 import pytest
 
 from keyturn import Agent, App, Inbox, Runner, RunState
-from keyturn.engine import play
 from keyturn.journal.retention import erase_ended
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel
 
-from .helping import NoLedger, Payer, go_on, sql
+from .helping import Payer, go_on, sql
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(play, "LEDGER", NoLedger())
+pytestmark = pytest.mark.usefixtures("another_process")
 
 
 async def test_k5_what_was_erased_is_still_in_the_file(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import pytest
@@ -10,17 +9,11 @@ import pytest
 from keyturn import (
     Agent,
     Approval,
-    Grant,
-    KeyturnError,
-    MemoryJournal,
     Preview,
-    Runner,
-    RunState,
     Text,
     Verdict,
     function_tool,
 )
-from keyturn.inbox.desk import Inbox
 from keyturn.testing.door_case import ANN, BOB, payment
 from keyturn.tools.base import OutcomeUnknown, Prepared, Tool
 
@@ -146,19 +139,3 @@ async def test_m7_stricter_terms_of_the_newest_policy_are_not_heeded() -> None:
     desk.policy = lambda call, context: Verdict("ask", terms=Approval(reason="required", expires="1h"))
     await desk.go_on()
     assert done == []
-
-
-async def test_l1_a_grant_comes_with_a_decision_that_was_somebody_elses() -> None:
-    done: list[Any] = []
-    agent = clerk(payment(done), [{"to": "ada", "amount": 1}, {"to": "bob", "amount": 2}])
-    journal = MemoryJournal()
-    run = (await Runner.run(agent, "go", journal=journal)).run_id
-    state = await RunState.load(journal, run, agent)
-    inbox = Inbox(journal)
-    first = state.get_interruptions()[0]
-    [shown] = [row for row in await inbox.list() if row.id == first.request.id]
-    await inbox.approve(shown, by="ann")
-    state.approve(first, by="eve", grant=Grant())
-    with contextlib.suppress(KeyturnError):
-        await Runner.run(agent, state)
-    assert ("bob", 2) not in done, "nobody decided: eve's decision is not in the log, her grant is"

@@ -5,24 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from keyturn import App
-from keyturn.engine import play
 from keyturn.journal import open_journal
 from keyturn.testing import postgres as pg
 
-from .helping import NoLedger, Payer
+from .helping import Payer
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(play, "LEDGER", NoLedger())
+pytestmark = pytest.mark.usefixtures("another_process")
 
 
 async def opened_once(url: str) -> None:

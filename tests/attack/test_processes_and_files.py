@@ -20,17 +20,12 @@ import pytest
 from keyturn import App, Runner, RunState
 from keyturn.cli.main import main
 from keyturn.core.errors import Conflict, KeyturnError, StateRejected, StorageError
-from keyturn.engine import play
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 
-from .helping import NoLedger, Payer, approved_and_copied
+from .helping import Payer, approved_and_copied
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(play, "LEDGER", NoLedger())
+pytestmark = pytest.mark.usefixtures("another_process")
 
 
 async def closed(app: App) -> None:

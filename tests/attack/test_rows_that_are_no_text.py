@@ -11,16 +11,11 @@ import pytest
 
 from keyturn import App
 from keyturn.audit.checker import check
-from keyturn.engine import play
 from keyturn.journal.sqlite import SQLiteJournal
 
-from .helping import NoLedger, Payer, approved_and_copied, sql, sqls
+from .helping import Payer, approved_and_copied, sql, sqls
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(play, "LEDGER", NoLedger())
+pytestmark = pytest.mark.usefixtures("another_process")
 
 
 @pytest.mark.parametrize("name", ["x'6162'", "CAST(x'ff' AS TEXT)"])

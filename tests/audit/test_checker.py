@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from keyturn import Agent, Grant, MemoryJournal, Runner, RunState, ToolContext, function_tool
@@ -24,34 +22,7 @@ from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.crash import Effects, Scenario, play
-from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
-from tests.needs import missing
 from tests.scenarios import CATALOGUE
-
-
-@pytest.fixture(scope="module")
-def server() -> Generator[str | None]:
-    try:
-        with throwaway_postgres() as postgres:
-            yield postgres.url
-    except PostgresMissing:
-        yield None
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path, server: str | None) -> AsyncGenerator[Store]:
-    url = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/runs.db"}.get(request.param)
-    if url is None:
-        if server is None:
-            pytest.skip(missing("PostgreSQL"))
-        name = f"c{uuid4().hex[:12]}"
-        with psycopg.connect(server, autocommit=True) as db:
-            db.execute(f"CREATE DATABASE {name}".encode())
-        url = server.rpartition("/")[0] + "/" + name
-    journal: Any = open_journal(url)
-    yield journal
-    if not isinstance(journal, MemoryJournal):
-        await journal.close()
 
 
 def kept(scenario: Scenario, journal: Store, build: Callable[[Effects], Agent[Any]] | None = None) -> Scenario:

@@ -167,3 +167,21 @@ def fresh(agent: Agent[Any], given: Any = "go", *, clock: Clock | None = None) -
     if clock is not None:
         state.live.clock = clock
     return state
+
+
+def payer(effects: Effects, *replies: Any, name: str = "a", **options: Any) -> Agent[Any]:
+    """An agent that makes one payment, unless it is told what else to say."""
+    first = replies or ([call("pay", "c1", to="ada")],)
+    return Agent(name, model=script(*first, "done"), tools=[pay_tool(effects, **options)])
+
+
+async def paused(effects: Effects, *replies: Any) -> tuple[Agent[Any], RunState[Any]]:
+    """That agent, and a state of its run that waits."""
+    agent = payer(effects, *replies)
+    return agent, (await plainly(agent, "go")).to_state()
+
+
+def payer_of_two(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
+    """An agent that makes two payments in one reply, unless it is told what else to say."""
+    first = replies or ([call("pay", "c1", to="ada"), call("pay", "c2", to="bob")],)
+    return Agent("a", model=script(*first, "done"), tools=[pay_tool(effects, **options)])

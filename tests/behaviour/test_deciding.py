@@ -38,25 +38,18 @@ from tests.behaviour.conftest import (
     fresh,
     item_of,
     labels,
-    pay_tool,
+    payer_of_two,
     raw_call,
     script,
     told,
 )
-
-
-def payer(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
-    """An agent that makes two payments in one reply, unless it is told what else to say."""
-    first = replies or ([call("pay", "c1", to="ada"), call("pay", "c2", to="bob")],)
-    return Agent("a", model=script(*first, "done"), tools=[pay_tool(effects, **options)])
-
 
 # ---------------------------------------------------------------------------------------- 8: approve, 10: reject
 
 
 async def test_an_approval_lets_exactly_that_call_run(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 8."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.approve(item_of(state, "c2"), by="ann", note="seen the invoice")
     result = await run(agent, state)
@@ -106,7 +99,7 @@ async def test_a_rejection_gives_the_model_words_and_the_run_goes_on(
     run: Run, carry: Carry, effects: Effects, formatter: Any, message: str | None, expected: str
 ) -> None:
     """Promise 10: `rejection_message`, else the formatter's words, else the default."""
-    agent = payer(effects, [call("pay", "c1", to="ada")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     config = RunConfig(tool_error_formatter=formatter)
     state = await carry(agent, (await run(agent, "go", run_config=config)).to_state())
     state.reject(state.get_interruptions()[0], rejection_message=message)
@@ -121,7 +114,7 @@ async def test_an_async_formatter_says_its_words(run: Run, effects: Effects) -> 
     async def formatter(args: Any) -> str:
         return f"{args.default_message} Ask {args.run_context.context} first."
 
-    agent = payer(effects, [call("pay", "c1", to="ada")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     config = RunConfig(tool_error_formatter=formatter)
     state = (await run(agent, "go", run_config=config, context="ann")).to_state()
     state.reject(state.get_interruptions()[0])
@@ -141,7 +134,7 @@ async def test_an_answer_is_the_calls_result_and_the_tool_does_not_run(
     async def same() -> Any:
         return value
 
-    agent = payer(effects, [call("pay", "c1", to="ada"), call("same", "c2")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada"), call("same", "c2")])
     agent.tools.append(function_tool(same))
     state = await carry(agent, (await run(agent, "go")).to_state())
     state.answer(state.get_interruptions()[0], value, by="ann")
@@ -157,7 +150,7 @@ async def test_an_answer_is_the_calls_result_and_the_tool_does_not_run(
 
 async def test_repeating_a_decision_in_hand_is_harmless(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 13."""
-    agent = payer(effects, [call("pay", "c1", to="ada")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     state = (await run(agent, "go")).to_state()
     for _ in range(3):
         state.approve(state.get_interruptions()[0])
@@ -182,7 +175,7 @@ async def test_a_later_decision_in_hand_replaces_the_earlier_one(
     run: Run, carry: Carry, effects: Effects, verbs: list[str], done: list[Any], output: str
 ) -> None:
     """Promise 13: both stay recorded, one is carried out, and a grant that came with the earlier one is gone."""
-    agent = payer(effects, [call("pay", "c1", to="ada")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     state = (await run(agent, "go")).to_state()
     for verb in verbs:
         state = await carry(agent, state)
@@ -209,7 +202,7 @@ async def test_in_a_shared_log_the_first_decision_stands_and_a_different_one_is_
     run: Run, effects: Effects, verb: str
 ) -> None:
     """Promise 13, on the log itself: the same again is harmless, another names the winner, when, and what."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     log = (await run(agent, "go")).to_state().live.log
     held = Log.read(log.lines()).run
     waiting = next(iter(held.groups["wait"].values()))
@@ -237,7 +230,7 @@ async def test_in_a_shared_log_the_first_decision_stands_and_a_different_one_is_
 
 async def test_states_of_one_result_do_not_share_decisions(run: Run, effects: Effects) -> None:
     """api.md: each `to_state()` is independent; so are two loads of one text."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     result = await run(agent, "go")
     one, other = result.to_state(), result.to_state()
     one.approve(item_of(one, "c1"), always_approve=True)
@@ -254,7 +247,7 @@ async def test_states_of_one_result_do_not_share_decisions(run: Run, effects: Ef
 
 async def test_input_added_to_a_run_that_has_not_started_is_read_once(run: Run, carry: Carry, effects: Effects) -> None:
     """Promises 13 and 17: what was delivered is not in hand any more."""
-    agent = payer(effects, [call("pay", "c1", to="ada")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     state = fresh(agent)
     state.add_input("and hurry")
     result = await run(agent, state)
@@ -278,7 +271,7 @@ class LookAlike:
 @pytest.mark.parametrize("verb", ["approve", "reject", "answer"])
 async def test_what_does_not_wait_cannot_be_decided(run: Run, carry: Carry, effects: Effects, verb: str) -> None:
     """Promise 14: made-up items, other runs' items, settled items; and nothing is changed by trying."""
-    agent, other = payer(effects), payer(effects)
+    agent, other = payer_of_two(effects), payer_of_two(effects)
     other_item = (await run(other, "go")).interruptions[0]
     result = await run(agent, "go")
     state = await carry(agent, result.to_state())
@@ -312,7 +305,7 @@ async def test_what_does_not_wait_cannot_be_decided(run: Run, carry: Carry, effe
 
 async def test_an_item_that_was_settled_cannot_be_decided_again(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 14."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     settled = item_of(state, "c1")
     state.approve(settled)
@@ -326,7 +319,7 @@ async def test_an_item_that_was_settled_cannot_be_decided_again(run: Run, carry:
 
 async def test_an_item_of_another_load_of_the_same_run_is_the_same_call(run: Run, effects: Effects) -> None:
     """Promise 14: what counts is the call, the run and the digest, not the Python object."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     result = await run(agent, "go")
     state = await RunState.from_string(agent, result.to_state().to_string())
     state.approve(item_of(result, "c2"))
@@ -336,7 +329,7 @@ async def test_an_item_of_another_load_of_the_same_run_is_the_same_call(run: Run
 
 async def test_changing_an_item_changes_nothing_that_runs(run: Run, carry: Carry, effects: Effects) -> None:
     """Promises 14 and 18: an item is a view; a digest that was put into it approves nothing."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     item, other = state.get_interruptions()
     item.raw_item["arguments"] = '{"to":"eve","amount":999}'
@@ -359,7 +352,7 @@ async def test_changing_an_item_changes_nothing_that_runs(run: Run, carry: Carry
 
 async def test_a_grant_on_a_stale_state_is_refused_and_named(run: Run, effects: Effects) -> None:
     """Promises 14 and 17: another handle moved the run on; a typed error says so, whatever is decided."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     result = await run(agent, "go")
     stale, current = result.to_state(), result.to_state()
     for item in current.get_interruptions():
@@ -374,7 +367,7 @@ async def test_a_grant_on_a_stale_state_is_refused_and_named(run: Run, effects: 
 
 async def test_the_verbs_of_approval_and_of_doubt_are_not_mixed(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 14."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     state = await carry(agent, (await run(agent, "go")).to_state())
     for outcome in ("ran", "did_not_run", "retry"):
         with pytest.raises(NotPending, match="approve"):
@@ -386,7 +379,7 @@ async def test_the_verbs_of_approval_and_of_doubt_are_not_mixed(run: Run, carry:
 
 async def test_a_calls_of_the_context_wrapper_are_decisions_as_well(run: Run, carry: Carry, effects: Effects) -> None:
     """Promises 8 and 14: `approve_tool`, `reject_tool` and the questions beside them."""
-    agent = payer(effects)
+    agent = payer_of_two(effects)
     result = await run(agent, "go")
     wrapper = result.context_wrapper
     assert wrapper.is_tool_approved("pay", "c1") is None
@@ -404,7 +397,7 @@ async def test_a_decision_of_the_context_wrapper_is_not_lost_by_a_resume_that_wa
     run: Run, effects: Effects
 ) -> None:
     """Promises 14 and 16: the tool was not there; once it is, the decision still stands, and once only."""
-    agent = payer(effects, [call("pay", "c1", to="ada")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
     result = await run(agent, "go")
     result.context_wrapper.approve_tool(result.interruptions[0])
     for _ in range(2):
@@ -484,13 +477,13 @@ async def test_a_digest_covers_the_value_and_not_its_spelling(
     digests: set[str] = set()
     for text in ('{"to":"ada","amount":3}', '{"amount": 3, "to": "ada"}', '{"to":"ada","amount":4}'):
         monkeypatch.setattr(play, "LEDGER", Ledger())
-        agent = payer(effects, [raw_call("pay", "c1", text)])
+        agent = payer_of_two(effects, [raw_call("pay", "c1", text)])
         state = fresh(agent)
         state.live.log.run.id = "00" * 16
         result = await run(agent, state)
         digests.add(result.interruptions[0].digest)
     assert len(digests) == 2
-    result = await run(payer(effects), "go")
+    result = await run(payer_of_two(effects), "go")
     assert len({item.digest for item in result.interruptions}) == 2
 
 

@@ -8,12 +8,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from keyturn import Agent, Approval, Conflict, Expired, Grant, MemoryJournal, Runner, RunState, function_tool
@@ -22,35 +19,8 @@ from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.journal.rows import Query
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
-from tests.needs import missing
 
 WORKER = Path(__file__).with_name("durable_worker.py")
-
-
-@pytest.fixture(scope="module")
-def server() -> Generator[str | None]:
-    try:
-        with throwaway_postgres() as postgres:
-            yield postgres.url
-    except PostgresMissing:
-        yield None
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path, server: str | None) -> AsyncGenerator[Store]:
-    url = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/runs.db"}.get(request.param)
-    if url is None:
-        if server is None:
-            pytest.skip(missing("PostgreSQL"))
-        name = f"d{uuid4().hex[:12]}"
-        with psycopg.connect(server, autocommit=True) as db:
-            db.execute(f"CREATE DATABASE {name}".encode())
-        url = server.rpartition("/")[0] + "/" + name
-    journal: Any = open_journal(url)
-    yield journal
-    if not isinstance(journal, MemoryJournal):
-        await journal.close()
 
 
 class Desk:

@@ -26,6 +26,7 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking,
     both,
     call,
     carried,
@@ -50,11 +51,6 @@ class Sealed(Exception):
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise TypeError("sealed")
-
-
-def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent("a", model=model(*rounds), tools=tools, **settings)
 
 
 @both

@@ -28,6 +28,7 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking,
     both,
     call,
     carried,
@@ -53,11 +54,6 @@ class Point:
 class Pair(TypedDict):
     left: str
     right: int
-
-
-def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent("a", model=model(*rounds), tools=tools, **settings)
 
 
 BOTH_CALLS = [call("free", "c1", x=1), call("ask", "c2", x=2)]

@@ -32,6 +32,7 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking,
     both,
     call,
     carried,
@@ -50,11 +51,6 @@ def says(trips: bool, heard: list[Any] | None = None, *, parallel: bool = True, 
         return GuardrailFunctionOutput({"tripped": trips}, trips)
 
     return InputGuardrail(look, name, parallel)
-
-
-def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent("a", model=model(*rounds), tools=tools, **settings)
 
 
 # On what comes in.

@@ -28,23 +28,13 @@ from tests.behaviour.conftest import (
     labels,
     look_tool,
     pay_tool,
-    plainly,
+    payer,
     raw_call,
     script,
     told,
 )
 
 MARKER = "xyzzy-plugh"
-
-
-def payer(effects: Effects, *replies: Any, name: str = "a", **options: Any) -> Agent[Any]:
-    first = replies or ([call("pay", "c1", to="ada")],)
-    return Agent(name, model=script(*first, "done"), tools=[pay_tool(effects, **options)])
-
-
-async def paused(effects: Effects, *replies: Any) -> tuple[Agent[Any], RunState[Any]]:
-    agent = payer(effects, *replies)
-    return agent, (await plainly(agent, "go")).to_state()
 
 
 # ------------------------------------------------------------------------------------------- 15: the provider's id

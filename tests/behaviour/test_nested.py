@@ -25,10 +25,12 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking_as,
     both,
     call,
     carried,
     model,
+    outer,
     outputs,
     plain,
     shape,
@@ -36,19 +38,10 @@ from tests.behaviour.ways import (
 )
 
 
-def asking(world: World, name: str, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent(name, model=model(*rounds), tools=[*tools, *settings.pop("more", [])], **settings)
-
-
-def outer(*calls: Any, tools: list[Any], then: Any = "done", **settings: Any) -> Agent[Any]:
-    return Agent("outer", model=model(list(calls), then), tools=tools, **settings)
-
-
 @both
 @carried
 async def test_the_delegation_asks_then_what_it_does_asks(world: World, run: Run, saved: bool) -> None:
-    inner = asking(world, "inner", [call("ask", "i1", x=1)], "inside")
+    inner = asking_as(world, "inner", [call("ask", "i1", x=1)], "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", needs_approval=True)])
     result = await run(agent, "go")
     [layer_one] = result.interruptions
@@ -65,7 +58,7 @@ async def test_the_delegation_asks_then_what_it_does_asks(world: World, run: Run
 
 @both
 async def test_a_rejected_delegation_never_starts_its_agent(world: World, run: Run) -> None:
-    inner = asking(world, "inner", "never")
+    inner = asking_as(world, "inner", "never")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", needs_approval=True)])
     state = (await run(agent, "go")).to_state()
     state.reject(state.get_interruptions()[0], rejection_message="do it yourself")
@@ -76,7 +69,7 @@ async def test_a_rejected_delegation_never_starts_its_agent(world: World, run: R
 
 @both
 async def test_a_delegation_can_be_edited_and_answered(world: World, run: Run) -> None:
-    inner = asking(world, "inner", "one")
+    inner = asking_as(world, "inner", "one")
     tool = inner.as_tool("inner", "asks", needs_approval=True)
     agent = outer(call("inner", "o1", input="x"), call("inner", "o2", input="y"), tools=[tool])
     state = (await run(agent, "go")).to_state()
@@ -93,11 +86,11 @@ async def test_a_delegation_can_be_edited_and_answered(world: World, run: Run) -
 
 def tower(world: World, depth: int) -> Agent[Any]:
     """Agents in one another, each of whose delegations asks and each of which makes a call of its own."""
-    made = asking(world, "level0", [call("ask", "c0", x=0)], "answer 0")
+    made = asking_as(world, "level0", [call("ask", "c0", x=0)], "answer 0")
     for level in range(1, depth):
         calls = [call("ask", f"c{level}", x=level), call("deeper", f"d{level}", input=f"to {level - 1}")]
         tool = made.as_tool("deeper", "goes deeper", needs_approval=True)
-        made = asking(world, f"level{level}", calls, f"answer {level}", more=[tool])
+        made = asking_as(world, f"level{level}", calls, f"answer {level}", more=[tool])
     return made
 
 
@@ -140,8 +133,8 @@ async def test_partial_decisions_at_every_level(world: World, run: Run, saved: b
 @both
 @carried
 async def test_several_nested_agents_wait_at_once(world: World, run: Run, saved: bool) -> None:
-    left = asking(world, "left", [call("ask", "x", x=1)], "from left")
-    right = asking(world, "right", [call("ask", "x", x=2), call("free", "f", x=3)], "from right")
+    left = asking_as(world, "left", [call("ask", "x", x=1)], "from left")
+    right = asking_as(world, "right", [call("ask", "x", x=2), call("free", "f", x=3)], "from right")
     tools = [left.as_tool("left", "l"), right.as_tool("right", "r"), world.tool("free")]
     agent = outer(call("left", "l", input=""), call("right", "r", input=""), call("free", "z", x=4), tools=tools)
     result = await run(agent, "go")
@@ -225,7 +218,7 @@ async def test_nested_frames_inherit_no_decision(world: World, run: Run, saved: 
 
 @both
 async def test_nested_frames_inherit_the_policy(world: World, run: Run) -> None:
-    inner = asking(world, "inner", [call("free", "i1")], "inside")
+    inner = asking_as(world, "inner", [call("free", "i1")], "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks")])
     config = RunConfig(policy=lambda view, _context: "ask" if view.tool == "free" else None)
     result = await run(agent, "go", run_config=config)
@@ -236,7 +229,7 @@ async def test_nested_frames_inherit_the_policy(world: World, run: Run) -> None:
 @both
 @carried
 async def test_nested_frames_inherit_the_run_config_where_they_have_none(world: World, run: Run, saved: bool) -> None:
-    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    inner = asking_as(world, "inner", [call("ask", "i1")], "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks")])
     config = RunConfig(tool_error_formatter=lambda args: f"{args.tool_name}: ask the user first")
     state = await state_of(await run(agent, "go", run_config=config), agent, saved)
@@ -248,7 +241,7 @@ async def test_nested_frames_inherit_the_run_config_where_they_have_none(world: 
 @both
 async def test_a_run_config_of_its_own(world: World, run: Run) -> None:
     chosen = model("from the other model")
-    inner = asking(world, "inner")
+    inner = asking_as(world, "inner")
     tool = inner.as_tool("inner", "asks", run_config=RunConfig(model=chosen))
     result = await run(outer(call("inner", "o1", input="x"), tools=[tool]), "go")
     assert outputs(result.to_input_list()) == {"o1": "from the other model"}
@@ -256,7 +249,7 @@ async def test_a_run_config_of_its_own(world: World, run: Run) -> None:
 
 @both
 async def test_its_own_limit_of_turns(world: World, run: Run) -> None:
-    inner = asking(world, "inner", [call("free", "i1")], [call("free", "i2")], "never")
+    inner = asking_as(world, "inner", [call("free", "i1")], [call("free", "i2")], "never")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", max_turns=2)])
     result = await run(agent, "go", max_turns=2)
     assert outputs(result.to_input_list())["o1"].startswith("An error occurred")
@@ -267,7 +260,7 @@ async def test_its_own_limit_of_turns(world: World, run: Run) -> None:
 @carried
 async def test_turns_of_a_nested_agent_are_not_the_outer_ones(world: World, run: Run, saved: bool) -> None:
     rounds = [[call("ask", f"i{n}")] for n in range(4)]
-    inner = asking(world, "inner", *rounds, "inside")
+    inner = asking_as(world, "inner", *rounds, "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", max_turns=5)])
     result = await run(agent, "go", max_turns=2)
     while result.interruptions:
@@ -281,7 +274,7 @@ async def test_turns_of_a_nested_agent_are_not_the_outer_ones(world: World, run:
 @both
 async def test_an_error_inside_is_the_tools_result_and_never_a_siblings(world: World, run: Run) -> None:
     broken = Agent("broken", model=model(OSError("secret address")))
-    fine = asking(world, "fine", [call("free", "i1")], "all well")
+    fine = asking_as(world, "fine", [call("free", "i1")], "all well")
     tools = [broken.as_tool("broken", "b"), fine.as_tool("fine", "f")]
     agent = outer(call("broken", "b", input=""), call("fine", "f", input=""), tools=tools)
     result = await run(agent, "go")
@@ -306,7 +299,7 @@ async def test_its_own_words_for_an_error(run: Run) -> None:
 async def test_an_error_that_stops_the_run_leaves_the_nested_agent_resumable(
     world: World, run: Run, saved: bool
 ) -> None:
-    inner = asking(world, "inner", [call("ask", "i1")], OSError("down"), "inside")
+    inner = asking_as(world, "inner", [call("ask", "i1")], OSError("down"), "inside")
     tool = inner.as_tool("inner", "asks", failure_error_function=None)
     agent = outer(call("inner", "o1", input="x"), tools=[tool])
     state = await approved(await run(agent, "go"), agent, saved)
@@ -338,7 +331,7 @@ async def test_a_fatal_tool_error_inside(world: World, run: Run, saved: bool) ->
 @carried
 async def test_a_nested_agent_waits_while_its_failing_sibling_is_told(world: World, run: Run, saved: bool) -> None:
     broken = Agent("broken", model=model(OSError("down")))
-    waiting = asking(world, "waiting", [call("ask", "i1")], "inside")
+    waiting = asking_as(world, "waiting", [call("ask", "i1")], "inside")
     tools = [broken.as_tool("broken", "b"), waiting.as_tool("waiting", "w")]
     agent = outer(call("waiting", "w", input=""), call("broken", "b", input=""), tools=tools)
     result = await run(agent, "go")
@@ -376,7 +369,7 @@ async def test_hooks_of_the_outer_run_do_not_hear_the_inner_agent(world: World, 
         async def on_agent_start(self, context: Any, agent: Any) -> None:
             heard.append(agent.name)
 
-    inner = asking(world, "inner", "inside")
+    inner = asking_as(world, "inner", "inside")
     await run(outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a")]), "go", hooks=Log())
     assert heard == ["outer"]
 
@@ -421,7 +414,7 @@ async def test_decisions_given_on_the_outer_state_only(world: World, run: Run, s
     """An item of a nested agent's is decided on the outer state; its digest names the agent and the run."""
 
     def make() -> Agent[Any]:
-        inner = asking(world, "inner", [call("ask", "i1")], "inside")
+        inner = asking_as(world, "inner", [call("ask", "i1")], "inside")
         return outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")])
 
     agent = make()
@@ -437,7 +430,7 @@ async def test_decisions_given_on_the_outer_state_only(world: World, run: Run, s
 @both
 async def test_a_nested_session_and_previous_response(world: World, run: Run) -> None:
     session = MemorySession("inner")
-    inner = asking(world, "inner", ModelStep("one", response_id="r1"), ModelStep("two", response_id="r2"))
+    inner = asking_as(world, "inner", ModelStep("one", response_id="r1"), ModelStep("two", response_id="r2"))
     chained = inner.as_tool("chained", "c", previous_response_id="r0")
     kept = inner.as_tool("kept", "k", session=session)
     steps = model([call("chained", "o1", input="a")], [call("kept", "o2", input="b")], "done")

@@ -22,23 +22,15 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking_as,
     both,
     call,
     carried,
     model,
+    outer,
     outputs,
     shape,
 )
-
-
-def asking(world: World, name: str, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent(name, model=model(*rounds), tools=[*tools, *settings.pop("more", [])], **settings)
-
-
-def outer(*calls: Any, tools: list[Any], then: Any = "done", **settings: Any) -> Agent[Any]:
-    return Agent("outer", model=model(list(calls), then), tools=tools, **settings)
-
 
 # What goes in and what comes out.
 
@@ -54,7 +46,7 @@ async def test_an_extractor_makes_the_result(world: World, run: Run, saved: bool
         got.append(shape(result.to_input_list()))
         return "extracted"
 
-    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    inner = asking_as(world, "inner", [call("ask", "i1")], "inside")
     tool = inner.as_tool("inner", "asks", custom_output_extractor=extract)
     agent = outer(call("inner", "o1", input="hey"), tools=[tool])
     result = await run(agent, await approved(await run(agent, "go"), agent, saved))
@@ -68,7 +60,7 @@ async def test_a_broken_extractor_is_an_error_of_the_tool(world: World, run: Run
     def extract(result: Any) -> str:
         raise KeyError("no")
 
-    inner = asking(world, "inner", [call("free", "i1")], "inside")
+    inner = asking_as(world, "inner", [call("free", "i1")], "inside")
     result = await run(
         outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", custom_output_extractor=extract)]), "go"
     )
@@ -98,7 +90,7 @@ async def test_structured_input(world: World, run: Run, saved: bool) -> None:
         kept.append(context.tool_input)
         return "look into it"
 
-    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    inner = asking_as(world, "inner", [call("ask", "i1")], "inside")
     inner.instructions = instructions
     tool = inner.as_tool("inner", "asks", parameters=Ticket, include_input_schema=True, needs_approval=True)
     agent = outer(call("inner", "o1", title="smoke"), tools=[tool])
@@ -146,7 +138,7 @@ async def test_a_typed_answer_of_a_nested_agent(run: Run) -> None:
 
 @both
 async def test_a_handoff_inside_a_nested_agent(world: World, run: Run) -> None:
-    helper = asking(world, "helper", [call("ask", "h1")], "from the helper")
+    helper = asking_as(world, "helper", [call("ask", "h1")], "from the helper")
     inner = Agent("inner", model=model([call("transfer_to_helper", "t")]), handoffs=[helper])
     agent = outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")])
     result = await run(agent, "go")
@@ -189,7 +181,7 @@ async def test_on_stream_hears_the_nested_run(world: World, run: Run, saved: boo
         if name != "raw_response_event":
             heard.append((told["agent"].name, name))
 
-    inner = asking(world, "inner", [call("ask", "i1")], "inside")
+    inner = asking_as(world, "inner", [call("ask", "i1")], "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", on_stream=listen)])
     result = await run(agent, "go")
     assert heard == [("inner", "agent_updated_stream_event"), ("inner", "tool_called")]
@@ -230,7 +222,7 @@ async def test_a_listener_that_raises_harms_nobody(world: World, run: Run) -> No
         heard.append(told["event"].type)
         raise RuntimeError("the UI is gone")
 
-    inner = asking(world, "inner", [call("free", "i1")], "inside")
+    inner = asking_as(world, "inner", [call("free", "i1")], "inside")
     result = await run(
         outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "a", on_stream=listen)]), "go"
     )
@@ -249,7 +241,7 @@ async def test_a_listener_that_falls_behind_fails_its_tool_and_not_the_run(world
         hearing.set()
         await released.wait()
 
-    inner = asking(world, "inner", "a b c d e f g h")
+    inner = asking_as(world, "inner", "a b c d e f g h")
     failed: list[str] = []
 
     def failure(_context: Any, error: Exception) -> str:
@@ -270,7 +262,7 @@ async def test_a_listener_that_falls_behind_fails_its_tool_and_not_the_run(world
 async def test_a_listener_that_keeps_up_hears_everything(world: World, run: Run, most: int | None) -> None:
     """One that is quick is given the time to catch up, however little may wait."""
     heard: list[str] = []
-    inner = asking(world, "inner", "word " * 30)
+    inner = asking_as(world, "inner", "word " * 30)
     tool = inner.as_tool(
         "inner", "a", on_stream=lambda told: heard.append(told["event"].type), on_stream_max_pending_events=most
     )

@@ -29,6 +29,7 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking,
     both,
     call,
     carried,
@@ -39,11 +40,6 @@ from tests.behaviour.ways import (
     state_of,
     streamed,
 )
-
-
-def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent("a", model=model(*rounds), tools=tools, **settings)
 
 
 @both

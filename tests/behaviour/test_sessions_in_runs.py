@@ -34,6 +34,7 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking,
     both,
     call,
     carried,
@@ -83,11 +84,6 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A session of each kind."""
     made = {"memory": lambda: MemorySession("s"), "sqlite": lambda: SQLiteSession("s", tmp_path / "s.db"), "own": Own}
     return made[request.param]()
-
-
-def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent("a", model=model(*rounds), tools=tools, **settings)
 
 
 async def held(session: Any) -> list[str]:

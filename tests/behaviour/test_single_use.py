@@ -32,22 +32,14 @@ from tests.behaviour.conftest import (
     item_of,
     labels,
     look_tool,
+    paused,
     pay_tool,
+    payer,
     plainly,
     script,
 )
 
 MARKER = "xyzzy-plugh"
-
-
-def payer(effects: Effects, *replies: Any, name: str = "a", **options: Any) -> Agent[Any]:
-    first = replies or ([call("pay", "c1", to="ada")],)
-    return Agent(name, model=script(*first, "done"), tools=[pay_tool(effects, **options)])
-
-
-async def paused(effects: Effects, *replies: Any) -> tuple[Agent[Any], RunState[Any]]:
-    agent = payer(effects, *replies)
-    return agent, (await plainly(agent, "go")).to_state()
 
 
 # ----------------------------------------------------------------------------------------------- 17: single use

@@ -24,6 +24,7 @@ from tests.behaviour.ways import (
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
+    asking,
     call,
     carried,
     model,
@@ -31,12 +32,6 @@ from tests.behaviour.ways import (
     state_of,
     streamed,
 )
-
-
-def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent("a", model=model(*rounds), tools=tools, **settings)
-
 
 STARTED = "response.created"
 

@@ -30,16 +30,9 @@ from tests.behaviour.conftest import (
     labels,
     look_tool,
     pay_tool,
-    script,
+    payer_of_two,
     told,
 )
-
-
-def payer(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
-    """An agent that makes two payments in one reply, unless it is told what else to say."""
-    first = replies or ([call("pay", "c1", to="ada"), call("pay", "c2", to="bob")],)
-    return Agent("a", model=script(*first, "done"), tools=[pay_tool(effects, **options)])
-
 
 # ---------------------------------------------------------------------------------------------- 28: as time passes
 
@@ -57,7 +50,7 @@ async def on_time(carry: Carry, agent: Agent[Any], state: RunState[Any], clock: 
 async def test_a_request_expires_and_is_rejected_once(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 28 and D1: one millisecond late is late; the model is told, the run goes on."""
     clock = Clock()
-    agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
     [item] = result.interruptions
     assert item.expires_at == clock.now + HOUR
@@ -75,7 +68,7 @@ async def test_a_request_expires_and_is_rejected_once(run: Run, carry: Carry, ef
 async def test_a_decision_at_the_last_millisecond_counts(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 28 and D1: delivered in time, it counts."""
     clock = Clock()
-    agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
     clock.pass_ms(HOUR)
     state = await on_time(carry, agent, result.to_state(), clock)
@@ -89,7 +82,7 @@ async def test_m1_a_decision_that_is_delivered_too_late_does_not_count(
 ) -> None:
     """M1: the time that counts is the journal's at delivery. It is refused once, and the run goes on from there."""
     clock = Clock()
-    agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
     state = await on_time(carry, agent, result.to_state(), clock)
     state.approve(state.get_interruptions()[0])
@@ -104,7 +97,7 @@ async def test_m1_a_decision_that_is_delivered_too_late_does_not_count(
 async def test_only_the_request_that_ran_out_is_rejected(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 28 beside 4."""
     clock = Clock()
-    agent = payer(effects, [call("pay", "c1", to="ada"), call("slow_pay", "c2", to="bob")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada"), call("slow_pay", "c2", to="bob")])
     agent.tools = [
         pay_tool(effects, approval=Approval(expires="1h")),
         pay_tool(effects, "slow_pay", approval=Approval(expires="2h")),
@@ -122,7 +115,7 @@ async def test_only_the_request_that_ran_out_is_rejected(run: Run, carry: Carry,
 async def test_a_clock_that_goes_back_neither_revives_nor_kills(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 28 and D2: time never goes back in a log."""
     clock = Clock()
-    agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
     clock.pass_ms(-24 * HOUR)
     state = await on_time(carry, agent, result.to_state(), clock)
@@ -134,7 +127,7 @@ async def test_a_clock_that_goes_back_neither_revives_nor_kills(run: Run, carry:
 async def test_an_approval_that_was_not_used_in_time_asks_again(run: Run, carry: Carry, effects: Effects) -> None:
     """Promise 28: `execute_by`. The new request is a new request: it can be approved, and then the tool runs once."""
     clock = Clock()
-    agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(execute_by="1h"))
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(execute_by="1h"))
     result = await timed(run, agent, clock)
     clock.pass_ms(100 * HOUR)
     state = await on_time(carry, agent, result.to_state(), clock)
@@ -183,7 +176,7 @@ async def test_terms_that_need_people_who_log_in_are_refused_before_anything_run
 
 async def test_free_text_names_never_make_a_quorum(run: Run, effects: Effects) -> None:
     """Promise 36: nor where the terms come from a policy, which is asked only once the run is on its way."""
-    agent = payer(effects, [call("pay", "c1", to="ada")])
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")])
 
     def policy(_view: Any, _context: Any) -> Verdict:
         return Verdict("ask", terms=Approval(quorum=2))
@@ -200,7 +193,7 @@ async def test_free_text_names_never_make_a_quorum(run: Run, effects: Effects) -
 
 async def test_terms_of_time_alone_need_no_inbox(run: Run, effects: Effects) -> None:
     """Promise 36."""
-    agent = payer(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="4h", execute_by="1h"))
+    agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="4h", execute_by="1h"))
     state = (await run(agent, "go")).to_state()
     state.approve(state.get_interruptions()[0])
     result = await run(agent, state)
@@ -209,7 +202,9 @@ async def test_terms_of_time_alone_need_no_inbox(run: Run, effects: Effects) -> 
 
 async def test_an_approval_alone_asks(run: Run, effects: Effects) -> None:
     """Promises 1 and 28: terms without `needs_approval` ask, and beside them nobody else does."""
-    agent = payer(effects, [call("pay", "c1", to="ada"), call("look", "c2")], needs_approval=False, approval=Approval())
+    agent = payer_of_two(
+        effects, [call("pay", "c1", to="ada"), call("look", "c2")], needs_approval=False, approval=Approval()
+    )
     agent.tools.append(look_tool(effects))
     assert labels(await run(agent, "go")) == ["c1"]
     assert effects == [("look", "sky")]

@@ -24,6 +24,7 @@ from tests.behaviour.ways import (
     World,
     a_world,  # noqa: F401  # a fixture, used by its name
     approved,
+    asking,
     both,
     call,
     carried,
@@ -34,12 +35,6 @@ from tests.behaviour.ways import (
     shape,
     state_of,
 )
-
-
-def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
-    """An agent with one tool that asks and one that does not."""
-    tools = [world.tool("ask", needs_approval=True), world.tool("free")]
-    return Agent("a", model=model(*rounds), tools=tools, **settings)
 
 
 @both

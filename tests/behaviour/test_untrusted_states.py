@@ -38,22 +38,12 @@ from tests.behaviour.conftest import (
     call,
     item_of,
     labels,
-    pay_tool,
-    plainly,
+    paused,
+    payer,
     script,
 )
 
 MARKER = "xyzzy-plugh"
-
-
-def payer(effects: Effects, *replies: Any, name: str = "a", **options: Any) -> Agent[Any]:
-    first = replies or ([call("pay", "c1", to="ada")],)
-    return Agent(name, model=script(*first, "done"), tools=[pay_tool(effects, **options)])
-
-
-async def paused(effects: Effects, *replies: Any) -> tuple[Agent[Any], RunState[Any]]:
-    agent = payer(effects, *replies)
-    return agent, (await plainly(agent, "go")).to_state()
 
 
 # ------------------------------------------------------------------------------------- 18: what is not believed

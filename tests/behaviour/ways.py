@@ -94,6 +94,22 @@ def model(*steps: Any, **options: Any) -> ScriptedModel:
     return ScriptedModel(list(steps), **options)
 
 
+def asking(world: World, *rounds: Any, **settings: Any) -> Agent[Any]:
+    """An agent with one tool that asks and one that does not."""
+    return asking_as(world, "a", *rounds, **settings)
+
+
+def asking_as(world: World, name: str, *rounds: Any, **settings: Any) -> Agent[Any]:
+    """The same under a name of its own, and with more tools."""
+    tools = [world.tool("ask", needs_approval=True), world.tool("free"), *settings.pop("more", [])]
+    return Agent(name, model=model(*rounds), tools=tools, **settings)
+
+
+def outer(*calls: Any, tools: list[Any], then: Any = "done", **settings: Any) -> Agent[Any]:
+    """An agent that makes these calls of its tools, which are other agents."""
+    return Agent("outer", model=model(list(calls), then), tools=tools, **settings)
+
+
 def counted(number: int) -> Usage:
     """A usage that can be told from others."""
     return Usage(requests=1, input_tokens=10 * number, output_tokens=number, total_tokens=11 * number)

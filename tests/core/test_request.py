@@ -12,7 +12,7 @@ from keyturn.core.digest import canonical
 from keyturn.core.gate import OPENING
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import REDACTED, Json, Preview, Text
-from keyturn.core.request import Request, request_of, requests_in, shown_item
+from keyturn.core.request import Request, request_of, shown_item, waiting_calls
 from keyturn.core.run import call_digest, request_id
 from tests.core.samples import Pen, asked, nested, person, reply, tool
 
@@ -126,7 +126,7 @@ def test_requests_stand_in_the_order_in_which_the_model_made_them() -> None:
     pen(cm.OpenFrame("r/1.10", "a/b", [], 5))
     pen(reply(tool("x", "ask"), tool("y", "ask"), frame="r/1.10"))
     pen(cm.VoidCall("r/1.0", pen.call().proposal, "changed"))
-    names = [made.call for made in requests_in(pen.run)]
+    names = [call.id for call in waiting_calls(pen.run)]
     assert names == [*(f"r/1.{place}" for place in range(10)), "r/1.10/1.0", "r/1.10/1.1", "r/1.11"]
 
 

@@ -254,7 +254,7 @@ class Witness:
         seen.decisions.append(made)
         call = seen.calls[made.call]
         call.restored = False
-        self._in_time(seen, call, made)
+        self._in_time(call, made)
         if made.verdict == "retry":
             call.retries += made.by != "probe"
             call.licence, call.doubtful = call.licence or "word", False
@@ -265,7 +265,7 @@ class Witness:
             call.decision = made
             call.licence = made.by if made.by is not None and made.by.startswith("grant:") else "word"
 
-    def _in_time(self, seen: RunSeen, call: Seen, made: ev.Decision) -> None:
+    def _in_time(self, call: Seen, made: ev.Decision) -> None:
         until, call.until = call.until, None
         if until is not None and made.verdict == "expire" and journal_time() <= until:
             self._wrong(f"{call.id} was let run out {until - journal_time()} ms before its time")

@@ -17,7 +17,6 @@ from ..core.strict import JsonValue, Limits, parse
 from ..tools.refusal import cause, complaints
 from ..tools.strict_schema import ensure_strict_json_schema
 
-_WRAPPER = "response"
 # An answer is as long as a model can write, unlike a tool's arguments.
 _ANSWER = Limits(bytes=64 << 20)
 

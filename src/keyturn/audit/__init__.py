@@ -1,1 +1,1 @@
-"""The audit: whether a journal kept the promises, judged by code that shares nothing with the code that decides."""
+"""Check whether a journal kept the promises, by code that shares only the fold and predicates with what decides."""

@@ -36,27 +36,7 @@ class Gate(Standing):
     def __init__(self) -> None:
         super().__init__()
         self.over = False
-        self.starts: dict[str, int] = {}
         self.restoring = False
-
-    def at(self, name: str) -> Call:
-        call = self.calls.get(name)
-        if call is None:
-            ran = name in self.starts
-            raise Broken("I2" if ran else "I8", f"something happened to call {name}, which is not open")
-        return call
-
-    def framed(self, call: str) -> bool:
-        """Say whether a nested agent answers a call."""
-        raise NotImplementedError
-
-    def may_run(self, call: Call) -> str:
-        """Say why a call may not start now because of what is around it; "" where it may."""
-        raise NotImplementedError
-
-    def settled(self, call: Call) -> None:
-        """Take note that a call has its result."""
-        raise NotImplementedError
 
     # Verdicts ------------------------------------------------------------------------------------------------------
 

@@ -7,11 +7,12 @@ from ..core.policy import Approval
 from ..core.predicate import holds, may_hold
 from .calls import Broken, Call, need, value_of
 from .deciders import objection, quorum
+from .frames import Frames
 
 GRANT = "grant:"
 
 
-class Standing:
+class Standing(Frames):
     """The standing decisions of one run.
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
@@ -19,20 +20,16 @@ class Standing:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.run = ""
         self.requester: str | None = None
         self.now = 0
         self.line = 0
-        self.calls: dict[str, Call] = {}
         self.grants: dict[str, ev.GrantTerms] = {}
         self.uses: dict[str, int] = {}
         self.owed: tuple[str, str] | None = None
         self.decided_now: list[Call] = []
         self._given_in: dict[str, int] = {}
-
-    def at(self, name: str) -> Call:
-        """Return a call that is open, or raise `Broken`."""
-        raise NotImplementedError
 
     def given(self, event: ev.GrantGiven) -> None:
         grant = event.grant

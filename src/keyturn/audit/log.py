@@ -6,34 +6,15 @@ With `gate.py` this is the automaton that a log must pass line by line. It keeps
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import events as ev
 from .calls import Broken, Call, need
+from .frames import Frame
 from .gate import Gate
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved, ev.GrantRevoked, ev.GuardrailReported)
-
-
-@dataclass
-class _Frame:
-    """An agent at work: its guardrails, its calls, and whose turn it is.
-
-    `phase` is model, calls or judge. `judged` says that the agent looks at the results of its calls before its model.
-    `calls` are those of the last reply, or without `barrier` those that are open; `open` counts those without a result.
-    """
-
-    agent: str
-    guarded: str
-    phase: str = "model"
-    judged: bool = False
-    turn: int = 0
-    tripped: bool = False
-    barrier: bool = True
-    open: int = 0
-    calls: dict[str, None] = field(default_factory=dict[str, None])
 
 
 class LogAutomaton(Gate):
@@ -50,7 +31,6 @@ class LogAutomaton(Gate):
         super().__init__()
         self.name = name
         self.salt = ""
-        self.frames: dict[str, _Frame] = {}
         self.tools: dict[str, Any] = {}
         self._answered: str | None = None
 
@@ -99,10 +79,10 @@ class LogAutomaton(Gate):
         )
         running = root or self.at(event.frame).place == "running"
         need(running, "I1", f"a nested agent was to answer call {event.frame}, which had not started")
-        self.frames[event.frame] = _Frame(event.agent, event.guarded, barrier=event.barrier)
+        self.frames[event.frame] = Frame(event.agent, event.guarded, barrier=event.barrier)
 
     def closed(self, event: ev.FrameClosed) -> None:
-        frame = self._frame(event.frame)
+        frame = self.frame(event.frame)
         answered = event.error or not frame.open
         need(answered, "I6", f"the agent of {event.frame} gave its answer while calls of it were open")
         told = event.error or frame.phase == "judge" or event.frame == ev.ROOT
@@ -127,7 +107,7 @@ class LogAutomaton(Gate):
             frame.tripped = any(report.tripped for report in event.reports)
 
     def handed_off(self, event: ev.HandedOff) -> None:
-        frame = self._frame(event.frame)
+        frame = self.frame(event.frame)
         free = not frame.open or not frame.barrier
         need(free, "I6", f"{event.frame} was handed to another agent while calls of it were open")
         frame.agent = event.agent
@@ -135,18 +115,18 @@ class LogAutomaton(Gate):
         frame.judged = False
 
     def judged(self, event: ev.ToolsJudged) -> None:
-        frame = self._frame(event.frame)
+        frame = self.frame(event.frame)
         need(frame.phase == "judge", "I8", f"the agent of {event.frame} judged results when there was nothing to judge")
         frame.phase = "model"
         frame.judged = False
 
     def added(self, event: ev.InputAdded) -> None:
-        frame = self._frame(event.frame)
+        frame = self.frame(event.frame)
         if frame.phase == "judge" and not frame.judged:  # who answers an answer asks for another
             frame.phase = "model"
 
     def replied(self, event: ev.ReplyRecorded) -> None:
-        frame = self._frame(event.frame)
+        frame = self.frame(event.frame)
         free = not frame.open or not frame.barrier
         need(free, "I6", f"the model of {event.frame} was asked while calls of it were open")
         need(frame.phase == "model", "I8", f"the model of {event.frame} answered and had not been asked")
@@ -164,9 +144,9 @@ class LogAutomaton(Gate):
             need(0 <= proposal.item < len(event.output), "I8", f"call {name} is in no reply of its model")
             self._propose(frame, Call(name, event.frame, frame.agent, event.output[proposal.item], proposal))
         if event.proposals:
-            self._forget(frame)
+            self.forget(frame)
 
-    def _propose(self, frame: _Frame, call: Call) -> None:
+    def _propose(self, frame: Frame, call: Call) -> None:
         made = call.proposal
         call.propose(made)
         if call.place == "settled":  # it was refused before it came to the gate
@@ -195,48 +175,8 @@ class LogAutomaton(Gate):
             self._answered = None
         self.finished(event)
 
-    def about(self, event: ev.SessionWritten) -> None:
-        self._frame(event.frame)
-
-    # What the gate asks --------------------------------------------------------------------------------------------
-
-    def framed(self, call: str) -> bool:
-        return call in self.frames
-
-    def may_run(self, call: Call) -> str:
-        frame = self._frame(call.frame)
-        if frame.guarded or frame.tripped:
-            return "before its agent's guardrails let it"
-        waits = call.proposal.last and frame.barrier
-        early = waits and not all(other.proposal.last for other in self._unsettled(frame))
-        return "before its siblings had their results" if early else ""
-
-    def settled(self, call: Call) -> None:
-        frame = self._frame(call.frame)
-        frame.open -= 1
-        if not frame.barrier:  # its model reads each result as it comes
-            del self.calls[call.id]
-            del frame.calls[call.id]
-            return
-        self._forget(frame)
-
-    def _frame(self, name: str) -> _Frame:
-        frame = self.frames.get(name)
-        if frame is None:
-            raise Broken("I8", f"something happened in {name}, where no agent was at work")
-        return frame
-
-    def _unsettled(self, frame: _Frame) -> list[Call]:
-        return [call for name in frame.calls if (call := self.calls[name]).place != "settled"]
-
-    def _forget(self, frame: _Frame) -> None:
-        """Drop a reply of which every call has its result."""
-        if frame.open or not frame.barrier:
-            return
-        for name in frame.calls:
-            del self.calls[name]
-        frame.calls = {}
-        frame.phase = "judge" if frame.judged else "model"
+    def told_session(self, event: ev.SessionWritten) -> None:
+        self.frame(event.frame)
 
 
 _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
@@ -249,7 +189,7 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.ReplyRecorded: LogAutomaton.replied,
     ev.InputAdded: LogAutomaton.added,
     ev.ToolsJudged: LogAutomaton.judged,
-    ev.SessionWritten: LogAutomaton.about,
+    ev.SessionWritten: LogAutomaton.told_session,
     ev.CallScreened: LogAutomaton.screened,
     ev.VoteCast: LogAutomaton.voted,
     ev.CallDecided: LogAutomaton.decided,

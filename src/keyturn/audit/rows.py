@@ -112,7 +112,7 @@ class DerivedRows:
             "arguments": canonical_text(params) if made.secrets else call.args,
             "params": params,
             "preview": _preview(call, params),
-            "terms": None if call.terms is None else _builtins(call.terms),
+            "terms": None if call.terms is None else msgspec.to_builtins(call.terms),
             "verdicts": [word for word in _VERDICTS[call.place] if not without.get(word, False)],
             "votes": [_vote(by, vote, made.secrets) for by, vote in call.votes.items()],
             "requests": call.question.requests if call.place == "asking" and call.question is not None else None,
@@ -253,7 +253,7 @@ def _preview(call: Call, params: Any) -> Any:
         made = call.question.preview or Preview((Json(call.question.requests),))
     elif call.edited:  # nobody has looked at what a person wrote
         made = None
-    return None if made is None or made == plain else _builtins(made)
+    return None if made is None or made == plain else msgspec.to_builtins(made)
 
 
 def _vote(by: str, vote: ev.Decision, secrets: Collection[str]) -> dict[str, Any]:
@@ -264,7 +264,3 @@ def _vote(by: str, vote: ev.Decision, secrets: Collection[str]) -> dict[str, Any
     if vote.note is not None:
         seen["note"] = vote.note
     return seen
-
-
-def _builtins(value: Any) -> Any:
-    return msgspec.to_builtins(value)

@@ -139,7 +139,7 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
         raise UserError("a standing decision is given with a decision on a call of the same tool, by the same person")
     first = [run.decided[decision.call] for decision in beside if _standing(run, decision)]
     if len(first) == len(beside) and grant.decider not in [before.decider for before in first]:
-        raise _decided_before(first[0])  # a repeated word decides nothing, so no grant can come with it
+        raise decided_before(first[0])  # a repeated word decides nothing, so no grant can come with it
 
 
 def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
@@ -210,7 +210,7 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
         raise Expired("this request ran out of time; the call was not executed and cannot be approved any more")
     if call is None or call.state not in WAITING:
         if before is not None:
-            raise _decided_before(before)
+            raise decided_before(before)
         open_run(run)
         raise NotPending("no call of this run waits for that decision; look at get_interruptions() again")
     open_run(run)
@@ -224,7 +224,8 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
     _check_words(call, decision)
 
 
-def _decided_before(first: ev.Decision) -> Conflict:
+def decided_before(first: ev.Decision) -> Conflict:
+    """Say who was first, to whoever comes second."""
     words = f"{first.verdict} by {first.by or 'somebody else'}; the first decision stands"
     return Conflict(f"this call was decided before: {words}", winner=first.by, decision=first.verdict, at=first.at)
 

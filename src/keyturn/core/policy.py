@@ -1,7 +1,7 @@
 """Verdicts and the terms of an approval: what a policy may say of a call.
 
 A verdict is allow, ask or deny, with a reason. Terms say who may decide, how many must, and until
-until when. Verdicts are facts once recorded; nothing here asks a policy, and nothing here knows the time.
+when. Verdicts are facts once recorded; nothing here asks a policy, and nothing here knows the time.
 What is wrong is refused when it is made, where the one who wrote it still sees it.
 """
 
@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr
 from .errors import KeyturnError, UserError
 
 Action = Literal["allow", "ask", "deny"]
-_STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
+STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ms|s|m|h|d|w)")
 _LONGEST = 10**15
@@ -190,7 +190,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         action, reason, terms = cast("tuple[object, ...]", (self.action, self.reason, self.terms))
-        if not isinstance(action, str) or action not in _STRICTNESS:
+        if not isinstance(action, str) or action not in STRICTNESS:
             raise UserError(f"a verdict is 'allow', 'ask' or 'deny', not {action!r}")
         if not isinstance(reason, str) or not (terms is None or isinstance(terms, Approval)):
             raise UserError("a verdict has a text as its reason, and an Approval(...) or None as its terms")
@@ -199,7 +199,6 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 ALLOW = Verdict("allow")
-ASK = Verdict("ask")
 
 
 class StoppedByPolicy(KeyturnError):

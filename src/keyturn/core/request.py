@@ -109,10 +109,9 @@ def request_of(run: Run, call: Call) -> Request:
     )
 
 
-def requests_in(run: Run) -> list[Request]:
-    """Describe every waiting call, in the order in which the model made them."""
-    calls = sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
-    return [request_of(run, call) for call in calls]
+def waiting_calls(run: Run) -> list[Call]:
+    """Return every waiting call, in the order in which the model made them."""
+    return sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
 
 
 def shown_item(call: Call) -> Item:
@@ -134,11 +133,8 @@ def _verdicts(call: Call) -> tuple[Word, ...]:
 def _preview(call: Call, shown: Any) -> Preview:
     """What people are shown: what was recorded for them, else the arguments themselves."""
     if call.state == "needs" and call.need is not None:
-        return (
-            Preview((Json(own_copy(call.need.requests)),))
-            if call.need.preview is None
-            else own_preview(call.need.preview)
-        )
+        asked = call.need.preview
+        return Preview((Json(own_copy(call.need.requests)),)) if asked is None else own_preview(asked)
     edited = call.decision is not None and call.decision.args is not None
     recorded = call.preview or call.proposal.preview
     return Preview((Json(shown),)) if edited or recorded is None else own_preview(recorded)

@@ -19,7 +19,7 @@ from ..core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ..core.items import Item, own_copy
 from ..core.run import Frame
 from ..core.usage import Counts, addable
-from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage
+from ..models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage, close_stream
 from .at_once import end_of
 from .drive import Drive
 from .handlers import answered
@@ -207,17 +207,10 @@ async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelReques
             if feed.full:
                 await feed.room()
     finally:
-        await closed(events)
+        await close_stream(events)
     if final is None:
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
     return _counted(final, name_of(model))
-
-
-async def closed(events: Any) -> None:
-    """Let go of a stream now: its line is open until then. A plain iterator has nothing to close."""
-    close = getattr(events, "aclose", None)
-    if close is not None:
-        await close()
 
 
 def _own(response: ModelResponse) -> ModelResponse:

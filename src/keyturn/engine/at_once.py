@@ -1,4 +1,4 @@
-"""What is recorded in one step with what came just before it: the one call's start, the run's end.
+"""Fuse steps: commit the start of a call, or the end of a run, together with what came just before it.
 
 A commit to a disk costs more than the rest of a turn. This says only what may go along; where anybody else's code has a
 word first, a guardrail or a hook or a policy, nothing does, and the loop goes its way.

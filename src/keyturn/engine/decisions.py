@@ -1,4 +1,4 @@
-"""What people say about a request, made into decisions: once, for every door.
+"""Turn what people say about a request into decisions: once, for every door.
 
 A state in hand, the context, the console, a tool's `on_approval` and the inbox all come through here, so that a word
 means the same and is refused in the same words wherever it is said. Who may say it is judged by the gate.

@@ -1,4 +1,4 @@
-"""Opening a nested frame: an agent used as a tool begins to work inside the same run."""
+"""Open a nested frame: an agent used as a tool begins to work inside the same run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from ..tools.base import Delegate
 from .drive import Drive
 from .guard import guarded, input_guardrails
 from .history import opening
-from .scope import Scope
 
 
-async def open_frame(drive: Drive, scope: Scope, call: Call, delegate: Delegate) -> None:
+async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
     """Record that a nested agent answers for a started call."""
     inner = await drive.enter(call.id)
     inner.context.turn_input = own_copy(input_items(delegate.input))

@@ -1,4 +1,4 @@
-"""Python values as the facts a log can hold."""
+"""Turn Python values into the facts that a log can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holding a run while it is driven: claimed, renewed for as long as that takes, and given back whatever happens.
+"""Hold the lease of a run while it is driven: claim it, renew it, and give it back whatever happens.
 
 Only whoever holds the run may move it. If the hold is lost, the next append is refused before anything more is done.
 What others say meanwhile, a decision or that it shall end, is heard while it is held, and not only afterwards.

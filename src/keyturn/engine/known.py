@@ -1,4 +1,4 @@
-"""What a run knows of a call by the label its provider gave it: the question of code that has no item in hand."""
+"""Look up the decision on a call by tool name and provider call id: for code that has no item in hand."""
 
 from __future__ import annotations
 

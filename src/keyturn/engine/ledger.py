@@ -1,4 +1,4 @@
-"""Which states were used already in this process: the single use of a handle, without holding the run.
+"""Remember which states were used already in this process: a handle is used once, without holding the run.
 
 It remembers for each run of which a state was given out how far it came, in well under 200 bytes, after every handle
 is gone. What a process cannot know, another process's resume of the same bare state, only a shared journal can.

@@ -1,4 +1,4 @@
-"""A run as this process holds it: its log, its agents, and what cannot be written down.
+"""Hold a run in this process: its log, its agents, and what cannot be written down.
 
 The log is the truth; everything else here is attached to it while somebody in this process has it in hand.
 """

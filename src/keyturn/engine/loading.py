@@ -1,4 +1,4 @@
-"""From a saved state back to a run in hand: authenticated, folded, its agents and its context found again."""
+"""Load a saved state as a run in hand: authenticate it, fold its log, find its agents and its context again."""
 
 from __future__ import annotations
 

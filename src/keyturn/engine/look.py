@@ -1,4 +1,4 @@
-"""What a call would change, as it is now: the preview of a tool that looks at the world.
+"""Preview what a call would change, as it is now: for a tool that looks at the world.
 
 It is recorded when the call asks, so that everybody who decides sees the same, and made again just before the call
 starts. Nothing is decided here.

@@ -1,4 +1,4 @@
-"""One drive from a caller's word to a result: start or take up, advance, save the session, say what it came to.
+"""Run one call of `Runner.run`: start or take up, advance, save the session, say what it came to.
 
 `Runner.run`, `run_sync` and `run_streamed` are thin over this; so will be every other driver.
 """

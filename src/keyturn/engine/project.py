@@ -1,4 +1,4 @@
-"""From a log to what its reader sees: items, replies, and the requests that wait.
+"""Project a log to what its reader sees: items, replies, and the requests that wait.
 
 Everything here reads; nothing decides. A projection is fed steps in order, so a stream and a finished
 result see the same run with the same code.

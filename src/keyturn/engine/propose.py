@@ -1,4 +1,4 @@
-"""From a model's reply to proposals: which calls it made, of which tools, and what exactly would run.
+"""Read a model's reply into proposals: which calls it made, of which tools, and what exactly would run.
 
 The provider's call id is a label. The same label with the same content is one call; with other content it is
 misbehaviour, found before anything is recorded. Arguments that a tool refuses never reach the gate.

@@ -1,4 +1,4 @@
-"""What a started call without a result means when a run is taken up again: in doubt, started anew, or probed.
+"""Recover started calls that have no result when a run is taken up again: in doubt, started anew, or probed.
 
 Only whoever holds the run may say so. A tool that declares a `check` is asked whether the effect happened before a
 person is.

@@ -1,4 +1,4 @@
-"""Which of the words that were said in hand can count no more: found one by one, on a copy of the run.
+"""Find which undelivered decisions a run refuses as it stands now: one by one, on a copy of the run.
 
 A delivery is recorded whole or not at all. Where one word of it is refused, only that word is dropped, so that the
 decisions beside it are good for the next resume. Nothing is recorded here.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.call_ids import place_of
+from ..core.request import waiting_calls
 from .drive import Drive
 from .items import ToolApprovalItem
 from .live import Live
@@ -13,9 +13,8 @@ from .project import approval_item
 
 def requests_of(live: Live, tools: dict[str, Any]) -> list[ToolApprovalItem]:
     """Every waiting call, in the order in which the model made them."""
-    run = live.run
-    calls = sorted(run.groups["wait"].values(), key=lambda call: place_of(call.id))
-    return [approval_item(run, call, live.graph.agent(call.agent), tools.get(call.id)) for call in calls]
+    run, graph = live.run, live.graph
+    return [approval_item(run, call, graph.agent(call.agent), tools.get(call.id)) for call in waiting_calls(run)]
 
 
 async def tools_of(drive: Drive) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a step changes in the rows of a store: the run at a glance, requests opened and closed, grants.
+"""Project a step onto the rows of a store: the run at a glance, requests opened and closed, grants.
 
 Derived from the run as it stands after the step and from the step's events; a projection, never a second truth.
 Whoever appends to a journal sends these along, so that they are written in the same transaction.

@@ -1,4 +1,4 @@
-"""The rows of a run made anew from its verified log: what holds where a row of the store is damaged."""
+"""Make the rows of a run anew from its verified log: what holds where a row of the store is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate's other side: the last check, the intent, the effect, the result.
+"""Run one call: look at it a last time, record the intent, touch the tool, record the result.
 
 Nothing touches a tool before `CallStarted` is recorded, and what started is never started again unless a person or
 the tool's own declaration says so. A value that cannot be recorded is a failed result, never a lost one.
@@ -117,7 +117,7 @@ async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: A
         value, fatal = await _told(scope, call, tool, (context, error))
         failed = True
     if isinstance(value, Delegate):
-        await open_frame(drive, scope, call, value)
+        await open_frame(drive, call, value)
         return
     if isinstance(value, NeedsInput):
         await _wait_for_input(drive, call, tool, value)

@@ -1,4 +1,4 @@
-"""The gate's question: may this call run, must somebody be asked, or is it denied?
+"""Screen a call: may it run, must somebody be asked, or is it denied?
 
 A tool's own setting is asked once per call; the run's policy at the first screening and again when a decision is
 made, when it may only tighten. Whatever raises here asks a person: never a reason to run. A policy that counts is
@@ -20,7 +20,7 @@ from ..core import events as ev
 from ..core.errors import AgentMissing, Expired, KeyturnError, UserError
 from ..core.past import RunPast
 from ..core.people import barred
-from ..core.policy import ALLOW, CallView, StoppedByPolicy, Verdict
+from ..core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
 from ..core.preview import Preview
 from ..core.run import Call, call_digest
 from ..tools.base import Tool, plain_preview
@@ -35,7 +35,6 @@ from .tool_guards import rejected_by_input
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
-_STRICT = {"allow": 0, "ask": 1, "deny": 2}
 _log = logging.getLogger("keyturn.engine")
 
 
@@ -72,9 +71,7 @@ async def _screen_again(drive: Drive, scope: Scope, call: Call) -> Verdict:
 async def recheck(drive: Drive, scope: Scope, call: Call) -> Verdict:
     """Ask the newest policy about a decision; where there is none, nothing stands against it."""
     verdict = await _policy(drive, scope, call) or ALLOW
-    if verdict.action == "ask" and _untold(
-        verdict
-    ):  # fail closed: an approval counts only once the policy has had its word
+    if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
         raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
     return verdict
 
@@ -143,10 +140,10 @@ async def _policy(drive: Drive, scope: Scope, call: Call) -> Verdict | None:
 
 def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
     """Choose the stricter of two verdicts; of two that are alike the outer one, on terms that either of them set."""
-    if _STRICT[inner.action] < _STRICT[outer.action]:
+    if STRICTNESS[inner.action] < STRICTNESS[outer.action]:
         return outer
     by = f"{outer.by}, {inner.by}"
-    if _STRICT[inner.action] > _STRICT[outer.action]:
+    if STRICTNESS[inner.action] > STRICTNESS[outer.action]:
         return msgspec.structs.replace(inner, by=by)
     terms = inner.terms if outer.terms is None else outer.terms
     said = inner if _untold(inner) else outer  # where one of them could not say, nobody has said

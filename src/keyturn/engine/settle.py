@@ -1,4 +1,4 @@
-"""The result of a call that does not run: rejected, denied, expired, answered, or resolved after a doubt."""
+"""Record the result of a call that does not run: rejected, denied, expired, answered, or resolved after a doubt."""
 
 from __future__ import annotations
 

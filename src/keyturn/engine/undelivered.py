@@ -1,4 +1,4 @@
-"""What was said on a state in hand and not delivered yet: it travels with the state, and is appended in one step.
+"""Keep what was said on a state in hand and not delivered yet: it travels with the state, and is one step.
 
 The last word on a call counts; earlier ones are kept for the record. A standing decision belongs to the decision it was
 given with, and goes when that is replaced.

@@ -16,6 +16,7 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.codec import Log
 from ..core.errors import Conflict, NotPending, RunMissing, UserError
+from ..core.gate import decided_before
 from ..core.people import Decider, Proof, decider, plain_text
 from ..core.preview import Preview
 from ..core.request import Request, request_of
@@ -206,13 +207,7 @@ class Inbox:
         written = await self._commit(log, deliver, *resume)
         before = log.run.decided.get(said.decision.call)
         if not written.events and before is not None and before.decider != said.decision.decider:
-            raise Conflict(  # they are of one mind, but it is not on their word that it runs
-                f"this call was decided before: {before.verdict} by {before.by or 'somebody else'}; "
-                "the first decision stands",
-                winner=before.by,
-                decision=before.verdict,
-                at=before.at,
-            )
+            raise decided_before(before)  # they are of one mind, but it is not on their word that it runs
         row = await self._row(shown.id)
         ends = [] if written.changes is None else written.changes.closed
         end = next((end for end in ends if end.id == shown.id), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from ..core.errors import ModelBehaviorError
 from ..core.items import Item, RawItem, plain_item
@@ -81,13 +81,6 @@ class ModelSettings:
         if "extra_args" in given and self.extra_args:
             given["extra_args"] = {**self.extra_args, **given["extra_args"]}
         return replace(self, **given) if given else self
-
-
-class ModelTool(Protocol):
-    """What a model needs to know of a tool: enough to offer it, nothing to run it."""
-
-    @property
-    def name(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -171,3 +164,10 @@ class ModelProvider(abc.ABC):
     @abc.abstractmethod
     def get_model(self, model_name: str | None) -> Model:
         """The model of that name; None asks for the provider's default."""
+
+
+async def close_stream(events: Any) -> None:
+    """Let go of a model's stream now: its line is open until then. A plain iterator has nothing to close."""
+    close = getattr(events, "aclose", None)
+    if close is not None:
+        await close()

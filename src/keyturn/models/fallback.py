@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from . import default_provider
-from .base import Model, ModelResponse
+from .base import Model, ModelResponse, close_stream
 from .faults import is_passing
 
 
@@ -72,7 +72,7 @@ class FallbackModel(Model):
                     raise
                 self._move_on(error, failed, kept)
             finally:
-                await _closed(events)
+                await close_stream(events)
 
     async def close(self) -> None:
         """Release what all the models hold."""
@@ -95,10 +95,3 @@ def _model(given: Model | str) -> Model:
     if not isinstance(cast("Any", given), Model):
         raise UserError(f"FallbackModel takes models and names of models, not {type(given).__name__}")
     return given
-
-
-async def _closed(events: Any) -> None:
-    """Let go of a stream now: its line is open until then. A plain iterator has nothing to close."""
-    close = getattr(events, "aclose", None)
-    if close is not None:
-        await close()

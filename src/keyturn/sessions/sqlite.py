@@ -22,6 +22,7 @@ from ..core.errors import UserError
 from ..core.items import Item
 from ..sqlite_files import APPLICATION, OpenFile, refused_session
 from .base import SessionABC, SessionSettings
+from .encoding import encoded
 
 T = TypeVar("T")
 
@@ -100,7 +101,7 @@ class SQLiteSession(SessionABC):
 
     async def add_items(self, items: list[Item]) -> None:
         # Encoded here and not in the thread: the caller may go on to edit its dicts as soon as it may run again.
-        rows = [(self.session_id, _encode(position, item)) for position, item in enumerate(items)]
+        rows = [(self.session_id, text) for text in encoded(items)]
         if not rows:
             return
 
@@ -227,18 +228,6 @@ def _identifier(name: str) -> str:
     if not _IDENTIFIER.fullmatch(name):
         raise UserError(f"{name!r} is no name for a table: letters, digits and underscores, not sqlite_ in front")
     return name
-
-
-def _encode(position: int, item: Item) -> str:
-    # Escaped to ASCII because sqlite3 refuses to bind a lone surrogate, which a file name that was not UTF-8 leaves
-    # in a tool's output: losing the batch for it would be worse than a few bytes more.
-    try:
-        return json.dumps(item, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UserError(
-            f"item {position} of the batch cannot be stored, nothing was added: {error}; "
-            "session items must be plain JSON values"
-        ) from error
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class Case:
         return " ".join(str(output) for output in tool_outputs(model.calls[-1]).values())
 
 
-def replace_requester(who: Decider) -> Decider:
+def as_requester(who: Decider) -> Decider:
     """The same person, of whom the door knows that the run acts for them."""
     return Decider(who.id, who.roles, who.strength, requester=True)
 

@@ -6,6 +6,7 @@ on them. Subclass `DecisionDoorSuite`, say how a word is said through the door, 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, ClassVar
 
 import pytest
@@ -24,7 +25,7 @@ from ..policies.rule import deny
 from ..policies.rules import Policy
 from ..tools.base import OutcomeUnknown
 from ..tools.function import FunctionTool, function_tool
-from .door_case import ANN, BOB, EVE, Case, payment, replace_requester
+from .door_case import ANN, BOB, EVE, Case, as_requester, payment
 
 
 class DecisionDoorSuite:
@@ -161,14 +162,12 @@ class DecisionDoorSuite:
         """A word on an earlier asking is no word on this one: the call asked again since, and shows something else."""
         case = await self.paused()
         stale = await case.item()
-        tool: Any = case.agent.tools[0]
         case.agent.tools = [payment(case.done, description="Pays, and tells everybody.")]
         await Inbox(case.journal).approve(stale.request, by="somebody else")
         result = await case.go_on()  # the tool changed: the approval is void, and it asks again
         assert [item.revision for item in result.interruptions] == [2]
         await self.refused(case, KeyturnError, "approve", stale)
         assert case.done == []
-        assert tool is not case.agent.tools[0]
 
     async def test_a_call_of_another_run_cannot_be_decided(self) -> None:
         """An item of another run, or of none, decides nothing."""
@@ -182,10 +181,8 @@ class DecisionDoorSuite:
         case = await self.paused()
         item = await case.item()
         await self.say(case, "approve", item)
-        try:
+        with contextlib.suppress(Conflict, NotPending):
             await self.say(case, "approve", item)
-        except (Conflict, NotPending):
-            case.hand = case.hand or None
         await case.go_on()
         assert case.done == [("ada", 5)]
 
@@ -255,7 +252,7 @@ class DecisionDoorSuite:
             return
         case = await self.gated(Approval(not_requester=True), requester="ann")
         await self.refused(case, NotAllowed, "approve", await case.item(), by=ANN)
-        await self.refused(case, NotAllowed, "approve", await case.item(), by=replace_requester(BOB))
+        await self.refused(case, NotAllowed, "approve", await case.item(), by=as_requester(BOB))
         await self.say(case, "approve", await case.item(), by=BOB)
         await case.go_on()
         assert case.done == [("ada", 5)]

@@ -16,7 +16,7 @@ from ..core.items import Item, own_copy
 from ..core.preview import Preview, Text
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
 from .bound import ToolErrorFunction, default_tool_error_function
-from .function import FunctionTool
+from .function_tool import FunctionTool
 from .options import IsEnabled
 from .structured import StructuredInput, any_object
 

@@ -19,7 +19,7 @@ from ..core.preview import Preview, Text
 from .base import Prepared
 from .context import ToolContext
 from .file_problems import FileChanged, FileProblem, FileTooLarge, shown
-from .function import FunctionTool
+from .function_tool import FunctionTool
 from .options import Files, check_options
 from .staging import ABSENT
 

@@ -18,7 +18,7 @@ from .bound import BoundFunction, default_tool_error_function
 from .change_preview import basis_shown, preview_of
 from .context import RunContextWrapper, ToolContext
 from .file_problems import shown
-from .function import FunctionTool
+from .function_tool import FunctionTool
 from .jail import parts_of
 from .search import Found, Query, printable
 from .staging import Change

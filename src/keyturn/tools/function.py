@@ -1,198 +1,26 @@
-"""Function tools: a Python function, or a hand-made callback, that the model can call.
+"""The decorator that makes a function a tool. What the tool then is, and does with a call, is in `function_tool.py`.
 
-The tool's own settings live here, and how a call of it is prepared, run in time and rendered. Whether a call
-may run is not decided here: `needs_approval` is only kept for the gate.
+Its options are those of `FunctionToolOptions`; what an option is by default is said where it is used, and only there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from inspect import isawaitable
-from typing import Any, ClassVar, Unpack, cast, overload
+from typing import Any, Unpack, overload
 
-from ..core.errors import ToolTimeoutError, UserError
-from ..core.items import Item, own_copy
-from ..core.policy import Approval
-from ..core.preview import Command, Diff, Json, Preview, Text, redact
-from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
-from .bound import BoundFunction, ToolErrorFunction, default_tool_error_function, told
-from .context import RunContextWrapper, ToolContext
-from .docstrings import DocstringStyle
-from .options import Files, FunctionToolOptions, IsEnabled, PreviewFunction, TimeoutBehavior, check_options
-from .outputs import rendered
-from .strict_schema import ensure_strict_json_schema
-from .structured import any_object
+from .base import OutcomeUnknown
+from .bound import BoundFunction, default_tool_error_function
+from .context import RunContextWrapper
+from .function_tool import FunctionTool
+from .options import FunctionToolOptions
 
 __all__ = ["FunctionTool", "OutcomeUnknown", "default_tool_error_function", "function_tool"]
 
-_CHECKED = (
-    "on_invoke_tool",
-    "needs_approval",
-    "is_enabled",
-    "check",
-    "approval",
-    "failure_error_function",
-    "timeout_seconds",
-    "timeout_behavior",
-    "timeout_error_function",
-)
 ToolFunction = Callable[..., Any]
-
-
-class FunctionTool(Tool):
-    """A tool with JSON arguments. `function_tool` makes one of a function; make one by hand for full control.
-
-    A hand-made tool gets its `ToolContext` and the arguments as a JSON object's text, and validates them itself.
-
-    >>> async def echo(context, arguments):
-    ...     return arguments
-    >>> tool = FunctionTool("echo", "Says it again.", {"type": "object", "properties": {}}, echo)
-    >>> tool.prepare({"arguments": "{}"}).params
-    {}
-    """
-
-    kind: ClassVar[str] = "function"
-    _identity: Mapping[str, str] = {}
-
-    def __init__(
-        self,
-        name: str,
-        description: str,
-        params_json_schema: dict[str, Any],
-        on_invoke_tool: Callable[[ToolContext[Any], str], Any],
-        strict_json_schema: bool = True,
-        is_enabled: IsEnabled = True,
-        tool_input_guardrails: list[Any] | None = None,
-        tool_output_guardrails: list[Any] | None = None,
-        needs_approval: NeedsApproval = False,
-        timeout_seconds: float | None = None,
-        timeout_behavior: TimeoutBehavior = "error_as_result",
-        timeout_error_function: ToolErrorFunction | None = None,
-        *,
-        idempotent: bool = False,
-        check: Callable[..., Any] | None = None,
-        read_only: bool = False,
-        preview: PreviewFunction | None = None,
-        approval: Approval | None = None,
-        risk: str | None = None,
-        secrets: tuple[str, ...] = (),
-        failure_error_function: ToolErrorFunction | None = default_tool_error_function,
-    ) -> None:
-        self._schema = on_invoke_tool.schema if isinstance(on_invoke_tool, BoundFunction) else None
-        if self._schema is None and strict_json_schema:
-            params_json_schema = ensure_strict_json_schema(params_json_schema)
-        self.name, self.description, self.params_json_schema = name, description, own_copy(params_json_schema)
-        self.on_invoke_tool, self.strict_json_schema, self.is_enabled = on_invoke_tool, strict_json_schema, is_enabled
-        self.tool_input_guardrails, self.tool_output_guardrails = tool_input_guardrails, tool_output_guardrails
-        self.needs_approval, self.approval, self.risk, self.secrets = needs_approval, approval, risk, secrets
-        self.timeout_seconds, self.timeout_behavior = timeout_seconds, timeout_behavior
-        self.timeout_error_function, self.failure_error_function = timeout_error_function, failure_error_function
-        self.idempotent, self.check, self.read_only, self._preview = idempotent, check, read_only, preview
-        self._spec: dict[str, Any] | None = None
-        own = vars(self)
-        check_options(name, {option: own[option] for option in _CHECKED} | {"preview": preview})
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(name={self.name!r})"
-
-    @property
-    def qualified_name(self) -> str:
-        """The name under which people and models know the tool."""
-        return self.name
-
-    def spec(self) -> dict[str, Any]:
-        """Name, description and schema, and what else identifies the tool: the same dict until one is replaced."""
-        told, schema = self._spec, self.params_json_schema
-        if (
-            told is None
-            or told["schema"] is not schema
-            or told["name"] is not self.name
-            or told["description"] is not self.description
-        ):
-            told = {"kind": self.kind, "name": self.name, "description": self.description, "schema": schema}
-            told.update(self._identity)
-            self._spec = told
-        return told
-
-    def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The model's arguments, validated by the function's signature; of a hand-made tool, any JSON object."""
-        text = cast("str", item.get("arguments") or "")
-        if self._schema is not None:
-            frozen = self._schema.freeze(text)
-            return Prepared(text if frozen.exact else frozen.text)
-        return any_object(self.name, text)
-
-    async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Run the function, within its time limit where it has one."""
-        try:
-            if self.timeout_seconds is None:
-                return await self._run(context, prepared.text)
-            return await self._in_time(context, prepared.text, self.timeout_seconds)
-        except SystemExit as error:
-            # A tool ends its own call at most, never the process that runs other people's calls.
-            raise RuntimeError(f"tool {self.name!r} tried to end the process") from error
-
-    def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The call's result as the model reads it."""
-        return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
-
-    async def failure(self, context: Any, error: Exception) -> Any:
-        """What `failure_error_function` says; with None, and for what must stop the run, the error is raised."""
-        if isinstance(error, ToolTimeoutError | OutcomeUnknown):
-            raise error
-        if isinstance(error, ToolProblem) and self.failure_error_function is default_tool_error_function:
-            return str(error)
-        return await told(self.failure_error_function, context, error)
-
-    def preview(self, params: Any) -> Preview:
-        """What `preview=` makes of the arguments, else the arguments themselves; secrets are redacted before."""
-        shown = redact(params, self.secrets)
-        if self._preview is None:
-            return Preview((Json(shown),))
-        try:
-            return _preview_of(self._preview(own_copy(shown)))
-        except Exception as error:
-            # A broken preview must neither hide the call nor let it pass: the arguments are always there to show.
-            note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
-            return Preview((Text(note), Json(shown)))
-
-    async def _run(self, context: Any, text: str) -> Any:
-        invoker = self.on_invoke_tool
-        if isinstance(invoker, BoundFunction):
-            return await invoker.call(context, text)
-        result = invoker(context, text)
-        return await result if isawaitable(result) else result
-
-    async def _in_time(self, context: Any, text: str, seconds: float) -> Any:
-        import asyncio  # here for the same reason as in `bound`
-
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                return await self._run(context, text)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-        threaded = self._schema is not None and not self._schema.is_async
-        if threaded and not self.read_only:
-            raise OutcomeUnknown(f"it did not end within {seconds:g} s and cannot be stopped: its thread may still act")
-        error = ToolTimeoutError(self.name, seconds)
-        if self.timeout_behavior == "raise_exception":
-            raise error
-        if self.timeout_error_function is None:
-            return f"Tool '{self.name}' timed out after {seconds:g} seconds."
-        return await told(self.timeout_error_function, context, error)
-
-
-def _preview_of(made: Any) -> Preview:
-    if isinstance(made, Preview):
-        return made
-    several = cast("list[Any]", made) if isinstance(made, list | tuple) else [made]
-    blocks = tuple(Text(each) if isinstance(each, str) else each for each in several)
-    if not blocks or not all(isinstance(each, Text | Command | Diff | Json) for each in blocks):
-        raise UserError("a preview is a Preview, a text, a block, or a list of texts and blocks")
-    return Preview(blocks)
+# The options that the schema is made with, and those that a tool knows by another name.
+_OF_SCHEMA = ("name_override", "description_override", "docstring_style", "use_docstring_info")
+_RENAMED = {"strict_mode": "strict_json_schema", "timeout": "timeout_seconds"}
 
 
 @overload
@@ -202,28 +30,7 @@ def function_tool(
     func: None = None, /, **options: Unpack[FunctionToolOptions]
 ) -> Callable[[ToolFunction], FunctionTool]: ...
 def function_tool(
-    func: ToolFunction | None = None,
-    *,
-    name_override: str | None = None,
-    description_override: str | None = None,
-    docstring_style: DocstringStyle | None = None,
-    use_docstring_info: bool = True,
-    failure_error_function: ToolErrorFunction | None = default_tool_error_function,
-    strict_mode: bool = True,
-    is_enabled: IsEnabled = True,
-    needs_approval: NeedsApproval = False,
-    tool_input_guardrails: list[Any] | None = None,
-    tool_output_guardrails: list[Any] | None = None,
-    timeout: float | None = None,
-    timeout_behavior: TimeoutBehavior = "error_as_result",
-    timeout_error_function: ToolErrorFunction | None = None,
-    idempotent: bool = False,
-    check: Callable[..., Any] | None = None,
-    read_only: bool = False,
-    preview: PreviewFunction | None = None,
-    approval: Approval | None = None,
-    risk: str | None = None,
-    files: Files = (),
+    func: ToolFunction | None = None, **options: Unpack[FunctionToolOptions]
 ) -> FunctionTool | Callable[[ToolFunction], FunctionTool]:
     """Make a function a tool; bare, or called with its options.
 
@@ -238,45 +45,25 @@ def function_tool(
     >>> refund.name, refund.description, refund.needs_approval
     ('refund', 'Send money back.', True)
     """
+    for name in options:
+        if name not in FunctionToolOptions.__annotations__:
+            raise TypeError(f"function_tool() got an unexpected keyword argument {name!r}")
+    return partial(_made, options) if func is None else _made(options, func)
 
-    def make(function: ToolFunction) -> FunctionTool:
-        from .schema import function_schema  # here, because an agent without function tools does not need it
 
-        schema = function_schema(
-            function,
-            name_override=name_override,
-            description_override=description_override,
-            docstring_style=docstring_style,
-            use_docstring_info=use_docstring_info,
-            strict_json_schema=strict_mode,
-            context_types=(RunContextWrapper,),
-        )
-        kind: Callable[..., FunctionTool] = FunctionTool
-        if files:
-            from .approved_files import FileBoundTool  # here, because few tools need it
+def _made(options: FunctionToolOptions, function: ToolFunction) -> FunctionTool:
+    from .schema import function_schema  # here, because an agent without function tools does not need it
 
-            kind = partial(FileBoundTool, files=files)
-        return kind(
-            schema.name,
-            schema.description,
-            schema.params_json_schema,
-            BoundFunction(function, schema, failure_error_function),
-            strict_mode,
-            is_enabled,
-            tool_input_guardrails,
-            tool_output_guardrails,
-            needs_approval,
-            timeout,
-            timeout_behavior,
-            timeout_error_function,
-            idempotent=idempotent,
-            check=check,
-            read_only=read_only,
-            preview=preview,
-            approval=approval,
-            risk=risk,
-            secrets=schema.secrets,
-            failure_error_function=failure_error_function,
-        )
+    given: dict[str, Any] = {_RENAMED.get(name, name): value for name, value in options.items()}
+    described = {name: given.pop(name) for name in _OF_SCHEMA if name in given}
+    strict: bool = given.get("strict_json_schema", True)
+    schema = function_schema(function, strict_json_schema=strict, context_types=(RunContextWrapper,), **described)
+    failure = given.get("failure_error_function", default_tool_error_function)
+    files = given.pop("files", ())
+    kind: Callable[..., FunctionTool] = FunctionTool
+    if files:
+        from .approved_files import FileBoundTool  # here, because few tools need it
 
-    return make if func is None else make(func)
+        kind = partial(FileBoundTool, files=files)
+    bound = BoundFunction(function, schema, failure)
+    return kind(schema.name, schema.description, schema.params_json_schema, bound, secrets=schema.secrets, **given)

@@ -1,0 +1,23 @@
+"""What every attack on what is kept needs: a process that knows nothing of its runs but what their store says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keyturn.engine import play
+
+
+class NoLedger:
+    """What one process remembers of its own runs would decide before the store is asked: another process has none."""
+
+    def take(self, run: str, position: int) -> None: ...
+    def give_back(self, run: str, position: int | None) -> None: ...
+
+
+@pytest.fixture
+def another_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A state directory of this test's own, and a process that remembers nothing."""
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(play, "LEDGER", NoLedger())
