@@ -6,10 +6,15 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apsw
+import psycopg
+
 from keyturn import Agent, Inbox, Runner, RunState, function_tool
+from keyturn.journal import open_journal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
 
@@ -38,6 +43,53 @@ class Payer:
         self.agent = Agent("payer", model=ScriptedModel(reply), tools=[pay])
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a store of either database is kept; while nobody has it open a backup of it is made."""
+
+    url: str
+
+    def opened(self) -> Any:
+        return open_journal(self.url)
+
+    def back_up(self) -> None:
+        self._copied(self.url, self._backup)
+
+    def bring_back(self) -> None:
+        """Put the backup in the store's place, under whoever has it open."""
+        self._copied(self._backup, self.url)
+
+    def copied_to(self, name: str) -> Place:
+        """The store once more, beside it."""
+        copy = self.url.rpartition("/")[0] + "/" + name
+        self._copied(self.url, copy)
+        return Place(copy)
+
+    @property
+    def _backup(self) -> str:
+        return self.url + "_backup"
+
+    def _copied(self, source: str, target: str) -> None:
+        if self.url.startswith("sqlite"):
+            _file_copied(*(Path(url.removeprefix("sqlite:///")) for url in (source, target)))
+            return
+        server = self.url.rpartition("/")[0] + "/postgres"
+        one, other = (url.rpartition("/")[2] for url in (source, target))
+        with psycopg.connect(server, autocommit=True) as db:
+            db.execute(f"DROP DATABASE IF EXISTS {other} WITH (FORCE)".encode())
+            db.execute(f"CREATE DATABASE {other} TEMPLATE {one}".encode())
+
+
+def _file_copied(source: Path, target: Path) -> None:
+    """Copy a file into another that may be open, as SQLite's own `.restore` does."""
+    one, other = apsw.Connection(str(source)), apsw.Connection(str(target))
+    try:
+        with other.backup("main", one, "main") as backup:
+            backup.step()
+    finally:
+        one.close(), other.close()
+
+
 def brought_back(source: Path, target: Path) -> None:
     for end in ("-wal", "-shm"):
         target.with_name(target.name + end).unlink(missing_ok=True)
@@ -56,7 +108,16 @@ async def approved_and_copied(file: Path, payer: Payer, journal: Any = None) -> 
     return run
 
 
-async def go_on(journal: Any, run: str, payer: Payer) -> Any:
+async def waits(journal: Any, payer: Payer, *, approved: bool = False) -> str:
+    """A run whose call waits for approval, or was approved and did not run yet; its id."""
+    run = (await Runner.run(payer.agent, "go", journal=journal)).run_id
+    if approved:
+        [row] = await Inbox(journal).list(run=run)
+        await Inbox(journal).approve(row, by="ann")
+    return run
+
+
+async def go_on(journal: Any, run: str, payer: Any) -> Any:
     return await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
 
 

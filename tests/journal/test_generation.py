@@ -5,53 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 
-from keyturn import Agent, App, Inbox, Runner, RunState, function_tool
+from keyturn import App, Inbox, Runner, RunState
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
-from keyturn.core.errors import Conflict, StoreRestored
-from keyturn.engine import play
+from keyturn.core.errors import Conflict, StorageError, StoreRestored
 from keyturn.inbox.restored import settle
-from keyturn.journal import open_journal
+from keyturn.journal import open_journal, postgres
 from keyturn.journal.postgres import PostgresConnection
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+from tests.needs import missing
 
+from .restoring import Payer, Place, waits
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A state directory of this test's own, and a process that remembers nothing."""
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(play, "LEDGER", _NoLedger())
-    return tmp_path / "home"
-
-
-class _NoLedger:
-    """What one process remembers of its own runs would decide before the store is asked."""
-
-    def take(self, run: str, position: int) -> None: ...
-    def give_back(self, run: str, position: int | None) -> None: ...
-
-
-class Payer:
-    """An agent that pays once it was allowed to, and what it paid."""
-
-    def __init__(self) -> None:
-        self.paid: list[str] = []
-
-        @function_tool(needs_approval=True)
-        def pay(to: str) -> str:
-            self.paid.append(to)
-            return f"paid {to}"
-
-        def reply(items: Any) -> Any:
-            return "done" if tool_outputs(items) else [function_call("pay", {"to": "ada"}, call_id="c1")]
-
-        self.agent = Agent("payer", model=ScriptedModel(reply), tools=[pay])
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def copied(source: Path, target: Path) -> None:
@@ -232,15 +206,22 @@ async def test_a_copy_beside_a_store_that_lives_is_no_second_one(tmp_path: Path)
     await journal.close()
 
 
-async def test_copies_of_an_empty_store_are_stores_of_their_own(tmp_path: Path) -> None:
-    """A template: nothing in it could run twice."""
-    await SQLiteJournal(tmp_path / "empty.db").close()
-    for name in ("one.db", "two.db"):
-        shutil.copyfile(tmp_path / "empty.db", tmp_path / name)
-        journal = SQLiteJournal(tmp_path / name)
-        await Runner.run(Payer().agent, "go", journal=journal)
-        assert await journal.restored() is None
-        await journal.close()
+async def test_copies_of_an_empty_store_are_stores_of_their_own(place: Place) -> None:
+    """A template: nothing in it could run twice. A copy of one that is in use by then is a copy, as of any other."""
+    await place.opened().close()
+    copies = [place.copied_to(f"{place.url.rpartition('/')[2]}_{number}") for number in range(4)]
+    found: set[str] = set()
+    for copy in [*copies, place]:
+        for _ in range(2):
+            journal = copy.opened()
+            await Runner.run(Payer().agent, "go", journal=journal)
+            assert await journal.restored() is None
+            await journal.close()
+        found.add(journal.identity)
+    assert len(found) == len(copies) + 1
+    second = copies[0].copied_to(f"{place.url.rpartition('/')[2]}_x").opened()
+    assert await second.restored() is not None
+    await second.close()
 
 
 async def test_a_mark_is_ahead_of_nothing_and_its_loss_harms_nobody(tmp_path: Path, home: Path) -> None:
@@ -260,6 +241,126 @@ async def test_a_mark_is_ahead_of_nothing_and_its_loss_harms_nobody(tmp_path: Pa
     journal = SQLiteJournal(file)
     await Runner.run(payer.agent, "go", journal=journal)
     await journal.close()
+
+
+ALTERED = {
+    "another id": "UPDATE meta SET value = '0123456789abcdef0123456789abcdef' WHERE name = 'id'",
+    "an earlier generation": "UPDATE meta SET value = '0' WHERE name = 'generation'",
+    "a place more": "INSERT INTO meta VALUES ('filling', 'yes')",
+    "another seal": "UPDATE meta SET value = 'x' WHERE name = 'seal'",
+    "no seal": "DELETE FROM meta WHERE name = 'seal'",
+    "no notes": "DELETE FROM meta",
+}
+
+
+@pytest.mark.parametrize("how", ALTERED)
+async def test_a_store_whose_notes_were_altered_starts_nothing_and_check_says_so(
+    place: Place, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody can tell what it is a copy of: I8 is broken, and it is settled as one that was brought back."""
+    payer, journal = Payer(), place.opened()
+    run = await waits(journal, payer, approved=True)
+    await journal.release(await journal.claim(run, "w", 60_000))
+    await journal.write(lambda db: db.execute(ALTERED[how]))
+    with pytest.raises(StoreRestored, match="altered"):
+        await journal.claim(run, "w", 60_000)
+    await journal.close()
+    journal = place.opened()
+    with pytest.raises(StoreRestored, match="altered"):
+        await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    assert await asyncio.to_thread(main, ["check", place.url]) == 1
+    said = capsys.readouterr().out
+    assert "I8" in said
+    assert "notes of itself was altered" in said
+    assert str(await settle(journal)) == "1 open runs stopped; 1 calls in doubt, 0 ask anew"
+    await journal.close()
+    assert await asyncio.to_thread(main, ["check", place.url]) == 0
+    assert payer.paid == []
+
+
+async def test_a_store_settled_by_one_process_is_taken_up_by_another_that_had_it_open(place: Place) -> None:
+    """Who knows of a restore that it nothing starts before the settlement, and goes on after it."""
+    payer, journal = Payer(), place.opened()
+    run = await waits(journal, payer, approved=True)
+    await journal.release(await journal.claim(run, "w", 60_000))
+    other = place.opened()
+    await other.taken_for_restored("was brought back, somebody said")
+    with pytest.raises(StoreRestored, match="somebody said"):
+        await journal.claim(run, "w", 60_000)
+    assert await settle(other) is not None
+    await journal.release(await journal.claim(run, "w", 60_000))
+    await journal.close()
+    await other.close()
+
+
+BROKEN = {
+    "a statement fails": "SELECT 1 / 0",
+    "the connection is lost": "SELECT pg_terminate_backend(pg_backend_pid())",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+async def test_a_postgresql_store_is_made_whole_or_not_at_all(
+    postgres_server: str | None, how: str, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    """Its tables and what it notes of itself come in one transaction; the next that opens it begins it whole."""
+    place = database(postgres_server)
+    true = postgres.begin
+
+    def broken(db: Any) -> None:
+        true(db)
+        db.execute(BROKEN[how])
+
+    monkeypatch.setattr(postgres, "begin", broken)
+    with pytest.raises(StorageError):
+        place.opened()
+    with psycopg.connect(place.url) as db:
+        assert db.execute("SELECT to_regclass('meta'), to_regclass('keyturn_schema')").fetchone() == (None, None)
+    monkeypatch.setattr(postgres, "begin", true)
+    journal = place.opened()
+    assert await journal.sound()
+    assert (await Runner.run(Payer().agent, "go", journal=journal)).interruptions
+    await journal.close()
+
+
+async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
+    postgres_server: str | None, home: Path
+) -> None:
+    """H7: `pg_dump` of one and `psql` into another."""
+    place, target = database(postgres_server), database(postgres_server)
+    tools = [
+        next(iter(sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None) for name in ("pg_dump", "psql")
+    ]
+    found = [tool or shutil.which(name) for tool, name in zip(tools, ("pg_dump", "psql"), strict=True)]
+    if None in found:
+        pytest.skip("there is no pg_dump here")
+    payer, journal = Payer(), place.opened()
+    run = await waits(journal, payer, approved=True)
+    await journal.close()
+    dump = subprocess.run([str(found[0]), "-d", place.url], capture_output=True, check=True).stdout
+    load = [str(found[1]), "-q", "-v", "ON_ERROR_STOP=1", "-d", target.url]
+    subprocess.run(load, input=dump, capture_output=True, check=True)
+    copy = target.opened()
+    with pytest.raises(StoreRestored, match="another server, timeline or database"):
+        await copy.claim(run, "w", 60_000)
+    assert str(await settle(copy)) == "1 open runs stopped; 1 calls in doubt, 0 ask anew"
+    await copy.close()
+    again = target.opened()
+    assert await again.restored() is None
+    await again.close()
+    journal = place.opened()
+    assert await journal.restored() is None
+    await journal.close()
+
+
+def database(server: str | None) -> Place:
+    """A new database, where there is a server."""
+    if server is None:
+        pytest.skip(missing("PostgreSQL"))
+    name = f"g{uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}".encode())
+    return Place(server.rpartition("/")[0] + "/" + name)
 
 
 async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,20 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from keyturn import Agent, Conflict, Grant, Inbox, Runner, RunState, StorageError, function_tool
+from keyturn import Agent, App, Conflict, Grant, Inbox, Runner, RunState, StorageError, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
-from keyturn.journal import open_journal
+from keyturn.core.errors import StoreMoved
+from keyturn.engine import play
+from keyturn.inbox.restored import settle
+from keyturn.journal import moving, open_journal
 from keyturn.journal.moving import copy_store
 from keyturn.journal.rows import Changes, Notice, Query, RunRow
 from keyturn.journal.store_thread import Connection
 from keyturn.models.scripted import ScriptedModel, function_call
 from keyturn.testing.records import sealed_lines
+
+from .restoring import NoLedger, Payer, go_on, waits
 
 paid: list[str] = []
 lasting = pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
@@ -48,6 +54,7 @@ async def target(postgres_server: str | None, tmp_path: Path, store_url: str) ->
             db.execute(f"CREATE DATABASE {name}".encode())
         url = postgres_server.rpartition("/")[0] + "/" + name
     journal: Any = open_journal(url)
+    journal.url = url
     yield journal
     await journal.close()
 
@@ -128,6 +135,93 @@ async def test_what_was_altered_is_found_while_it_is_copied(store: Any, target: 
     await store.write(alter)
     with pytest.raises(StorageError, match="at line 1; do not use the copy"):
         await copy_store(store, target)
+
+
+@lasting
+async def test_a_store_that_was_copied_is_shut_until_somebody_takes_it_up_again(
+    store: Any, store_url: str, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing starts in it and nothing is decided there, also by who had it open; taken up, all is in doubt."""
+    monkeypatch.setattr(play, "LEDGER", NoLedger())
+    payer = Payer()
+    run, asks = await waits(store, payer, approved=True), await waits(store, payer)
+    beside: Any = open_journal(store_url)
+    await beside.release(await beside.claim(run, "w", 60_000))
+    await copy_store(store, target)
+    for journal in (store, beside, open_journal(store_url)):
+        with pytest.raises(StoreMoved, match="--anyway"):
+            await journal.claim(run, "w", 60_000)
+        with pytest.raises(StoreMoved):
+            await Runner.run(payer.agent, "go", journal=journal)
+        with pytest.raises(StoreMoved):
+            await App([payer.agent], journal, worker=False).start("payer", "go")
+        [row] = await Inbox(journal).list(run=asks)
+        with pytest.raises(StoreMoved):
+            await Inbox(journal).approve(row, by="ann")
+        assert len(await journal.runs()) == 2
+    await journal.close()
+    assert await to_thread(main, ["restored", store_url]) == 1
+    assert await to_thread(main, ["restored", store_url, "--anyway"]) == 0
+    result = await go_on(beside, run, payer)
+    assert [item.kind for item in result.interruptions] == ["in_doubt"]
+    assert payer.paid == []
+    await beside.close()
+    assert (await go_on(target, run, payer)).final_output == "done"
+    assert payer.paid == ["ada"]
+
+
+@lasting
+@pytest.mark.parametrize("at", range(1, 6))
+async def test_a_copy_that_was_interrupted_is_not_taken_for_a_whole_one(
+    store: Any, store_url: str, target: Any, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """It can neither be opened nor be filled once more, and the store that it is of goes on."""
+    run = (await Runner.run(clerk(), "go", journal=store)).run_id
+    url, tables, copied = target.url, 0, moving._copied
+
+    async def interrupted(*which: Any) -> int:
+        nonlocal tables
+        tables += 1
+        count = await copied(*which)
+        if tables == at:
+            raise OSError("interrupted")
+        return count
+
+    monkeypatch.setattr(moving, "_copied", interrupted)
+    with pytest.raises(OSError, match="interrupted"):
+        await copy_store(store, target)
+    monkeypatch.undo()
+    with pytest.raises(StoreMoved, match="not finished"):
+        await target.claim(run, "w", 60_000)
+    with pytest.raises(StoreMoved, match="delete it and copy once more"):
+        await copy_store(store, target)
+    with pytest.raises(StoreMoved, match="not finished"):
+        await settle(target)
+    with pytest.raises(StoreMoved, match="not finished"):
+        await target.taken_for_restored("was brought back, somebody said")
+    with pytest.raises(StoreMoved, match="delete it and copy once more"):
+        open_journal(url)
+    await store.release(await store.claim(run, "w", 60_000))
+
+
+def test_a_copy_that_was_interrupted_says_by_command_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    assert Runner.run_sync(clerk(), "go", journal=source).interruptions
+
+    async def full(_target: Any) -> None:
+        raise StorageError("there is no room")
+
+    monkeypatch.setattr(moving, "_verified", full)
+    assert main(["copy", source, target]) == 1
+    monkeypatch.undo()
+    for command in (["copy", source, target], ["restored", target, "--anyway"], ["copy", target, f"{source}2"]):
+        capsys.readouterr()
+        assert main(command) == 1
+        assert "delete it and copy once more" in capsys.readouterr().err
+    (tmp_path / "b.db").unlink()
+    assert main(["copy", source, target]) == 0
 
 
 def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

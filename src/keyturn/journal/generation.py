@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,11 @@ class Meta:
         known = self.notes.get(GENERATION, "")
         return int(known) if known.isascii() and known.isdecimal() and len(known) < 18 else 0
 
+    def check_whole(self) -> None:
+        """Refuse a copy that was not finished: what is missing in it would look as if it had never been."""
+        if self.sound and FILLING in self.notes:
+            raise StoreMoved(f"this store {_shut(self)}")
+
 
 @dataclass
 class Origin:
@@ -62,16 +68,10 @@ class Origin:
     why: str | None = None
     noted: bool = True
     shut: str | None = None
-    filling: bool = False
     mark: Mark | None = None
     generation: int = 0
     store: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def check_whole(self) -> None:
-        """Refuse to open a copy that was not finished: what is missing in it would look as if it had never been."""
-        if self.filling and self.shut is not None:
-            raise StoreMoved(f"this store {self.shut}")
 
     def check(self) -> None:
         """Refuse to let anything start in a store that was restored and is not settled, or is not in use."""
@@ -93,7 +93,6 @@ class Origin:
         seen = self._seen(meta)  # before the store is asked, so that what others commit meanwhile is no doubt
         row = db.reached() if meta.sound else None
         self.shut = _shut(meta)
-        self.filling = FILLING in meta.notes
         self.why = meta.notes.get(RESTORED) if meta.sound else _ALTERED
         self.noted = meta.sound
         self.generation = max(self.generation, meta.generation)
@@ -102,6 +101,15 @@ class Origin:
             self.noted = doubt is None
             self.why = doubt or self.why
         self._follow(meta, row)
+
+    def glance(self, notes: Iterable[tuple[Any, Any]]) -> None:
+        """See what the store notes of itself by now: another process may have moved it, or settled it."""
+        meta = _meta(notes)
+        with self._lock:
+            if self.why is None:
+                self.shut = _shut(meta)
+                self.why = meta.notes.get(RESTORED) if meta.sound else _ALTERED
+                self.noted = meta.sound
 
     def taken(self, why: str) -> None:
         """Take the store for a restored one, which stands in it now."""
@@ -159,7 +167,10 @@ def _shut(meta: Meta) -> str | None:
 
 def read_meta(db: Connection) -> Meta:
     """Read what a store notes of itself."""
-    found = rows_of(db, say.META, 100)
+    return _meta(rows_of(db, say.META, 100))
+
+
+def _meta(found: Iterable[tuple[Any, Any]]) -> Meta:
     notes = {name: value for name, value in found if isinstance(name, str) and isinstance(value, str)}
     seal = notes.pop(SEAL, "")
     return Meta(notes, ID in notes and ring().fits(_PURPOSE, seal, _covered(notes)))
@@ -216,7 +227,10 @@ def set_note(db: Connection, name: str, value: str | None) -> None:
 def settle_template(db: Connection, origin: Origin) -> None:
     """Make a copy of an empty store a store of its own."""
     meta = read_meta(db)
-    if meta.sound and is_template(meta.notes[ID], origin.at, db.reached() or 0):
+    if not meta.sound or _shut(meta) is not None:
+        return
+    elsewhere = _elsewhere(meta, db) is not None and not any(db.execute(each) for each in say.ANY)
+    if elsewhere or is_template(meta.notes[ID], origin.at, db.reached() or 0):
         _begin(db, meta.generation + 1, 0, {})
 
 

@@ -22,6 +22,7 @@ from ..keys import make_directory, state_directory
 
 _COUNT = 8
 _MOST = 1_000
+_MOST_BYTES = 1 << 16
 #: No store comes as far: it stands in the marks of what a place held before it was settled under a new id.
 REPLACED = (1 << 63) - 1
 log = logging.getLogger("keyturn.journal")
@@ -39,7 +40,8 @@ class Mark:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         weakref.finalize(self, os.close, self._file)
         self._told = False
-        self.row = int.from_bytes(os.pread(self._file, _COUNT, 0).ljust(_COUNT, b"\0"), "little")
+        self.row = 0
+        self.now()
         self._about = _about(place)
         with suppress(OSError):
             self._write()
@@ -63,8 +65,8 @@ class Mark:
 
     def now(self) -> int:
         """How far the store had come when anybody last said so, as far as this process can tell."""
-        with suppress(OSError):
-            self.row = max(self.row, int.from_bytes(os.pread(self._file, _COUNT, 0), "little"))
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            self.row = max(self.row, _said(os.pread(self._file, _MOST_BYTES, 0)).row)
         return self.row
 
 
@@ -149,10 +151,16 @@ def _seen(store: str) -> Iterator[_Seen]:
     with suppress(OSError, RuntimeError):
         for path in sorted(_folder().glob(f"{_plain(store)}-*")):
             with suppress(OSError, ValueError, KeyError, TypeError):
-                content = path.read_bytes()
-                about = json.loads(content[_COUNT:].partition(b"\n")[0])
-                row = int.from_bytes(content[:_COUNT], "little")
-                yield _Seen(row, str(about["path"]), int(about["dev"]), int(about["ino"]))
+                yield _said(path.read_bytes())
+
+
+def _said(content: bytes) -> _Seen:
+    """Read a mark; what is no whole mark is none, and raises."""
+    about = json.loads(content[_COUNT:].partition(b"\n")[0])
+    row = int.from_bytes(content[:_COUNT], "little")
+    if row > REPLACED:
+        raise ValueError("no store comes as far")
+    return _Seen(row, str(about["path"]), int(about["dev"]), int(about["ino"]))
 
 
 def _folder() -> Path:

@@ -96,7 +96,7 @@ def _at_rest(db: Connection) -> list[Any]:
 
 
 def _any(db: Connection) -> bool:
-    return any(db.execute(f"SELECT 1 FROM {table} LIMIT 1") for table in _TABLES)
+    return any(db.execute(each) for each in say.ANY)
 
 
 async def _verified(target: SQLJournal) -> None:

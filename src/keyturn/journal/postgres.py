@@ -20,7 +20,7 @@ from typing import Any, Self
 from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
-from .generation import Origin, begin
+from .generation import Origin, begin, read_meta, settle_template
 from .sql_journal import Rung, SQLJournal
 from .store_thread import Outcome, StoreThread
 
@@ -36,6 +36,8 @@ _WORD = r"(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 _URL = re.compile(rf"postgres(?:ql)?://(?:{_WORD}(?::{_WORD})?@)?[\w.,:\[\]%-]*(?:/{_WORD})?(?:\?[^#@\s]*)?", re.ASCII)
 # How far the server's own log has come: a copy of its disk that is put back is behind.
 _REACHED = b"SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
+# Whoever makes or begins a store does so while nobody else does.
+_ALONE = "SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))"
 # What `NOTIFY` carries is short; a name that is longer wakes everybody.
 _PAYLOAD = 7_000
 
@@ -137,8 +139,11 @@ class PostgresConnection:
         self._told_before = self.told
         self._ahead = {}
         if runs:  # all in one go, and locked in one order everywhere
+            noted = self._db.execute(self._in_dialect(say.META), (100,)) if self.origin is not None else None
             rows = self.execute(say.HEADS, *(list(names) for names in zip(*runs, strict=True)))
             self._ahead = dict.fromkeys(runs) | {(tenant, run): head for tenant, run, *head in rows}
+            if self.origin is not None and noted is not None:
+                self.origin.glance(noted.fetchall())
 
     def whole(self, do: Callable[[PostgresConnection], None]) -> None:
         """Do something in a transaction, each statement answered before the next."""
@@ -283,8 +288,9 @@ def prepare(url: str) -> Origin:
         try:
             db.whole(_migrate)
             origin = Origin(db.place() or "")
+            db.whole(lambda db: _settle_template(db, origin))
             origin.look(db)
-            origin.check_whole()
+            read_meta(db).check_whole()
         finally:
             db.close()
         return origin
@@ -298,8 +304,13 @@ def prepare(url: str) -> Origin:
         ) from None
 
 
+def _settle_template(db: PostgresConnection, origin: Origin) -> None:
+    db.execute(_ALONE)
+    settle_template(db, origin)
+
+
 def _migrate(db: PostgresConnection) -> None:
-    db.execute("SELECT pg_advisory_xact_lock(hashtext('keyturn.schema'))")
+    db.execute(_ALONE)
     if db.execute("SELECT to_regclass('keyturn_schema')") == [(None,)]:
         # a role that may not create uses what an administrator made
         db.execute("CREATE TABLE keyturn_schema (version BIGINT NOT NULL)")

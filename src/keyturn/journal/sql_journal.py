@@ -17,7 +17,7 @@ from ..keys import ring
 from . import statements as say
 from .base import Claim
 from .bell import AT_MOST, DUE, SAID, Bell, waited
-from .generation import FILLING, ID, Origin, next_generation, read_meta, set_note
+from .generation import ID, Origin, next_generation, read_meta, set_note
 from .pages import rows_of
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import check_name, fits_a_store
@@ -72,6 +72,9 @@ class SQLJournal:
         wrote: list[bytes] = []
 
         def append(db: Connection) -> Any:
+            if claim is None:  # what is said to a store that was moved is heard by nobody
+                self._look(db)
+                self.moved()
             self._note(db)
             self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
@@ -110,9 +113,8 @@ class SQLJournal:
         made: list[Claim] = []
 
         def take(db: Connection) -> Claim:
-            if self._origin.always:
-                self._origin.look(db)
-                self._origin.check()
+            self._look(db)
+            self._origin.check()
             made[:] = [self._mine.claim(db, run, worker, ttl_ms)]
             return made[0]
 
@@ -213,8 +215,7 @@ class SQLJournal:
         given = why if why is not None else self._origin.why
 
         def note(db: Connection) -> str:
-            if FILLING in read_meta(db).notes:
-                self._origin.check()
+            read_meta(db).check_whole()
             if why is not None:
                 next_generation(db, self._origin, why)
             else:
@@ -242,9 +243,14 @@ class SQLJournal:
         await self._writer.ask(lambda db: set_note(db, name, value))
         await self._writer.ask(self._origin.look)
 
+    def _look(self, db: Connection) -> None:
+        """See whether the store is the one it was, where its connection does not as a transaction begins."""
+        if self._origin.always:
+            self._origin.look(db)
+
     async def _check_origin(self) -> None:
-        if self._origin.why is not None:
-            await self.restored()
+        if self._origin.why is not None or self._origin.shut is not None:
+            await self.looked_at()
         self._origin.check()
 
     async def tenants(self) -> list[str]:

@@ -23,7 +23,7 @@ from . import statements as say
 from .bell import Bell
 from .doorbell import Doorbell
 from .file_system import network_kind
-from .generation import COUNT, ID, Origin, begin, count_in, counted, settle_template
+from .generation import COUNT, ID, Origin, begin, count_in, counted, read_meta, settle_template
 from .pages import rows_of
 from .sql_journal import SQLJournal, ringing
 from .store_thread import Outcome, StoreThread
@@ -306,7 +306,7 @@ def _origin(db: SQLiteConnection, file: Path) -> Origin:
     try:
         settle_template(db, origin)
         origin.look(db)
-        origin.check_whole()
+        read_meta(db).check_whole()
     except BaseException:
         db.rollback()
         raise

@@ -198,3 +198,5 @@ META = (
 COUNT = "SELECT name, value FROM meta WHERE name IN ('id', 'count') ORDER BY name LIMIT ?"
 SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 DROP_META = "DELETE FROM meta WHERE name = ?"
+# Whether a store holds anything at all.
+ANY = tuple(f"SELECT 1 FROM {table} LIMIT 1" for table in ("runs", "events", "requests", "grants", "outbox"))

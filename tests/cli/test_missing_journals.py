@@ -1,0 +1,35 @@
+"""A command that is given a file which is not there says so, and makes none: whoever named it mistook its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keyturn.cli.main import main
+
+COMMANDS = {
+    "copy": (["copy", "{url}", "{target}"], 1),
+    "erase": (["erase", "{url}", "--older-than", "90d"], 1),
+    "erase at once": (["erase", "{url}", "--older-than", "90d", "--yes"], 1),
+    "restored": (["restored", "{url}"], 1),
+    "restored anyway": (["restored", "{url}", "--anyway"], 1),
+    "check": (["check", "{url}"], 2),  # 1 is a promise that was not kept
+}
+
+
+@pytest.mark.parametrize("name", ["runs.db", "with%20space.db", "folder", "link.db", "nowhere/runs.db"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_is_not_there_is_not_made(
+    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "leads nowhere")
+    before = sorted(tmp_path.rglob("*"))
+    words, code = COMMANDS[command]
+    given = {"url": f"sqlite:///{tmp_path}/{name}", "target": f"sqlite:///{tmp_path}/target.db"}
+    assert main([word.format(**given) for word in words]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"keyturn {words[0]}: there is no journal in ")
+    assert sorted(tmp_path.rglob("*")) == before
