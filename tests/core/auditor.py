@@ -48,7 +48,10 @@ class Audited:
     asking: bool = False
     voices: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
     said: int | None = None
-    begun: bool = False
+    let: int | None = None
+    revoked: bool = False
+    acted: bool = False
+    supplied: bool = False
 
     def digest(self, run: str) -> str:
         seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
@@ -59,9 +62,11 @@ class Audited:
         self.args = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
         self.unchecked, self.asking, self.voices, self.said = False, False, {}, None
+        self.let, self.revoked = None, False
 
     def ask_again(self, now: int) -> None:
         """What was said before counts no more."""
+        self.revoked = True
         self.again, self.since, self.voices = self.again + 1, now, {}
 
 
@@ -187,6 +192,7 @@ class Auditor:
             call.terms, call.since, call.asking = event.terms, event.at, event.action == "ask"
         call.unchecked = False
         if event.action == "deny":
+            assert call.supplied or not call.acted, "what was started is never forgotten"
             call.licence, call.place = None, "dead"
         elif event.action == "allow" and call.licence is None:
             assert not call.must_decide, "what was voided asks again"
@@ -207,6 +213,7 @@ class Auditor:
         if made.via == "probe":
             own = call.place == "doubt" and call.proposal.recover == "probe"
             assert own, "a probe speaks for the doubt of its own tool"
+            assert made.verdict != "retry" or not call.revoked, "a probe lets nothing run anew"
             return
         if made.via == "clock":
             assert made.verdict == "expire", "the clock approves nothing"
@@ -257,7 +264,12 @@ class Auditor:
         assert call.place in ("open", "doubt", "asking"), "what was decided is decided"
         assert call.licence is None, "what may run already is not decided"
         self.used.add(stamp)
-        call.said = made.at
+        if made.via != "probe":
+            call.said = made.at
+        elif made.verdict == "retry":
+            call.said, call.acted = call.let, False
+        if made.verdict in ("approve", "edit", "retry") and made.via != "probe":
+            call.let, call.revoked = made.at, False
         if made.args is not None:
             assert made.verdict == "edit" or made.args == call.args, "only an edit changes what runs"
             call.args = made.args
@@ -265,6 +277,7 @@ class Auditor:
                 self.run, call.id, call.agent, call.proposal.tool, call.again, canonical(parse(made.args)), made.basis
             )
             assert made.runs == runs, "an edit is bound to what it lets run"
+        call.supplied = call.place == "asking"
         if call.place == "asking":
             assert made.verdict in ("answer", "reject"), "a question is answered or refused"
             assert made.via != "grant", "no standing decision answers a question"
@@ -296,7 +309,7 @@ class Auditor:
     def call_voided(self, event: ev.CallVoided) -> None:
         call = self.calls[event.call]
         assert call.place == "open", "only what waits or is ready is voided"
-        assert not call.begun or call.proposal.recover == "retry", "what was started is never forgotten"
+        assert not call.acted, "what was started is never forgotten"
         call.propose(event.proposal)
         call.must_decide, call.again = True, call.again + 1
         self.settled(self.desks[call.frame], call.frame)
@@ -314,7 +327,7 @@ class Auditor:
         assert not desk.tripped, "no tool after a tripwire"
         others = [other for other in self.open(call.frame) if desk.barrier and not other.proposal.last]
         assert not call.proposal.last or not others, "the last run last"
-        call.place, call.begun = "running", True
+        call.place, call.acted = "running", call.acted or call.proposal.recover != "retry"
 
     def call_needs(self, event: ev.CallNeeds) -> None:
         call = self.calls[event.call]
@@ -329,6 +342,7 @@ class Auditor:
         assert call.place == "running" or (ready and not event.again), "only what was started or may start is lost"
         assert event.call not in self.desks, "what an agent answers is not lost"
         assert not event.again or call.proposal.recover == "retry", "what has effects is not started again by itself"
+        call.revoked |= call.place == "open"
         call.place, call.again = "open" if event.again else "doubt", call.again + (not event.again)
         call.unchecked, call.voices = False, {}
         call.licence = call.args if event.again else None
@@ -336,7 +350,9 @@ class Auditor:
     def call_finished(self, event: ev.CallFinished) -> None:
         call = self.calls[event.call]
         assert event.call not in self.desks, "what an agent answers has that agent's result"
-        refused = call.place == "open" and event.failed and call.licence is not None
+        refused = (
+            call.place == "open" and event.failed and call.licence is not None and (call.supplied or not call.acted)
+        )
         assert call.place in ("running", "dead") or refused, "a call has one result, and it comes of something"
         call.item, call.place = event.item, "settled"
         self.settled(self.desks[call.frame], call.frame)
@@ -344,6 +360,8 @@ class Auditor:
     def run_restored(self, event: ev.RunRestored) -> None:
         may_start = [call.id for call in self.calls.values() if call.place == "open" and call.licence is not None]
         assert not may_start, "after a restore nothing starts that nobody was asked about"
+        for call in self.calls.values():
+            call.revoked = True
         unseen = [call.id for call in self.calls.values() if call.place == "open" and not call.asking]
         assert all(self.calls[name].must_decide for name in unseen), "what was not judged yet must be asked about"
 

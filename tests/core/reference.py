@@ -91,6 +91,8 @@ class Reference(Seen):
                 self.doubt(call)
         for call in waits:
             self.ask_again(call)
+        for call in self.waiting():
+            call["revoked"] = True
         self.status, self.told = "failed", c.why
 
     def may_have_run(self, call: Any) -> bool:
@@ -169,7 +171,7 @@ class Reference(Seen):
                 "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
-            self.calls[name] |= {"warned": False, "since": 0, "begun": False}
+            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in made]:
             self.enter(call)
@@ -227,7 +229,7 @@ class Reference(Seen):
     def propose(self, call: Any, proposal: Any) -> None:
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
-        call |= {"basis": None, "asks": None, "warned": False}
+        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -264,6 +266,9 @@ class Reference(Seen):
             return  # it was said of something else
         need(c.preview is None or is_value(c.preview.basis))
         if recheck:
+            if c.verdict.action == "deny" and call["acted"] and call["state"] != "supplied":
+                self.doubt(call)
+                return
             call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
             if c.verdict.action == "ask" and not self.meets(call, c.verdict.terms):
                 self.take_back(call, c.verdict.terms)
@@ -278,8 +283,10 @@ class Reference(Seen):
 
     def meets(self, call: Any, terms: Any) -> bool:
         """Whether those who decided a call could have done so on other terms."""
-        made = call["decision"]
-        if terms is None or terms == call["terms"] or made.via == "probe":
+        made = call["decision"] if call["decision"].via != "probe" else call["let"]
+        if made is None:
+            return False
+        if terms is None or terms == call["terms"]:
             return True
         heard = [(vote.decider, vote.proof) for vote in self.agreeing(call, made)]
         giver = self.grants[made.grant]["terms"].decider if made.via == "grant" and self.stands(made) else made.decider
@@ -296,9 +303,9 @@ class Reference(Seen):
 
     def take_back(self, call: Any, terms: Any) -> None:
         """Let a call run no more: people are asked again, and what was started before is not forgotten."""
-        if call["begun"] and call["proposal"].recover != "retry":
+        if call["acted"]:
             self.doubt(call)
-            if terms != call["terms"]:
+            if terms is not None and terms != call["terms"]:
                 call["terms"] = terms
                 self.ask_again(call)
             return
@@ -318,7 +325,7 @@ class Reference(Seen):
         covering = [g for g in self.grants.values() if not call["voided"] and self.covers(g, call)]
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
-            call |= {"state": "allowed", "terms": None}
+            call["state"] = "allowed"
             return
         self.waits += 1
         call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False, "votes": {}}
@@ -329,22 +336,25 @@ class Reference(Seen):
     def ask_again(self, call: Any) -> None:
         """It starts anew: what was said on it counts no more."""
         call |= {"since": self.now, "votes": {}, "times": call["times"] + 1, "warned": False}
+        call["revoked"] = True
 
     def doubt(self, call: Any) -> None:
         self.waits += 1
+        call["revoked"] |= call["state"] != "started"
         call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
         call["since"] = self.now
 
     def stale(self, call: Any) -> bool:
         limit = call["terms"].execute_by if call["terms"] else None
-        return bool(limit and call["decision"] and self.now > call["when"] + milliseconds(limit))
+        made = call["decision"] and (call["let"] if call["decision"].via == "probe" else call["decision"])
+        return bool(limit and made and self.now > made.at + milliseconds(limit))
 
     def start_call(self, c: cm.StartCall) -> None:
         self.alive()
         call = self.call(c.call, *READY)
         need(not call["recheck"] and not self.stale(call) and c.tool == call["proposal"].tool)
         need(self.may_run(call))
-        call |= {"state": "started", "begun": True}
+        call |= {"state": "started", "acted": call["acted"] or call["proposal"].recover != "retry"}
 
     def may_run(self, call: Any) -> bool:
         frame = self.frames[call["frame"]]
@@ -356,6 +366,9 @@ class Reference(Seen):
         call = self.call(c.call, "started", *DEAD, *(READY if c.failed else ()))
         need(call["state"] == "started" or self.status in ("running", "failed"))
         need(c.call not in self.frames)
+        if call["state"] in READY and call["acted"] and call["state"] != "supplied":
+            self.doubt(call)
+            return
         self.settle(call, c.item, "failed" if c.failed and call["state"] not in DEAD else "finished")
 
     def lose_call(self, c: cm.LoseCall) -> None:
@@ -393,7 +406,7 @@ class Reference(Seen):
         call = self.call(c.call, "asked", *READY)
         need(c.proposal.label == call["proposal"].label)
         need(c.proposal.refused or is_json(call["raw"]["arguments"] if c.proposal.args is None else c.proposal.args))
-        if call["begun"] and call["proposal"].recover != "retry":
+        if call["acted"]:
             self.doubt(call)
             return
         self.void(call, c.proposal)
@@ -474,7 +487,7 @@ class Reference(Seen):
         if made.grant is not None or (made.via != "person" and made.decider is not None):
             return False
         if made.via == "probe" and call["state"] == "in_doubt" and call["proposal"].recover == "probe":
-            return True
+            return made.verdict != "retry" or not call["revoked"]
         return made.via not in NOBODY and fits(call["terms"], made.decider, made.proof, self.requester)
 
     def late(self, call: Any) -> bool:
@@ -499,17 +512,23 @@ class Reference(Seen):
         if most > 1:
             said = [vote.decider.id for vote in self.agreeing(call, made)]
             if len({*said, made.decider.id}) < most:
-                call["votes"][made.decider.id] = made
+                before = next((vote for vote in self.agreeing(call, made) if vote.decider == made.decider), None)
+                if before is None or not alike(before, made) or before.basis != made.basis:
+                    call["votes"][made.decider.id] = made
                 return
         self.decide(call, made)
 
     def decide(self, call: Any, made: Any) -> None:
+        made = replace(made, at=made.at or self.now)
         self.decided[call["id"]] = made
+        if made.verdict in ("approve", "edit", "retry") and made.via != "probe" and call["state"] != "needs":
+            call |= {"let": made, "revoked": False}
+        elif made.verdict == "retry":
+            call["acted"] = False
         recheck = call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")
         state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
-        call["when"] = made.at or self.now
 
     # Grants and time -------------------------------------------------------------------------------------------------
 
@@ -532,14 +551,16 @@ class Reference(Seen):
     def may_give(self, grant: Any, decisions: list[Any]) -> bool:
         """Whether a standing decision comes with a word of its giver on a call like those it is about."""
         need(grant.verdict in ("approve", "reject"))
+        beside: list[Any] = []
         for made in decisions:
             call = self.calls.get(made.call)
             if call is not None and (call["agent"], call["proposal"].tool) == (grant.agent, grant.tool):
                 need(call["state"] != "asked" or self.needed(call, made.verdict) == 1)
                 alike_ = (made.verdict == "reject") == (grant.verdict == "reject")
                 if alike_ and made.via not in NOBODY and made.decider == grant.decider:
-                    return True
-        return False
+                    beside.append(made)
+        fresh = [made for made in beside if not self.repeats(made)]
+        return bool(fresh) or grant.decider in [self.decided[made.call].decider for made in beside]
 
     def decide_by(self, grant: Any, call: Any) -> None:
         terms = grant["terms"]

@@ -235,7 +235,7 @@ class World:
     def of_a_doubt(self, call: Call, made: ev.Decision) -> ev.Decision:
         """What a person finds out: it did what it does. What goes on by itself they let go on."""
         goes_on = any(word in call.proposal.name for word in ("question", "agent", "handoff"))
-        if goes_on or not call.begun:
+        if not call.begun or (goes_on and not call.reason.startswith(("the policy denies", "it was not started"))):
             return replace(made, verdict="retry")
         return replace(made, output=self.output(call))
 

@@ -84,7 +84,9 @@ class Call:
     `place` is new, asked, ready, running, doubt (in doubt), asking (its tool needs an answer), dead (it will not run)
     or settled (it has its result). `asks` counts what made earlier words on it void, `rounds` the questions of its
     tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
-    before that. `renewed` is the nonce of the restore that asked anew.
+    before that. `renewed` is the nonce of the restore that asked anew. `approval` is the decision that let it run, and
+    `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
+    `supplied` that its tool's question was answered.
     `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
     `stricter_in` the one in which the newest policy asked about its decision.
     """
@@ -103,6 +105,10 @@ class Call:
     warned: bool = False
     reason: str = ""
     decision: ev.Decision | None = None
+    approval: ev.Decision | None = None
+    revoked: bool = False
+    acted: bool = False
+    supplied: bool = False
     votes: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
     preview: Preview | None = None
     question: ev.CallNeeds | None = None
@@ -122,10 +128,10 @@ class Call:
         need(refused or isinstance(own, str), "I4", f"call {self.id} is proposed without the text of what would run")
         self.args = own
         self.place = "settled" if refused else "new"
-        self.recheck = False
+        self.recheck = self.revoked = False
         self.warned = False
         self.votes = {}
-        self.decision = self.preview = self.question = None
+        self.decision = self.approval = self.preview = self.question = None
         if not refused:
             value_of(self.args)
 

@@ -45,6 +45,8 @@ class Gate(Standing):
         need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
         if call.place == "ready" and call.recheck:
             call.recheck = False
+            forgotten = event.action == "deny" and call.acted and not call.supplied
+            need(not forgotten, "I2", f"call {call.id} had been started, and was denied as if it had not")
             call.place = "dead" if event.action == "deny" else "ready"
             call.stricter_in = self.line if event.action == "ask" else 0
             return
@@ -115,6 +117,11 @@ class Gate(Standing):
         call.args = call.args if made.args is None else made.args
         if made.via == "grant":
             self.by_grant(call, made)
+        if made.verdict in ("approve", "edit", "retry") and made.via != "probe":
+            call.approval, call.revoked = made, False
+        elif made.verdict == "retry":  # its tool found that it did not run
+            call.acted = False
+        call.supplied = call.place == "asking"
         call.place = may[made.verdict]
         call.decision = made
         call.recheck = call.place == "ready"
@@ -167,6 +174,11 @@ class Gate(Standing):
         elif made.via == "probe":
             probed = call.place == "doubt" and call.proposal.recover == "probe"
             need(probed, "I1", f"a probe decided call {call.id}, which is not in doubt or has none")
+            need(
+                made.verdict != "retry" or not call.revoked,
+                "I1",
+                f"a probe let call {call.id} run again, and what had let it run does not any more",
+            )
         else:
             need(made.via == "clock", "I7", f"call {call.id} was decided by something unknown")
 
@@ -232,6 +244,7 @@ class Gate(Standing):
         call.reason = event.reason or call.reason
         call.renewed = event.nonce or call.renewed
         call.renewed_in = self.line
+        call.revoked = True
 
     def warned(self, event: ev.ExpiryNear) -> None:
         call = self.at(event.call)
@@ -253,6 +266,7 @@ class Gate(Standing):
             need(named, "I1", f"call {call.id} was asked about anew for another restore than the run was told of")
             unseen = call.place == "new" and not call.must_ask
             need(not unseen, "I2", f"call {call.id} may have run before the store was restored, and could run unasked")
+            call.revoked = True
         for grant in self.grants.values():  # how often it was used since is not in the copy
             need(grant.verdict != "approve", "I1", f"grant {grant.id} stands though the store was restored")
 
@@ -263,8 +277,11 @@ class Gate(Standing):
         self.restoring = self.restoring or call.place == "new"
         may = call.place in ("asked", "ready", "new")
         need(may, "I8", f"call {call.id} was voided while it was {call.place}")
-        forgotten = self.starts.get(call.id, 0) and call.proposal.recover != "retry"
-        need(not forgotten, "I2", f"call {call.id} had been started, and was proposed anew as if it had not")
+        need(
+            not call.acted,
+            "I2",
+            f"call {call.id} had been started, and was proposed anew as if it had not",
+        )
         same = event.proposal.label == call.proposal.label
         need(same, "I4", f"call {call.id} was proposed anew under another id than its model gave it")
         call.former_tool = call.proposal.tool
@@ -285,13 +302,15 @@ class Gate(Standing):
         need(not why, "I7", f"call {call.id} started {why}")
         made = call.decision
         if made is not None:
+            lets = call.approval if made.via == "probe" else made
             within = call.terms.execute_by_ms if call.terms is not None else None
-            stale = within is not None and self.now > made.at + within
+            stale = within is not None and lets is not None and self.now > lets.at + within
             need(not stale, "I1", f"call {call.id} started after its approval had gone stale")
             # Held against the decision already; what starts is looked at once more all the same.
             fits = made.args is None or made.runs == call.edit_digest(self.run, call.args, made.basis)
             need(fits, "I4", f"call {call.id} started with other arguments than its edit is bound to")
         call.place = "running"
+        call.acted = call.acted or call.proposal.recover != "retry"
         self.starts[call.id] = self.starts.get(call.id, 0) + 1
 
     def needed(self, event: ev.CallNeeds) -> None:
@@ -313,6 +332,7 @@ class Gate(Standing):
             self._running(event.call, "was lost")
         call.reason = event.why
         call.renewed = event.nonce or call.renewed
+        call.revoked = call.revoked or call.place == "ready"
         if event.again:
             again = call.proposal.recover == "retry"
             need(again, "I2", f"call {call.id} may start again by itself, and its tool never said that it may")
@@ -333,7 +353,7 @@ class Gate(Standing):
 
     def finished(self, event: ev.CallFinished) -> None:
         call = self.at(event.call)
-        refused = call.place == "ready" and event.failed
+        refused = call.place == "ready" and event.failed and (call.supplied or not call.acted)
         comes = call.place == "running" or (not self.over and (call.place == "dead" or refused))
         need(comes, "I2", f"call {call.id} got a result while it was {call.place}")
         need(not self.framed(call.id), "I2", f"call {call.id} got a result before its nested agent had ended")

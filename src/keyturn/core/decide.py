@@ -18,7 +18,18 @@ from .effects import comes_next
 from .errors import Conflict, UserError
 from .evolve import evolve
 from .expiry import restored, tick
-from .gate import Events, bound_as_decided, call_in, deliver, open_run, revoke, screen, screened
+from .gate import (
+    Events,
+    bound_as_decided,
+    call_in,
+    deliver,
+    lost_before,
+    open_run,
+    revoke,
+    screen,
+    screened,
+    unknown,
+)
 from .items import own_copy
 from .policy import Verdict
 from .reply import check_proposal, record_reply, refuse_reply
@@ -118,8 +129,8 @@ def _void_call(run: Run, c: cm.VoidCall) -> Events:
     if c.proposal.label != shown.proposal.label:
         raise UserError("a call is proposed anew under the label that its model gave it")
     check_proposal(c.proposal, shown.raw)
-    if shown.begun and shown.proposal.recover != "retry":  # it may have had its effect: that is not to be forgotten
-        yield ev.CallLost(shown.id, f"{c.why}; it was started before, and nobody knows what it did")
+    if shown.acted:
+        yield from lost_before(shown, c.why)
         return
     yield ev.CallVoided(c.call, c.proposal, c.why, c.tools)
     call = run.calls.get(c.call)
@@ -146,6 +157,9 @@ def _finish_call(run: Run, c: cm.FinishCall) -> Events:
     _no_frame(run, c.call)
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
+    if call.state in READY and unknown(call):
+        yield from lost_before(call, "it was not started again")
+        return
     yield ev.CallFinished(c.call, own_copy(c.item), own_copy(c.value), c.failed)
 
 

@@ -145,7 +145,12 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     call.recheck = decision.verdict in RUNS or call.state == "needs"
     if call.state == "needs":
         call.supplied = decision
-    elif decision.verdict in ("approve", "edit"):
+    elif decision.verdict in RUNS and decision.via != "probe":
+        call.cleared = decision
+        call.revoked = False
+    elif decision.verdict == "retry":
+        call.acted = False  # its tool found that it did not run
+    if decision.verdict in ("approve", "edit"):
         call.approval = decision
     if decision.verdict == "reject":
         run.rejected.append(noted(run, call))
@@ -165,6 +170,7 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     if event.reason:
         call.reason = event.reason
     call.renewed = event.nonce or call.renewed
+    call.revoked = True
     move(run, call, "ask_again")
 
 
@@ -177,7 +183,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     if event.tools:
         run.tools.update(event.tools)
     call.shown = call.proposal.tool
-    call.recheck = False
+    call.recheck = call.revoked = False
     call.warned = False
     call.asks += 1
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
@@ -186,7 +192,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call.renewed = event.nonce or call.renewed
     call.decision = None
     call.votes = {}
-    call.preview = call.approval = call.need = call.supplied = None
+    call.preview = call.approval = call.cleared = call.need = call.supplied = None
     run.decided.pop(call.id, None)
     move(run, call, "void")
     if event.proposal.refused is not None:
@@ -228,6 +234,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
     call.asked_at = run.now
     call.votes = {}
     call.recheck = False
+    call.revoked = call.revoked or call.state != "started"
     move(run, call, "lose")
 
 
@@ -317,6 +324,8 @@ def _run_restored(run: Run, event: ev.RunRestored) -> None:
     run.move("restore")
     run.error = RESTORED
     run.restored = event.nonce or event.why
+    for call in run.groups["wait"].values():
+        call.revoked = True
 
 
 _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {

@@ -20,7 +20,7 @@ from .policy import Approval, Verdict
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
 from .records import Word
-from .run import Call, Run, call_digest, edit_digest, ran_out
+from .run import Call, Run, call_digest, edit_digest, let_by, ran_out
 from .states import OVER, READY, WAITING
 from .strict import parse
 
@@ -56,6 +56,9 @@ def screen(run: Run, c: cm.Screen) -> Events:
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:
     """What a verdict does, and a standing decision with it."""
     action = verdict.action
+    if call.recheck and action == "deny" and unknown(call):
+        yield from lost_before(call, "the policy denies it now")
+        return
     if call.recheck:
         yield ev.CallScreened(call.id, action, verdict.reason, verdict.by)
         if action == "ask" and not _meets(run, call, verdict.terms):
@@ -235,6 +238,8 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
     if decision.grant is not None or (decision.via != "person" and decision.decider is not None):
         raise NotAllowed("a decision is of one person, or of what is no person, and not of both")
     if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
+        if decision.verdict == "retry" and call.revoked:
+            raise NotAllowed("what let this call run before does not any more; a person says what becomes of it")
         return
     if decision.via in _NO_PERSON:
         raise NotAllowed(f"nobody can decide in the name of the {decision.via}; say who decides")
@@ -295,8 +300,10 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
 def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
     """Whether what was decided meets other terms as well: who decided, how many they were, and why."""
-    decision = call.decision
-    if terms is None or terms == call.terms or decision is None or decision.via == "probe":
+    decision = let_by(call)
+    if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked
+        return False
+    if terms is None or terms == call.terms:
         return True
     votes = _agreeing(run, call, decision)
     who = run.grants[decision.grant].decider if decision.grant in run.grants else decision.decider
@@ -308,9 +315,9 @@ def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
 
 def void(run: Run, call: Call, why: str, terms: Approval | None) -> Events:
     """Take what let a call run away from it: it asks again, or is in doubt where it may have had its effect before."""
-    if call.begun and call.proposal.recover != "retry":
-        yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did")
-        if terms != call.terms:
+    if call.acted:
+        yield from lost_before(call, why)
+        if terms is not None and terms != call.terms:
             yield ev.CallAskedAgain(call.id, "terms", run.now, terms)
         return
     again = call.proposal
@@ -320,6 +327,16 @@ def void(run: Run, call: Call, why: str, terms: Approval | None) -> Events:
     yield ev.CallVoided(call.id, again, why)
     if not looked:  # else what it would change is looked at again before anybody is asked
         yield from screened(run, call, Verdict("ask", terms=terms, by="tool"))
+
+
+def unknown(call: Call) -> bool:
+    """Whether a call that could run now was started before and never told what it did: it neither ended nor asked."""
+    return call.acted and call.state != "supplied"
+
+
+def lost_before(call: Call, why: str) -> Events:
+    """Leave a call that will not be started again in doubt: what it did before only a person can say."""
+    yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did")
 
 
 def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decision]:

@@ -30,6 +30,7 @@ def move(run: Run, call: Call, verb: str) -> None:
         let_run(run, call)
     elif after == "started":
         call.begun = True
+        call.acted = call.acted or call.proposal.recover != "retry"
     elif after == "did_not_run" or (after in ("failed", "proposed") and not call.begun):
         _take_back(run, call)
     if after in SETTLED:

@@ -48,11 +48,13 @@ class Call(msgspec.Struct):
 
     `raw` is the model's own item. `reason`, `by` and `terms` are of the verdict that asked, `asked_at` is when. `asks`
     counts what made an earlier word on the call void, `rounds` the questions of its tool. `decision` is the newest
-    word, `approval` the one that lets it run, `votes` those that did not settle it. `recheck` says that the newest
-    policy has not been asked about the decision yet, `voided` why the call was proposed anew and `shown` the digest of
+    word, `approval` the one that approved it, `cleared` the last that let it start, `votes` those that did not settle
+    it. `recheck` says that the newest policy has not been asked about the decision yet, `revoked` that what let the
+    call run before it was in doubt does not any more, `voided` why the call was proposed anew and `shown` the digest of
     the tool before that. `preview` is what people were shown. `need` is what its tool asks and `supplied` the answer.
     `item` and `value` are its result. `let` is its entry in what policies count, `begun` says that it was started at
-    least once, `warned` that somebody was told that time runs out.
+    least once, `acted` that it may have had an effect that is not to be repeated unasked, `warned` that somebody was
+    told that time runs out, `renewed` names the restore that asked anew.
     """
 
     id: str
@@ -68,6 +70,7 @@ class Call(msgspec.Struct):
     decision: ev.Decision | None = None
     votes: dict[str, ev.Decision] = {}
     recheck: bool = False
+    revoked: bool = False
     voided: str = ""
     item: Item | None = None
     value: Any = None
@@ -75,11 +78,13 @@ class Call(msgspec.Struct):
     asks: int = 0
     preview: Preview | None = None
     approval: ev.Decision | None = None
+    cleared: ev.Decision | None = None
     need: ev.CallNeeds | None = None
     supplied: ev.Decision | None = None
     rounds: int = 0
     let: Let | None = None
     begun: bool = False
+    acted: bool = False
     warned: bool = False
     renewed: str = ""
 
@@ -313,7 +318,14 @@ def ran_out(run: Run, call: Call) -> bool:
 def stale(run: Run, call: Call) -> bool:
     """Whether an approval was not executed in its time."""
     limit = call.terms.execute_by_ms if call.terms is not None else None
-    return limit is not None and call.decision is not None and run.now > call.decision.at + limit
+    decision = let_by(call)
+    return limit is not None and decision is not None and run.now > decision.at + limit
+
+
+def let_by(call: Call) -> ev.Decision | None:
+    """Return the decision that lets a call run. What its tool's check finds in a doubt decides nothing anew."""
+    decision = call.decision
+    return call.cleared if decision is not None and decision.via == "probe" else decision
 
 
 def request_id(run: Run, call_id: str) -> str:

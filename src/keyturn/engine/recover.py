@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Container
+from contextlib import suppress
 from typing import Any
 
 from ..core import commands as cm
+from ..core.errors import NotAllowed
 from ..core.request import request_of
 from ..core.run import Call
 from ..tools.base import tool_digest
@@ -45,7 +47,8 @@ async def _probe(drive: Drive, call: Call) -> None:
     except Exception:  # a probe that cannot tell, or not in words that a log can hold, leaves the call to a person
         return
     if said is not None:
-        await drive.commit(cm.Deliver([said.decision]))
+        with suppress(NotAllowed):  # that it did not run lets it run only as before, and that may be over
+            await drive.commit(cm.Deliver([said.decision]))
 
 
 def _said(drive: Drive, call: Call, answer: Any) -> decisions.Said | None:
