@@ -27,8 +27,9 @@ def pending(run: Run) -> list[Effect]:
         return []
     effects = [Effect(do, frame.id) for frame in run.frames.values() for do in _of_frame(frame)]
     groups = run.groups
-    effects += [Effect("screen", call_id) for call_id in groups["screen"]]
-    effects += [Effect("settle", call_id) for call_id in groups["settle"]]
+    for do in ("screen", "settle"):
+        for call_id in groups[do]:
+            effects.append(Effect(do, call_id))
     for call in groups["run"].values():
         frame = run.frames[call.frame]
         if call.recheck:

@@ -50,7 +50,9 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
     request = await _request(drive, frame, scope, toolset)
-    await _llm_starts(drive, frame, scope, request)
+    listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
+    if listeners:
+        await _llm_starts(drive, frame, scope, request, listeners)
     used: tuple[str, Counts] | None = None
     reading = None
     try:
@@ -58,7 +60,7 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
         response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
         used = response.model, response.usage.counts()
         scope.context.usage.count(*used)
-        for hooks in _hooks(scope, agent):
+        for hooks in listeners:
             await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = Reading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1])
@@ -122,16 +124,14 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[A
         await agent.hooks.on_start(scope.context, agent)
 
 
-async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRequest) -> None:
+async def _llm_starts(
+    drive: Drive, frame: Frame, scope: Scope, request: ModelRequest, listeners: list[Any]
+) -> None:
     """Tell hooks what the model is about to read; each has items of its own."""
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
-    for hooks in _hooks(scope, agent):
+    for hooks in listeners:
         told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
         await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
-
-
-def _hooks(scope: Scope, agent: Agent[Any]) -> list[Any]:
-    return [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
 
 
 def _conversation(drive: Drive, frame: Frame, scope: Scope, reader: Any) -> list[Item]:

@@ -50,7 +50,7 @@ class Reading:
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
         settled = _settled(response.output, self._toolset, self._seen)
         for raw in response.output:
-            label = None if _label(raw) in settled else call_label(raw, self._toolset)
+            label = None if settled and _label(raw) in settled else call_label(raw, self._toolset)
             if label is not None and _repeated(self._seen, label, raw):
                 continue
             self.output.append(own_copy(raw))

@@ -149,9 +149,10 @@ class Writer:
 
     def _decide(self, commands: tuple[cm.Command, ...], now: int) -> list[ev.AnyEvent]:
         events: list[ev.AnyEvent] = []
+        run = self.log.run
         try:
             for command in commands:
-                events += step(self.run, command, now)
+                events += step(run, command, now)
         except BaseException as error:
             self.refused = error if isinstance(error, Conflict) else None
             if events:
