@@ -139,23 +139,22 @@ def wrong_in(item: Any) -> str | None:
     >>> wrong_in({"type": "message", "content": [{"type": "output_text", "text": 5}]})
     "is a message with a part whose 'text' is no text"
     """
-    if not isinstance(item, dict):
+    if not _is(item, dict):
         return "is no object"
-    given = cast("Item", item)
     halved = None
     try:
-        text = msgspec.json.encode(given)
-        deep = text.count(b"{") + text.count(b"[") > DEEPEST and _deeper(given, DEEPEST)
+        text = msgspec.json.encode(item)
+        deep = text.count(b"{") + text.count(b"[") > DEEPEST and _deeper(item, DEEPEST)
     except UnicodeEncodeError:
-        halved, deep = _halved_name(given), _deeper(given, DEEPEST)
+        halved, deep = _halved_name(item), _deeper(item, DEEPEST)
     except (TypeError, ValueError, RecursionError):
         return "is nested too deep or holds what is no JSON"
     if deep:
         return f"is nested deeper than {DEEPEST} levels"
     for name in ("type", "name"):
-        if not isinstance(given.get(name), _TEXT):
+        if not isinstance(item.get(name), _TEXT):
             return f"has a {name} that is no text"
-    return halved or _wrong_message(given)
+    return halved or (_wrong_message(item) if item.get("type", "message") == "message" else None)
 
 
 def _deeper(value: Any, most: int) -> bool:
@@ -181,8 +180,6 @@ def _halved_name(item: Item) -> str | None:
 
 
 def _wrong_message(item: Item) -> str | None:
-    if item.get("type", "message") != "message":
-        return None
     content = item.get("content")
     if isinstance(content, str):
         return None

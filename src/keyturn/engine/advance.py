@@ -51,8 +51,9 @@ class Loop:
         """Move the run until it is finished or only people can move it."""
         try:
             while True:
-                await self.drive.kept()
-                if self.run.status == "cancelled" and self.drive.begun:
+                if self.drive.journal is not None:
+                    await self.drive.kept()
+                if self.drive.begun and self.run.status == "cancelled":
                     await self._abandon()
                 todo = [] if self._failure else self._todo()
                 if not todo and not self._jobs:
@@ -64,7 +65,7 @@ class Loop:
                     await self._together(todo)
                 if self._failing:
                     await self._close_failed()
-                if self.run.status == "cancelled" and self._jobs:
+                if self._jobs and self.run.status == "cancelled":
                     await self._abandon()
         except asyncio.CancelledError:
             await asyncio.shield(self._abandon())

@@ -29,6 +29,8 @@ from .scope import Scope, Toolset, model_for
 from .signals import AgentAtWork, Delta
 from .wording import unknown_worded
 
+_TEXT = (str, type(None))
+
 
 async def ask_model(drive: Drive, frame_id: str) -> None:
     """Ask the model of a frame's agent and record what it answers."""
@@ -39,13 +41,12 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
         return
     drive.meter.asking += 1
     try:
-        await _ask(drive, frame, scope, model)
+        await _ask(drive, frame, scope, agent, model)
     finally:
         drive.meter.asking -= 1
 
 
-async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
-    agent = drive.agent(frame.agent)
+async def _ask(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], model: Model) -> None:
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
@@ -124,9 +125,7 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[A
         await agent.hooks.on_start(scope.context, agent)
 
 
-async def _llm_starts(
-    drive: Drive, frame: Frame, scope: Scope, request: ModelRequest, listeners: list[Any]
-) -> None:
+async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRequest, listeners: list[Any]) -> None:
     """Tell hooks what the model is about to read; each has items of its own."""
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
     for hooks in listeners:
@@ -229,7 +228,7 @@ def _counted(response: ModelResponse, name: str) -> ModelResponse:
         response.usage.requests = 1
     if not addable(response.usage.counts()):
         raise ModelBehaviorError("the model's reply counts a usage that cannot be added; nothing of it was used")
-    if not isinstance(cast("Any", response.response_id), str | None):
+    if not isinstance(response.response_id, _TEXT):
         raise ModelBehaviorError("the model's reply has an id that is no text; nothing of it was used")
     response.model = response.model or name
     return response

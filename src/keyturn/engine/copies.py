@@ -39,10 +39,10 @@ class Copies:
         if kept is None or kept.source is not source or kept.prefix is not prefix:
             self._kept = {name: one for name, one in self._kept.items() if name[0] in frames}
             kept = self._kept[key] = _Kept(reader, source, prefix)
-        for item in source[len(kept.items) :]:
-            whole = item if prefix is None or not isinstance(item, int) else prefix[item]
-            kept.items.append(own_copy(whole))
-        return kept.items.copy()
+        items = kept.items
+        for item in source[len(items) :]:
+            items.append(own_copy(item if prefix is None or not isinstance(item, int) else prefix[item]))
+        return items.copy()
 
     def forget(self) -> None:
         """Drop them all: the run is over."""

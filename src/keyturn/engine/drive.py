@@ -130,8 +130,8 @@ def let_run_as(call: Call) -> LetRun:
     return {
         "tool_arguments": call.text,
         "tool_digest": call.proposal.tool,
-        "basis": _basis(call),
-        "resumed": _resumed(call),
+        "basis": None if call.preview is None and call.decision is None else _basis(call),
+        "resumed": None if call.supplied is None else _resumed(call),
     }
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from ..core import commands as cm
 from ..core import events as ev
@@ -27,7 +28,7 @@ from .traces import Traces
 _FRUITLESS = 3
 
 
-class Written(NamedTuple):
+class Written(msgspec.Struct, frozen=True):
     """What a commit came to: its events, none where nothing was to be said, and what changed in the store's rows."""
 
     events: list[ev.AnyEvent]
