@@ -25,7 +25,10 @@ def pending(run: Run) -> list[Effect]:
     """Everything the world should be doing for this run now; empty where only people can move it."""
     if run.status in ("new", "finished", "cancelled"):
         return []
-    effects = [Effect(do, frame.id) for frame in run.frames.values() for do in _of_frame(frame)]
+    effects: list[Effect] = []
+    for frame in run.frames.values():
+        for do in _of_frame(frame):
+            effects.append(Effect(do, frame.id))
     groups = run.groups
     for do in ("screen", "settle"):
         for call_id in groups[do]:

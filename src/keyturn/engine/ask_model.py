@@ -135,7 +135,8 @@ async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRe
 
 def _conversation(drive: Drive, frame: Frame, scope: Scope, reader: Any) -> list[Item]:
     """What the model is to read of a frame's conversation, as items that only this reader has."""
-    conversation = drive.live.conversation_for(reader, frame.id)
+    live, frames = drive.live, drive.run.frames
+    conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
     if scope.managed:
         conversation = conversation[frame.sent :]
     if scope.config.reasoning_item_id_policy == "omit":
