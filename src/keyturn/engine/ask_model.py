@@ -97,7 +97,6 @@ async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelR
         return
     if end:
         drive.live.finals[frame.id] = end[0].output
-        drive.live.copies.forget()
 
 
 def _told(scope: Scope, error: Exception, name: str) -> tuple[str, Counts] | None:
