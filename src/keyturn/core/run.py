@@ -277,7 +277,7 @@ def call_digest(run: Run, call: Call) -> str:
     return _digest_of(*bound) if short else digest(*bound)
 
 
-@lru_cache(maxsize=512, typed=True)
+@lru_cache(maxsize=128, typed=True)
 def _digest_of(*texts: str) -> str:
     """Remember the digest of short texts: every door, the gate and the start ask for it anew."""
     return digest(*texts)

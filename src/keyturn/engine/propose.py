@@ -244,7 +244,9 @@ def check_terms(graph: Graph, policy: Any, *, inbox: bool) -> None:
     """Refuse at once terms that need people where no inbox knows any. It is a courtesy: the gate is what guards."""
     for agent in graph.agent_at.values():
         for tool in agent.tools:
-            check_terms_of(f"tool {tool.name!r}", getattr(tool, "approval", None), inbox=inbox)
+            terms = getattr(tool, "approval", None)
+            if terms is not None:
+                check_terms_of(f"tool {tool.name!r}", terms, inbox=inbox)
     if getattr(policy, "needs_people", False) and not inbox:
         raise no_people("the policy")
 
