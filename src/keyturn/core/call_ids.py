@@ -26,14 +26,13 @@ def frame_of(call: str) -> str:
     return call.rpartition("/")[0]
 
 
-def place_of(call: str) -> list[tuple[int, int]]:
+def place_of(call: str) -> list[tuple[int, ...]]:
     """Return a sort key for calls: turn and index at each depth, so that the tenth comes after the ninth.
 
     >>> place_of("r/1.10/2.3")
     [(1, 10), (2, 3)]
     """
-    parts = call.split("/")[1:]
-    return [(int(turn), int(index)) for turn, _, index in (part.partition(".") for part in parts)]
+    return [tuple(map(int, part.split("."))) for part in call.split("/")[1:]]
 
 
 def is_below(call: str, frame: str) -> bool:

@@ -25,10 +25,14 @@ def pending(run: Run) -> list[Effect]:
     """Everything the world should be doing for this run now; empty where only people can move it."""
     if run.status in ("new", "finished", "cancelled"):
         return []
-    effects = [Effect(do, frame.id) for frame in run.frames.values() for do in _of_frame(frame)]
+    effects: list[Effect] = []
+    for frame in run.frames.values():
+        for do in _of_frame(frame):
+            effects.append(Effect(do, frame.id))
     groups = run.groups
-    effects += [Effect("screen", call_id) for call_id in groups["screen"]]
-    effects += [Effect("settle", call_id) for call_id in groups["settle"]]
+    for do in ("screen", "settle"):
+        for call_id in groups[do]:
+            effects.append(Effect(do, call_id))
     for call in groups["run"].values():
         frame = run.frames[call.frame]
         if call.recheck:

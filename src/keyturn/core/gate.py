@@ -202,7 +202,8 @@ def _standing(run: Run, decision: ev.Decision) -> bool:
 def _alike(one: ev.Decision, other: ev.Decision) -> bool:
     """Whether two decisions say the same: the verdict, of the same bytes, to the same end."""
     edits = one.args == other.args or one.verdict != "edit"
-    told = one.message == other.message and same(one.output, other.output)
+    no_output = one.output is None and other.output is None
+    told = one.message == other.message and (no_output or same(one.output, other.output))
     return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told
 
 
@@ -344,6 +345,8 @@ def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decis
 
     One who approved has not seen what another edited.
     """
+    if not call.votes:
+        return {}
     limit = call.terms.execute_by_ms if call.terms is not None else None
 
     def agrees(vote: ev.Decision) -> bool:

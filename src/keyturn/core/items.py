@@ -37,7 +37,7 @@ class RawItem(dict[str, Any]):
         return dict(self)
 
 
-_kind: Callable[[object], object] = type
+_is: Callable[[object, type], bool] = isinstance
 _PLAIN: frozenset[object] = frozenset({str, int, float, bool, type(None)})
 
 
@@ -48,17 +48,15 @@ def own_copy(value: Any) -> Any:
     >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
     False
     """
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, list):
-        return [own_copy(part) for part in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    made = dict(cast("Item", value))
-    if not _PLAIN.issuperset(map(_kind, made.values())):  # most items are flat, and one is copied for each call
+    if _is(value, dict):
+        made: Item = dict(value)
         for name, part in made.items():
-            made[name] = own_copy(part)
-    return made
+            if type(part) not in _PLAIN:  # most items are flat, and several are copied in each turn
+                made[name] = own_copy(part)
+        return made
+    if _is(value, list):
+        return [part if type(part) in _PLAIN else own_copy(part) for part in value]
+    return value
 
 
 def _readable(value: Any) -> Any:
@@ -129,6 +127,7 @@ def refusal_text(item: Mapping[str, Any]) -> str:
 DEEPEST = 64
 # What everybody who handles an item goes by: a text, or not there. Only a call of ours must have an id that is text.
 _TEXTS = {"type": "type", "call_id": "call id", "name": "name"}
+_TEXT = (str, type(None))
 
 
 def wrong_in(item: Any) -> str | None:
@@ -140,22 +139,22 @@ def wrong_in(item: Any) -> str | None:
     >>> wrong_in({"type": "message", "content": [{"type": "output_text", "text": 5}]})
     "is a message with a part whose 'text' is no text"
     """
-    if not isinstance(item, Mapping):
+    if not _is(item, dict):
         return "is no object"
-    given = cast("Mapping[str, Any]", item)
-    return _wrong_value(given) or _wrong_name(given) or _wrong_message(given)
-
-
-def _wrong_value(item: Mapping[str, Any]) -> str | None:
+    halved = None
     try:
         text = msgspec.json.encode(item)
+        deep = text.count(b"{") + text.count(b"[") > DEEPEST and _deeper(item, DEEPEST)
     except UnicodeEncodeError:
-        return f"is nested deeper than {DEEPEST} levels" if _deeper(item, DEEPEST) else None
+        halved, deep = _halved_name(item), _deeper(item, DEEPEST)
     except (TypeError, ValueError, RecursionError):
         return "is nested too deep or holds what is no JSON"
-    if text.count(b"{") + text.count(b"[") > DEEPEST and _deeper(item, DEEPEST):
+    if deep:
         return f"is nested deeper than {DEEPEST} levels"
-    return None
+    for name in ("type", "name"):
+        if not isinstance(item.get(name), _TEXT):
+            return f"has a {name} that is no text"
+    return halved or (_wrong_message(item) if item.get("type", "message") == "message" else None)
 
 
 def _deeper(value: Any, most: int) -> bool:
@@ -172,23 +171,17 @@ def _parts(value: Any) -> Iterable[Any]:
     return cast("Mapping[str, Any]", value).values() if isinstance(value, Mapping) else cast("list[Any]", value)
 
 
-def _wrong_name(item: Mapping[str, Any]) -> str | None:
+def _halved_name(item: Item) -> str | None:
     for name, word in _TEXTS.items():
         text = item.get(name)
-        if text is None:
-            continue
-        if not isinstance(text, str):
-            if name == "call_id":
-                continue
-            return f"has a {word} that is no text"
-        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
             return f"has a {word} with half a character in it"
     return None
 
 
-def _wrong_message(item: Mapping[str, Any]) -> str | None:
+def _wrong_message(item: Item) -> str | None:
     content = item.get("content")
-    if item.get("type", "message") != "message" or isinstance(content, str):
+    if isinstance(content, str):
         return None
     if not isinstance(content, list):
         return "is a message without content"
@@ -199,5 +192,5 @@ def _wrong_part(part: Any) -> str | None:
     if not isinstance(part, Mapping):
         return "is a message with a part that is no object"
     said = cast("Mapping[str, Any]", part)
-    wrong = [name for name in ("text", "refusal") if not isinstance(said.get(name), str | None)]
+    wrong = [name for name in ("text", "refusal") if not isinstance(said.get(name), _TEXT)]
     return f"is a message with a part whose {wrong[0]!r} is no text" if wrong else None

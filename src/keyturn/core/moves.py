@@ -76,9 +76,10 @@ def _pass_barrier(run: Run, frame: Frame) -> None:
     """All calls of a reply have their results: the model reads them in its own order, or the agent judges them."""
     done = [run.calls.pop(name) for name in frame.calls]
     frame.items += [call.item for call in done if call.item is not None]
-    read_in(frame, frame.queued)
     frame.calls = []
-    frame.queued = []
+    if frame.queued:
+        read_in(frame, frame.queued)
+        frame.queued = []
     frame.results = done if frame.judged else []
     frame.move("settle_for_judgement" if frame.judged else "settle")
 

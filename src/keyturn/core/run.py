@@ -271,7 +271,8 @@ def _canonical_of(text: str) -> str:
 
 def call_digest(run: Run, call: Call) -> str:
     """What an approval of this call is bound to."""
-    bound = [run.id, call.id, call.agent, call.proposal.tool, canonical_of(call.text)]
+    text = call.text
+    bound = [run.id, call.id, call.agent, call.proposal.tool, canonical_of(text)]
     if call.preview is not None and call.preview.basis:
         bound.append(canonical(call.preview.basis))
     if call.asks:  # a word on what was asked before is no word on this, though the bytes are the same
@@ -280,7 +281,14 @@ def call_digest(run: Run, call: Call) -> str:
         bound.append(canonical(call.renewed))
     if call.need is not None:
         bound.append(canonical([call.need.requests, call.need.state, call.rounds]))
-    return digest(*bound)
+    short = call.preview is None and call.need is None and len(text) <= _SHORT
+    return _digest_of(*bound) if short else digest(*bound)
+
+
+@lru_cache(maxsize=128, typed=True)
+def _digest_of(*texts: str) -> str:
+    """Remember the digest of short texts: every door, the gate and the start ask for it anew."""
+    return digest(*texts)
 
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:

@@ -38,20 +38,22 @@ class Loop:
         self._dropped: set[Effect] = set()
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
-        self._cancels = _cancels()
+        self._task = asyncio.current_task()
+        self._cancels = self._cancelling()
         drive.roused = self._rouse
 
     @property
     def run(self) -> Run:
         """The run as it stands."""
-        return self.drive.run
+        return self.drive.log.run
 
     async def advance(self) -> None:
         """Move the run until it is finished or only people can move it."""
         try:
             while True:
-                await self.drive.kept()
-                if self.run.status == "cancelled" and self.drive.begun:
+                if self.drive.journal is not None:
+                    await self.drive.kept()
+                if self.drive.begun and self.run.status == "cancelled":
                     await self._abandon()
                 todo = [] if self._failure else self._todo()
                 if not todo and not self._jobs:
@@ -63,7 +65,7 @@ class Loop:
                     await self._together(todo)
                 if self._failing:
                     await self._close_failed()
-                if self.run.status == "cancelled" and self._jobs:
+                if self._jobs and self.run.status == "cancelled":
                     await self._abandon()
         except asyncio.CancelledError:
             await asyncio.shield(self._abandon())
@@ -73,8 +75,12 @@ class Loop:
 
     def _heed_cancel(self) -> None:
         """What runs in line may swallow its cancellation; the drive does not."""
-        if _cancels() > self._cancels:
+        if self._cancelling() > self._cancels:
             raise asyncio.CancelledError
+
+    def _cancelling(self) -> int:
+        """How often somebody asked the task of this drive to stop."""
+        return 0 if self._task is None else self._task.cancelling()
 
     def _todo(self) -> list[Effect]:
         if self.drive.begun or self.drive.leaving:  # what is begun is done, even by who leaves
@@ -208,12 +214,6 @@ class Loop:
         self._jobs = {}
         self.drive.begun.clear()
         await lose_started(self.drive, "it was cancelled while it ran")
-
-
-def _cancels() -> int:
-    """How often somebody asked this task to stop."""
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
 
 
 async def advance(drive: Drive) -> None:

@@ -29,6 +29,8 @@ from .scope import Scope, Toolset, model_for
 from .signals import AgentAtWork, Delta
 from .wording import unknown_worded
 
+_TEXT = (str, type(None))
+
 
 async def ask_model(drive: Drive, frame_id: str) -> None:
     """Ask the model of a frame's agent and record what it answers."""
@@ -39,18 +41,19 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
         return
     drive.meter.asking += 1
     try:
-        await _ask(drive, frame, scope, model)
+        await _ask(drive, frame, scope, agent, model)
     finally:
         drive.meter.asking -= 1
 
 
-async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
-    agent = drive.agent(frame.agent)
+async def _ask(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], model: Model) -> None:
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
     request = await _request(drive, frame, scope, toolset)
-    await _llm_starts(drive, frame, scope, request)
+    listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
+    if listeners:
+        await _llm_starts(drive, frame, scope, request, listeners)
     used: tuple[str, Counts] | None = None
     reading = None
     try:
@@ -58,7 +61,7 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, model: Model) -> None:
         response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
         used = response.model, response.usage.counts()
         scope.context.usage.count(*used)
-        for hooks in _hooks(scope, agent):
+        for hooks in listeners:
             await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = Reading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1])
@@ -94,7 +97,6 @@ async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelR
         return
     if end:
         drive.live.finals[frame.id] = end[0].output
-        drive.live.copies.forget()
 
 
 def _told(scope: Scope, error: Exception, name: str) -> tuple[str, Counts] | None:
@@ -122,21 +124,18 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[A
         await agent.hooks.on_start(scope.context, agent)
 
 
-async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRequest) -> None:
+async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRequest, listeners: list[Any]) -> None:
     """Tell hooks what the model is about to read; each has items of its own."""
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
-    for hooks in _hooks(scope, agent):
+    for hooks in listeners:
         told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
         await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
 
 
-def _hooks(scope: Scope, agent: Agent[Any]) -> list[Any]:
-    return [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
-
-
 def _conversation(drive: Drive, frame: Frame, scope: Scope, reader: Any) -> list[Item]:
     """What the model is to read of a frame's conversation, as items that only this reader has."""
-    conversation = drive.live.conversation_for(reader, frame.id)
+    live, frames = drive.live, drive.run.frames
+    conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
     if scope.managed:
         conversation = conversation[frame.sent :]
     if scope.config.reasoning_item_id_policy == "omit":
@@ -222,7 +221,7 @@ def _counted(response: ModelResponse, name: str) -> ModelResponse:
         response.usage.requests = 1
     if not addable(response.usage.counts()):
         raise ModelBehaviorError("the model's reply counts a usage that cannot be added; nothing of it was used")
-    if not isinstance(cast("Any", response.response_id), str | None):
+    if not isinstance(response.response_id, _TEXT):
         raise ModelBehaviorError("the model's reply has an id that is no text; nothing of it was used")
     response.model = response.model or name
     return response

@@ -1,8 +1,8 @@
 """The conversation as others may hold it: what is handed out is never what the run itself reads.
 
 Each reader, a model or somebody's hooks, has copies of its own, made once for each item, so that a turn costs what is
-new in it. Who edits an item in place changes what that one reader is given again while this process has the run in
-hand: never the log, a saved state, a later load or another reader.
+new in it, and while the run is moved: one that waits for people keeps none. Who edits an item in place changes what
+that one reader is given again until then: never the log, a saved state, a later load or another reader.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Copies:
         if kept is None or kept.source is not source or kept.prefix is not prefix:
             self._kept = {name: one for name, one in self._kept.items() if name[0] in frames}
             kept = self._kept[key] = _Kept(reader, source, prefix)
-        for item in source[len(kept.items) :]:
-            whole = item if prefix is None or not isinstance(item, int) else prefix[item]
-            kept.items.append(own_copy(whole))
-        return kept.items.copy()
+        items = kept.items
+        for item in source[len(items) :]:
+            items.append(own_copy(item if prefix is None or not isinstance(item, int) else prefix[item]))
+        return items.copy()
 
     def forget(self) -> None:
-        """Drop them all: the run is over."""
+        """Drop them all: the run is over, or waits for people."""
         self._kept.clear()

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..agents.agent import Agent
 from ..agents.agent_base import is_enabled
 from ..agents.context import LetRun, ToolContext
 from ..agents.handoff import handoffs_of
@@ -32,6 +31,7 @@ class Drive(Writer):
     def __init__(self, live: Live, scope: Scope) -> None:
         super().__init__(live.log, live.journal, lambda: live.clock())
         self.live = live
+        self.agent = live.graph.agent
         self.stopping = False
         self.leaving = False
         self.meter = Meter(live)
@@ -45,10 +45,6 @@ class Drive(Writer):
         self.totals: Totals = {}
         self._scopes: dict[str, Scope] = {ev.ROOT: scope}
         self._toolsets: dict[str, Toolset] = {}
-
-    def agent(self, path: str) -> Agent[Any]:
-        """The agent of a path."""
-        return self.live.graph.agent(path)
 
     def scope(self, frame_id: str) -> Scope:
         """The settings under which a frame runs."""
@@ -134,8 +130,8 @@ def let_run_as(call: Call) -> LetRun:
     return {
         "tool_arguments": call.text,
         "tool_digest": call.proposal.tool,
-        "basis": _basis(call),
-        "resumed": _resumed(call),
+        "basis": None if call.preview is None and call.decision is None else _basis(call),
+        "resumed": None if call.supplied is None else _resumed(call),
     }
 
 

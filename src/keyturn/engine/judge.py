@@ -58,7 +58,6 @@ async def judge(drive: Drive, frame_id: str) -> None:
     drive.live.finals[frame_id] = answer.value
     if frame_id == ev.ROOT:
         await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer.value), reports=reports))
-        drive.live.copies.forget()
         return
     await _answer_caller(drive, frame_id, scope, (answer.value, reports))
 

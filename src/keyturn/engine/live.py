@@ -120,8 +120,3 @@ class Live:
         if not prefix:
             return items.copy()  # type: ignore[return-value]  # without a history no entry is a place in it
         return [prefix[item] if isinstance(item, int) else item for item in items]
-
-    def conversation_for(self, reader: Any, frame_id: str) -> list[Item]:
-        """The same for code that is not ours: items that only this reader has."""
-        run = self.run
-        return self.copies.of(reader, run.frames[frame_id], self.prefixes.get(frame_id) or None, run.frames)

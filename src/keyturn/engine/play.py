@@ -169,6 +169,7 @@ class Play:
         self._at_work = True
         self.scope.context.turn_input = own_copy(input_items(self.run.input))
         await self._advanced()
+        self.live.copies.forget()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()
         self._tools = await tools_of(self.drive)

@@ -130,7 +130,7 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
     """A waiting call as the object that people decide on, with its tool where it is at hand."""
     return ToolApprovalItem(
         agent,
-        own_copy(shown_item(call)),
+        shown_item(call),
         tool_name=call.proposal.name,
         request=request_of(run, call),
         text=call.text,

@@ -50,11 +50,14 @@ class Reading:
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
         settled = _settled(response.output, self._toolset, self._seen)
         for raw in response.output:
-            label = None if _label(raw) in settled else call_label(raw, self._toolset)
-            if label is not None and _repeated(self._seen, label, raw):
+            label = None if settled and _label(raw) in settled else call_label(raw, self._toolset)
+            if label is not None and label in self._seen:
+                _check_same(self._seen[label], raw)
                 continue
-            self.output.append(own_copy(raw))
+            own = own_copy(raw)
+            self.output.append(own)
             if label is not None:
+                self._seen[label] = own
                 self._call(raw, label)
         return self
 
@@ -109,7 +112,7 @@ def _settled(output: list[Any], toolset: Toolset, seen: Container[str]) -> set[s
 
     What runs here has its result from here: a model that tells of one would have its own words kept as ours.
     """
-    results = [raw for raw in output if _label(raw) and raw.get("type", "").endswith("_output")]
+    results = [raw for raw in output if str(raw.get("type")).endswith("_output") and _label(raw)]
     if not results:
         return set()
     settled = {raw["call_id"] for raw in results}
@@ -128,14 +131,10 @@ def _label(raw: Mapping[str, Any]) -> str | None:
     return label if isinstance(label, str) else None
 
 
-def _repeated(seen: dict[str, Item], label: str, raw: Mapping[str, Any]) -> bool:
-    content = {key: value for key, value in raw.items() if key not in _EPHEMERAL}
-    before = seen.setdefault(label, content)
-    if before is content:
-        return False
-    if before != content:
+def _check_same(*told: Mapping[str, Any]) -> None:
+    first, again = [{key: value for key, value in raw.items() if key not in _EPHEMERAL} for raw in told]
+    if first != again:
         raise ModelBehaviorError("the model gave two different calls one call id; nothing of its reply was used")
-    return True
 
 
 def propose(
@@ -193,7 +192,8 @@ def _preview(tool: Tool, params: Any) -> Preview | None:
 
 def _check_text(raw: Mapping[str, Any]) -> None:
     """Arguments are a text: what a provider parsed for us may be another value than the model wrote."""
-    if not isinstance(raw.get("arguments", ""), str | None):
+    text = raw.get("arguments")
+    if text is not None and not isinstance(text, str):
         raise BadJson("they were sent as a value in place of its text")
 
 
@@ -244,7 +244,9 @@ def check_terms(graph: Graph, policy: Any, *, inbox: bool) -> None:
     """Refuse at once terms that need people where no inbox knows any. It is a courtesy: the gate is what guards."""
     for agent in graph.agent_at.values():
         for tool in agent.tools:
-            check_terms_of(f"tool {tool.name!r}", getattr(tool, "approval", None), inbox=inbox)
+            terms = getattr(tool, "approval", None)
+            if terms is not None:
+                check_terms_of(f"tool {tool.name!r}", terms, inbox=inbox)
     if getattr(policy, "needs_people", False) and not inbox:
         raise no_people("the policy")
 

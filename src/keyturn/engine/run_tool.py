@@ -7,6 +7,7 @@ the tool's own declaration says so. A value that cannot be recorded is a failed 
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -31,7 +32,7 @@ from ..tools.base import (
     tool_spec,
 )
 from .announce import tool_hooks
-from .before_start import before_start, hooked
+from .before_start import before_start
 from .delegate import open_frame
 from .drive import Drive, let_run_as
 from .facts import kept
@@ -65,17 +66,18 @@ async def run_tool(drive: Drive, call_id: str) -> None:
         if message is not None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
             return
-    if drive.slots is None:
-        await _start(drive, scope, call, tool, context, reports)
+    if not first:
+        await drive.commit(cm.StartCall(call_id, call.proposal.tool))
+        await _invoke(drive, scope, call, tool, context)
         return
-    async with drive.slots:
+    async with drive.slots or nullcontext():
         await _start(drive, scope, call, tool, context, reports)
 
 
 async def _start(
     drive: Drive, scope: Scope, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
 ) -> None:
-    """Look once more at what the call was shown with, now that nothing stands between it and its start."""
+    """Look once more at what the call was shown with, now that others had their word before its start."""
     if await changed_since(tool, call):
         await _ask_anew(drive, scope, call, tool, CHANGED)
         return
@@ -84,8 +86,7 @@ async def _start(
     if now != call.proposal.tool:  # it changed while others had their word
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
-    if tool.tool_input_guardrails or hooked(drive, scope, call.agent):
-        context.__dict__.update(let_run_as(call))  # they may have edited theirs
+    context.__dict__.update(let_run_as(call))  # they may have edited theirs
     await drive.commit(cm.StartCall(call.id, now, reports))
     await _invoke(drive, scope, call, tool, context)
 

@@ -235,16 +235,17 @@ class RunState(Generic[TContext]):
         """The waiting item that somebody decides: the very one that was shown."""
         call, run_id, digest = (getattr(item, name, None) for name in ("call", "run_id", "digest"))
         waiting = self._interruptions.get(call) if isinstance(call, str) else None
-        if waiting is None or (waiting.run_id, waiting.digest) != (run_id, digest):
+        shown = None if waiting is None else waiting.request
+        if waiting is None or shown is None or (shown.run, shown.digest) != (run_id, digest):
             raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
         run = self._live.run
-        call = run.calls.get(waiting.call)
-        if call is None or call.state not in WAITING or call_digest(run, call) != waiting.digest:
+        call = run.calls.get(shown.call)
+        if call is None or call.state not in WAITING or call_digest(run, call) != shown.digest:
             raise Conflict(
                 "this state is stale: its run went on, and that call does not wait any more as it was shown; go on "
                 "from the newer state"
             )
-        if waiting.expires_at is not None and self._now() > waiting.expires_at:
+        if shown.expires_at is not None and self._now() > shown.expires_at:
             raise Expired("this request ran out of time; resume the run and its model is told so")
         return waiting
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from ..core import commands as cm
 from ..core import events as ev
@@ -27,7 +28,7 @@ from .traces import Traces
 _FRUITLESS = 3
 
 
-class Written(NamedTuple):
+class Written(msgspec.Struct, frozen=True):
     """What a commit came to: its events, none where nothing was to be said, and what changed in the store's rows."""
 
     events: list[ev.AnyEvent]
@@ -149,9 +150,10 @@ class Writer:
 
     def _decide(self, commands: tuple[cm.Command, ...], now: int) -> list[ev.AnyEvent]:
         events: list[ev.AnyEvent] = []
+        run = self.log.run
         try:
             for command in commands:
-                events += step(self.run, command, now)
+                events += step(run, command, now)
         except BaseException as error:
             self.refused = error if isinstance(error, Conflict) else None
             if events:

@@ -7,8 +7,10 @@ decisions are made. A new kind of tool is one member file that subclasses `Tool`
 from __future__ import annotations
 
 import abc
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -238,7 +240,13 @@ def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
 
 def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
     """What identifies the tool that a call means, as it is now: nobody can change it afterwards."""
-    return own_copy({**tool.spec(), **{field: call.get(field) for field in tool.identity}})
+    return _spec_of(canonical({**tool.spec(), **{field: call.get(field) for field in tool.identity}}))
+
+
+@lru_cache(maxsize=256)
+def _spec_of(text: str) -> dict[str, Any]:
+    """Read a spec from its text, once for all runs that record it: none of them changes it or hands it out."""
+    return json.loads(text)
 
 
 def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:
