@@ -257,6 +257,40 @@ async def what_a_copy_lets_run_is_in_doubt(b: Bench) -> None:
     assert pen.log.run.calls["r/1.1"].asks == 1
 
 
+def lost(**proposal: Any) -> Pen:
+    """A call that was approved, started and lost."""
+    pen = Pen().asks(**proposal)
+    pen.decide(pen.word())
+    pen.start()
+    pen(cm.LoseCall("r/1.0", "the process ended"))
+    return pen
+
+
+@trial
+async def what_was_started_is_not_denied(b: Bench) -> None:
+    pen = lost()
+    pen.decide(pen.word("retry"))
+    pen(cm.Screen("r/1.0", Verdict("deny"), on_decision=True))
+    assert pen.state == "in_doubt"
+
+
+@trial
+async def a_probe_renews_no_approval(b: Bench) -> None:
+    pen = lost(recover="probe", terms=Approval(execute_by="1s"))
+    pen.now += 5_000
+    pen.decide(pen.word("retry", via="probe", by=None))
+    pen.passes()
+    pen.refuses(Conflict, cm.StartCall("r/1.0", "t1"))
+
+
+@trial
+async def a_probe_lets_nothing_of_a_copy_run(b: Bench) -> None:
+    pen = Pen().asks(recover="probe")
+    pen.decide(pen.word())
+    pen(cm.Restored("its store was brought back"))
+    pen.refuses(NotAllowed, cm.Deliver([pen.word("retry", via="probe", by=None)]))
+
+
 @trial
 async def what_was_said_is_under_the_mac_of_a_state(b: Bench) -> None:
     agent, state = await b.paused()

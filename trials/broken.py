@@ -51,14 +51,12 @@ MUTANTS: list[Mutant] = [
         "digest without the run",
         "I4 a decision of another run is none of this one",
         Edit(call_digest, "bound = [run.id, call.id,", "bound = ["),
-        Edit(
-            state.RunState._pending, "(waiting.run_id, waiting.digest) != (run_id, digest)", "waiting.digest != digest"
-        ),
+        Edit(state.RunState._pending, "(shown.run, shown.digest) != (run_id, digest)", "shown.digest != digest"),
     ),
     mutant(
         "digest without the arguments",
         "I4 a decision is bound to the arguments",
-        Edit(call_digest, "canonical_of(call.text)]", "'{}']"),
+        Edit(call_digest, "canonical_of(text)]", "'{}']"),
     ),
     mutant(
         "start not recorded before the effect",
@@ -410,6 +408,22 @@ MUTANTS: list[Mutant] = [
         "what a copy lets run is run",
         "I2 what a copy lets run may have run",
         Edit(expiry.restored, '*run.groups["run"].values(), ', ""),
+    ),
+    mutant(
+        "what was started is denied",
+        "I2 what may have happened is not forgotten",
+        Edit(gate.unknown, 'call.acted and call.state != "supplied"', "False"),
+    ),
+    mutant(
+        "a probe renews an approval",
+        "I1 what lets a call run does so for as long as it says",
+        Edit(run.let_by, 'call.cleared if decision is not None and decision.via == "probe" else decision', "decision"),
+    ),
+    mutant(
+        "a probe speaks after a restore",
+        "I2 what a copy lets run may have run",
+        Edit(evolve._run_restored, "call.revoked = True", "pass"),
+        Edit(evolve._call_lost, 'call.revoked or call.state != "started"', "call.revoked"),
     ),
     mutant(
         "a word survives the copy it was said to",

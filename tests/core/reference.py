@@ -272,13 +272,11 @@ class Reference(Seen):
             call |= {"recheck": False} | ({"state": "denied"} if c.verdict.action == "deny" else {})
             if c.verdict.action == "ask" and not self.meets(call, c.verdict.terms):
                 self.take_back(call, c.verdict.terms)
-        elif call["state"] == "proposed" and c.verdict.action == "deny":
+        elif c.verdict.action == "deny":
             call["state"] = "denied"
-        elif (
-            call["state"] == "proposed" and c.verdict.action == "allow" and not self.never_again(call, c.verdict.terms)
-        ):
+        elif c.verdict.action == "allow" and not self.never_again(call, c.verdict.terms):
             call |= {"state": "allowed", "terms": c.verdict.terms}
-        elif call["state"] == "proposed":
+        else:
             self.ask(call, c.verdict.terms, c.preview)
 
     def meets(self, call: Any, terms: Any) -> bool:

@@ -19,7 +19,7 @@ from keyturn.models.scripted import ScriptedModel, function_call, last_user_text
 MiB = 1 << 20
 LONG = "x" * (2 * MiB)  # recorded, it is there several times: as text, as line, in what SQLite is given
 PLACES = [
-    *((place, margin) for place in ("tool", "model") for margin in (32.0, 0.0)),
+    *((place, margin) for place in ("tool", "model") for margin in (32.0, 16.0)),
     *(("append", quarter / 4) for quarter in range(0, 28, 2)),
 ]
 

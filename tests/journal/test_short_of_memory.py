@@ -50,7 +50,8 @@ async def test_a16_what_memory_ran_out_of_goes_on_in_another_process(tmp_path: P
             state.resolve(item, "ran", "acted, as its own record shows")
             result = await Runner.run(ops, state)
         assert result.final_output == "done"
-    assert doubts == sum(bool(error) for name, error in raised.items() if name.startswith("append"))
+    # Memory may also run out once the result is recorded: then nobody has anything to say.
+    assert 0 < doubts <= sum(bool(error) for name, error in raised.items() if name.startswith("append"))
     assert sorted(effects.read_text().splitlines()) == sorted(raised), "each acted once"
     report = await check(journal)
     assert report.ok, report.violations
