@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keyturn import Workspace
-from keyturn.tools.search import Query
+from keyturn.tools.filesystem.search import Query
 
 
 class Case(NamedTuple):

@@ -25,7 +25,7 @@ from keyturn import (
 )
 from keyturn.agents.guardrail import GuardrailFunctionOutput
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ScriptedModel, assistant_message, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.testing.crash import Answer, Effects, Scenario
 
 CATALOGUE: list[Scenario] = []

@@ -25,7 +25,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.console import Undecided, decide, decisions, request, screen
-from keyturn.models.scripted import ScriptedModel, assistant_message, function_call
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.tools.base import Prepared
 
 ran: list[Any] = []

@@ -15,7 +15,7 @@ from keyturn.console import Undecided, desk
 from keyturn.console.screen import Screen
 from keyturn.core.errors import KeyturnError
 from keyturn.core.preview import Preview, Text
-from keyturn.models.scripted import ScriptedModel, assistant_message, function_call
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from tests.render.emulator import broad, leads, narrow, screen
 from tests.test_console import Keyboard, asking
 

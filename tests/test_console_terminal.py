@@ -12,7 +12,7 @@ SCRIPT = """
     import asyncio, select, sys
     from keyturn import Agent, Runner, ask_user, function_tool
     from keyturn.console import Undecided, decide
-    from keyturn.models.scripted import ScriptedModel, function_call
+    from keyturn.models.scripted.model import ScriptedModel, function_call
 
     @function_tool(needs_approval=True)
     def pay() -> str:

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from keyturn import Decider, Expired, NotAllowed, NotPending, RunState, UserError
 from keyturn.console import Undecided, decide
-from keyturn.engine.items import ToolApprovalItem
-from keyturn.testing.doors import Case, DecisionDoorSuite
+from keyturn.engine.views.items import ToolApprovalItem
+from keyturn.testing.suites.doors import Case, DecisionDoorSuite
 
 TABLE = Path(__file__).parent.parent / "docs" / "doors.md"
 

@@ -12,10 +12,10 @@ from keyturn import Agent, Runner, RunState, StateRejected, UserError
 from keyturn.cli.main import main
 from keyturn.core.errors import LogDamaged
 from keyturn.core.seal import Chain, Ring
-from keyturn.engine.recent import log_in
+from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import add_key, ring
-from keyturn.models.scripted import ScriptedModel
+from keyturn.models.scripted.model import ScriptedModel
 
 ONE, TWO = "the-first-secret-of-all", "another-secret-altogether"
 

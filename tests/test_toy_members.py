@@ -48,7 +48,7 @@ from keyturn.testing import (
     tool_outputs,
 )
 from keyturn.testing.crash import Effects
-from keyturn.testing.tool_case import script
+from keyturn.testing.suites.tool_case import script
 from keyturn.tools.base import Delegate, Handover, Prepared
 
 # ------------------------------------------------------------------------------------------------- a kind of tool

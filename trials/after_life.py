@@ -13,7 +13,7 @@ from keyturn.audit.checker import check
 from keyturn.core.codec import Log
 from keyturn.core.events import CallDecided
 from keyturn.core.run import request_id
-from keyturn.engine.recent import log_in
+from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.rows import Query, RunRow
 from keyturn.sessions.sqlite import SQLiteSession
 

@@ -17,8 +17,8 @@ from keyturn import Agent, Approval, Conflict, Runner, RunState, ToolContext, fu
 from keyturn.audit.checker import Told, check
 from keyturn.core.codec import Log
 from keyturn.core.errors import Expired
-from keyturn.engine import play as play_module
-from keyturn.engine.recent import log_in
+from keyturn.engine import execution as play_module
+from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.testing import ScriptedModel

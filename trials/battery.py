@@ -29,12 +29,12 @@ from keyturn.core import events as ev
 from keyturn.core.codec import Log
 from keyturn.core.errors import StorageError, StorageFull
 from keyturn.core.policy import Verdict
-from keyturn.engine.recent import verify_run
+from keyturn.engine.run.log_cache import verify_run
 from keyturn.journal.base import LostRace
 from keyturn.journal.rows import Changes, RequestRow, RunRow
 from keyturn.testing import ScriptedModel, UnexpectedModelCall, assistant_message, function_call
 from keyturn.testing.crash import Effects, Scenario, sweep
-from keyturn.testing.records import sealed_lines
+from keyturn.testing.suites.records import sealed_lines
 from keyturn.tools.base import OutcomeUnknown
 from trials.bench import Bench, Pen, Trial, call
 

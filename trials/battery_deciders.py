@@ -23,7 +23,7 @@ from keyturn.core.codec import Log
 from keyturn.core.errors import LogDamaged, NotAllowed, StoreRestored
 from keyturn.core.people import Decider
 from keyturn.core.policy import Verdict
-from keyturn.engine.undelivered import Undelivered
+from keyturn.engine.states.undelivered import Undelivered
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.policies.rules import ask, deny

@@ -10,9 +10,11 @@ from keyturn.core.comparisons import Truth
 from keyturn.core.errors import StorageError
 from keyturn.core.run import call_digest
 from keyturn.core.states import MOVES
-from keyturn.engine import at_once, before_start, blob, recover, rows, run_tool, screen, state, undelivered
-from keyturn.engine.ledger import Ledger
-from keyturn.engine.writer import Writer
+from keyturn.engine.driving.writer import Writer
+from keyturn.engine.effects import before_start, fused_steps, recover, run_tool, screening
+from keyturn.engine.run.used_states import Ledger
+from keyturn.engine.states import blob, state, undelivered
+from keyturn.engine.views import rows
 from keyturn.journal import generation, sealing
 from keyturn.journal.memory import MemoryJournal
 from keyturn.journal.sql import Tenant
@@ -201,7 +203,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a policy that raises allows",
         "I7 what cannot be asked does not run",
-        Edit(screen._asked_of, 'Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)', "ALLOW"),
+        Edit(screening._asked_of, 'Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)', "ALLOW"),
     ),
     mutant(
         "a tripwire stops nothing",
@@ -366,13 +368,13 @@ MUTANTS: list[Mutant] = [
     mutant(
         "the policy is not asked of a decision",
         "I7 every decision is looked at by the newest policy",
-        Edit(screen.screen, "call.recheck and scope.config.policy is None", "call.recheck"),
+        Edit(screening.screen, "call.recheck and scope.config.policy is None", "call.recheck"),
         Edit(before_start.before_start, "scope.config.policy is not None and", "False and"),
     ),
     mutant(
         "the policy is not asked where a start goes along",
         "I7 every decision is looked at by the newest policy",
-        Edit(at_once._passed, "(await drive.enter(call.frame)).config.policy is not None", "False"),
+        Edit(fused_steps._passed, "(await drive.enter(call.frame)).config.policy is not None", "False"),
     ),
     mutant(
         "cannot tell is a no",

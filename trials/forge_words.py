@@ -17,8 +17,8 @@ from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Decider
-from keyturn.engine.blob import _framed
-from keyturn.engine.undelivered import Undelivered
+from keyturn.engine.states.blob import _framed
+from keyturn.engine.states.undelivered import Undelivered
 from keyturn.journal.rows import Query
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from keyturn import Agent, Grant, RunState, ToolContext, function_tool
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import assistant_message, function_call, last_user_text, tool_outputs
+from keyturn.models.scripted.model import assistant_message, function_call, last_user_text, tool_outputs
 from keyturn.testing import ScriptedModel
 from keyturn.tools.function import OutcomeUnknown
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from keyturn import Agent, App, function_tool
 from keyturn.journal import open_journal
-from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 
 from .table import grid

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 from keyturn import Agent, App, ToolContext, function_tool
 from keyturn.audit.checker import check
-from keyturn.engine.hold import TTL_MS
+from keyturn.engine.driving.lease import TTL_MS
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
 
 from .table import grid
 

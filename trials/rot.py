@@ -22,7 +22,7 @@ from typing import Any
 
 import psycopg
 
-from keyturn.engine import recent
+from keyturn.engine.run import log_cache
 from keyturn.journal.generation import mark_of
 from keyturn.journal.moving import copy_store
 from keyturn.journal.postgres import PostgresJournal
@@ -237,7 +237,7 @@ class Rotting:
         dice = random.Random(f"{self._seed}/{self._store}/{number}")
         kinds: dict[str, Alteration] = self._prepared.kinds
         name = list(kinds)[number % len(kinds)]
-        recent.forget()
+        log_cache.forget()
         case = self._prepared.altered(name, kinds[name], dice)
         found = Found()
         try:

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 from keyturn import Agent, App, Approval, Grant, Inbox, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
-from keyturn.engine import live, play
+from keyturn.engine import execution
+from keyturn.engine.run import open_run
 from keyturn.journal import generation
 from keyturn.journal import statements as say
 from keyturn.journal.rows import Query, RequestRow
@@ -162,12 +163,12 @@ class NoLedger:
 def made_world(home: str) -> Generator[None]:
     """Let the engine take time, ids and keys from here."""
     places: list[tuple[Any, str, Any]] = [
-        (live, "time", _Time),
-        (live, "secrets", Secrets),
-        (live, "_PROCESS_SECRET", b"trials" * 6),
+        (open_run, "time", _Time),
+        (open_run, "secrets", Secrets),
+        (open_run, "_PROCESS_SECRET", b"trials" * 6),
         (generation, "secrets", Secrets),
-        (play, "LEDGER", NoLedger()),
-        (play, "_PROCESS", "process"),
+        (execution, "LEDGER", NoLedger()),
+        (execution, "_PROCESS", "process"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     environment = {name: os.environ.get(name) for name in (VARIABLE, "KEYTURN_HOME")}

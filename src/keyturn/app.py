@@ -21,20 +21,20 @@ from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
 from .core.people import Decider, plain_text
-from .engine.feed import StreamEvent
+from .engine.driving.writer import Writer
+from .engine.execution import Play
 from .engine.follow import Follower
-from .engine.fork import forked
-from .engine.graph import Graph
-from .engine.live import Live, chain_of, clock_ms, wrapped
-from .engine.loading import found, waiting_tools
-from .engine.play import Play
-from .engine.recent import log_in
 from .engine.result import RunResult
-from .engine.rows_again import rows_in
+from .engine.run.agents import Graph
+from .engine.run.log_cache import log_in
+from .engine.run.open_run import Live, chain_of, clock_ms, wrapped
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
-from .engine.state import RunState
+from .engine.states.fork import forked
+from .engine.states.loading import found, waiting_tools
+from .engine.states.state import RunState
+from .engine.views.event_stream import StreamEvent
+from .engine.views.rebuilt_rows import rows_in
 from .engine.worker import Worker
-from .engine.writer import Writer
 from .inbox.desk import Inbox
 from .inbox.restored import settle_whole
 from .journal import opened

@@ -19,7 +19,7 @@ from keyturn.agents.agent import Agent
 from keyturn.agents.context import ToolContext
 from keyturn.agents.handoff_input import HandoffInputFilter
 from keyturn.core.items import Item
-from keyturn.engine.items import RunItem
+from keyturn.engine.views.items import RunItem
 
 
 def user(content: Any) -> Item:

@@ -27,8 +27,8 @@ from keyturn import (
     function_tool,
 )
 from keyturn.audit.checker import check
-from keyturn.engine.recent import verify_run
-from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+from keyturn.engine.run.log_cache import verify_run
+from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
 
 
 class Desk:

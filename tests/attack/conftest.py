@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keyturn.engine import play
+from keyturn.engine import execution
 
 
 class NoLedger:
@@ -20,4 +20,4 @@ class NoLedger:
 def another_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A state directory of this test's own, and a process that remembers nothing."""
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(play, "LEDGER", NoLedger())
+    monkeypatch.setattr(execution, "LEDGER", NoLedger())

@@ -11,7 +11,7 @@ from typing import Any
 
 from keyturn import Agent, Inbox, Runner, RunState, function_tool
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 
 class Payer:

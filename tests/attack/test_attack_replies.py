@@ -4,7 +4,7 @@ import pytest
 
 from keyturn import Agent, ModelBehaviorError, Policy, Rule, Runner, ShellTool, function_tool
 from keyturn.core.items import DEEPEST, wrong_in
-from keyturn.engine import propose
+from keyturn.engine.effects import proposals
 from keyturn.models.base import ModelResponse, Usage
 from keyturn.testing import ScriptedModel, function_call
 
@@ -109,8 +109,8 @@ def test_a_reply_of_many_results_is_not_quadratic(monkeypatch):
         made.append(propose_settled(*given))
         return made[-1]
 
-    propose_settled = propose._settled
-    monkeypatch.setattr(propose, "_settled", counted)
+    propose_settled = proposals._settled
+    monkeypatch.setattr(proposals, "_settled", counted)
     pairs = [
         ({"type": "web_call", "call_id": f"c{n}"}, {"type": "web_call_output", "call_id": f"c{n}"}) for n in range(99)
     ]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from keyturn import BubblewrapExecutor, SandboxUnavailable
-from keyturn.tools import bubblewrap
-from keyturn.tools.bubblewrap import UnsafeWorkspace
+from keyturn.tools.processes import bubblewrap
+from keyturn.tools.processes.bubblewrap import UnsafeWorkspace
 
 pytestmark = pytest.mark.skipif(
     shutil.which("bwrap") is None or platform.machine() != "x86_64", reason="needs bubblewrap on x86_64"

@@ -10,7 +10,7 @@ import pytest
 from keyturn import Agent, Runner, UnsafeProgram, UserError, ask_user, only_programs
 from keyturn.console import decide
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.tools.command_runners import LOOKERS, RUNNERS, WRITERS
+from keyturn.tools.commands.runners import LOOKERS, RUNNERS, WRITERS
 
 RUN_OTHERS = (
     *("bfs", "msgexec", "original-awk", "igawk", "pygmentize", "ghostscript", "dvipdf", "ps2pdf"),

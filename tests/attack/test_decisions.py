@@ -26,7 +26,7 @@ from keyturn.core.errors import Conflict, RunMissing
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.testing.door_case import payment
+from keyturn.testing.suites.door_case import payment
 from keyturn.tools.base import OutcomeUnknown
 
 from .world import Desk, clerk, told

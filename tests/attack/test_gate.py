@@ -14,7 +14,7 @@ from keyturn import (
     Verdict,
     function_tool,
 )
-from keyturn.testing.door_case import ANN, BOB, payment
+from keyturn.testing.suites.door_case import ANN, BOB, payment
 from keyturn.tools.base import OutcomeUnknown, Prepared, Tool
 
 from .world import Charge, Desk, clerk

@@ -25,7 +25,7 @@ from keyturn.core.errors import Conflict, NotPending, ToolMissing
 from keyturn.inbox.desk import Inbox
 from keyturn.policies.rules import allow, deny
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.testing.door_case import payment
+from keyturn.testing.suites.door_case import payment
 from keyturn.tools.apply_patch import ApplyPatchTool
 from keyturn.tools.computer import ComputerTool
 from keyturn.tools.local_shell import LocalShellTool

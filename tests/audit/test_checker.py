@@ -16,8 +16,8 @@ from keyturn.agents.context import RunContextWrapper
 from keyturn.audit.checker import Told, check, heads
 from keyturn.cli.main import main
 from keyturn.core.codec import Log
-from keyturn.engine.graph import Graph
-from keyturn.engine.live import Live
+from keyturn.engine.run.agents import Graph
+from keyturn.engine.run.open_run import Live
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.testing import ScriptedModel, assistant_message, function_call

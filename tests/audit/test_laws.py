@@ -16,7 +16,7 @@ from keyturn.core.codec import Log
 from keyturn.core.digest import canonical
 from keyturn.core.policy import Approval
 from keyturn.core.preview import Preview
-from keyturn.engine.fork import forked
+from keyturn.engine.states.fork import forked
 from tests.audit.forging import (
     CALL,
     Steps,

@@ -16,7 +16,7 @@ from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import Preview, Text
-from keyturn.engine.rows import replayed
+from keyturn.engine.views.rows import replayed
 from keyturn.journal.rows import Changes, RequestRow
 from tests.audit.forging import CALL, asking, lost, started
 from tests.core.samples import Pen, asked, grant, person, reply, start, tool

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, FunctionTool, Runner, RunState, function_tool
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 
 Run = Callable[..., Awaitable[Any]]
 Carry = Callable[[Agent[Any], RunState[Any]], Awaitable[RunState[Any]]]

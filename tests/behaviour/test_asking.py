@@ -16,7 +16,7 @@ from keyturn import (
 )
 from keyturn.core.events import CallScreened
 from keyturn.models.base import ModelResponse
-from keyturn.models.scripted import ModelStep, ScriptedModel
+from keyturn.models.scripted.model import ModelStep, ScriptedModel
 from tests.behaviour.conftest import (
     Carry,
     Effects,

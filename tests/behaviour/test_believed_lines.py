@@ -14,10 +14,10 @@ from keyturn import Agent, Approval, Inbox, MemoryJournal, RunConfig, Runner, Ru
 from keyturn.agents.settings import ToolExecutionConfig
 from keyturn.core import commands as cm
 from keyturn.core.errors import LogDamaged, StorageError
-from keyturn.engine.live import counted_from, steady
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
+from keyturn.engine.run.open_run import counted_from, steady
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 
 class Desk:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, MemorySession, Runner, RunState, ToolContext, function_tool
-from keyturn.models.scripted import ModelStep
+from keyturn.models.scripted.model import ModelStep
 from tests.behaviour.ways import (
     World,
     a_world,  # noqa: F401  # a fixture, used by its name

@@ -8,7 +8,7 @@ import pytest
 
 from keyturn import Agent, ModelInputData, RunConfig, RunState, UserError
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ModelStep
+from keyturn.models.scripted.model import ModelStep
 from tests.behaviour.ways import (
     Run,
     World,

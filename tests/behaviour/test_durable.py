@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Approval, Conflict, Expired, Grant, MemoryJournal, Runner, RunState, function_tool
-from keyturn.engine.recent import verify_run
+from keyturn.engine.run.log_cache import verify_run
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.journal.rows import Query

@@ -21,7 +21,7 @@ from keyturn import (
     ToolsToFinalOutputResult,
     function_tool,
 )
-from keyturn.models.scripted import refusal
+from keyturn.models.scripted.model import refusal
 from tests.behaviour.ways import (
     Run,
     World,

@@ -25,7 +25,7 @@ from keyturn import (
     tool_input_guardrail,
     tool_output_guardrail,
 )
-from keyturn.models.scripted import ModelStep
+from keyturn.models.scripted.model import ModelStep
 from tests.behaviour.ways import (
     Run,
     World,

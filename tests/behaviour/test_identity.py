@@ -16,7 +16,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.events import CallVoided, ReplyRecorded
-from keyturn.models.scripted import ScriptedModel
+from keyturn.models.scripted.model import ScriptedModel
 from tests.behaviour.conftest import (
     Carry,
     Effects,

@@ -28,8 +28,8 @@ from keyturn import (
 )
 from keyturn.core.events import CallDecided, CallScreened, CallStarted, CallVoided
 from keyturn.core.items import Item
-from keyturn.engine.feed import ApprovalRequestedStreamEvent
-from keyturn.engine.look import CHANGED
+from keyturn.engine.effects.live_preview import CHANGED
+from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
 from keyturn.tools.base import Prepared
 from tests.behaviour.conftest import HOUR, Carry, Clock, Run, call, events, fresh, item_of, labels, script, told
 

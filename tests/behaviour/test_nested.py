@@ -18,7 +18,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ModelStep, ScriptedModel, last_user_text, tool_outputs
+from keyturn.models.scripted.model import ModelStep, ScriptedModel, last_user_text, tool_outputs
 from tests.behaviour.ways import (
     Run,
     World,

@@ -15,7 +15,7 @@ from keyturn import (
     UserError,
 )
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ScriptedModel, last_user_text, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, last_user_text, tool_outputs
 from tests.behaviour.ways import (
     Run,
     World,

@@ -21,7 +21,7 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from keyturn.models.scripted import ModelStep, last_user_text
+from keyturn.models.scripted.model import ModelStep, last_user_text
 from keyturn.sessions.history import orphan_calls, orphan_outputs
 from tests.behaviour.ways import (
     Run,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from keyturn import Agent, Runner, RunState, Secret, UserError, function_tool
-from keyturn.models.scripted import ScriptedModel, assistant_message, function_call
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 
 
 def login_agent(done: list[tuple[str, str]]) -> tuple[Agent[Any], ScriptedModel]:

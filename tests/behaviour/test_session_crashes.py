@@ -7,12 +7,12 @@ from typing import Any
 from keyturn import Agent, MemorySession, RunContextWrapper, RunState
 from keyturn.core.codec import Log
 from keyturn.core.events import SessionWritten
-from keyturn.engine import play
-from keyturn.engine.graph import Graph
-from keyturn.engine.ledger import Ledger
-from keyturn.engine.live import Live
+from keyturn.engine import execution
+from keyturn.engine.run.agents import Graph
+from keyturn.engine.run.open_run import Live
+from keyturn.engine.run.used_states import Ledger
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ScriptedModel, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, tool_outputs
 from keyturn.sessions.history import orphan_calls, orphan_outputs
 from tests.behaviour.ways import (
     World,
@@ -75,7 +75,7 @@ def script(*rounds: set[str]) -> ScriptedModel:
 
 async def finished(agent: Agent[Any], state: RunState[Any], session: MemorySession) -> Any:
     """Drive a run that was cut to its end, as another process would."""
-    before, play.LEDGER = play.LEDGER, Ledger()
+    before, execution.LEDGER = execution.LEDGER, Ledger()
     try:
         result = await plain(agent, state, session=session)
         while result.interruptions:
@@ -84,5 +84,5 @@ async def finished(agent: Agent[Any], state: RunState[Any], session: MemorySessi
                 state.resolve(item, "retry") if item.kind == "in_doubt" else state.approve(item)
             result = await plain(agent, state, session=session)
     finally:
-        play.LEDGER = before
+        execution.LEDGER = before
     return result.final_output

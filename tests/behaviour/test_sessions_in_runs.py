@@ -26,7 +26,7 @@ from keyturn import (
     output_guardrail,
 )
 from keyturn.core.items import Item
-from keyturn.models.scripted import ModelStep
+from keyturn.models.scripted.model import ModelStep
 from keyturn.sessions.history import orphan_calls, orphan_outputs
 from tests.behaviour.ways import (
     Run,

@@ -19,10 +19,10 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from keyturn.engine import play
-from keyturn.engine.ledger import Ledger
-from keyturn.engine.recent import forget
-from keyturn.models.scripted import ScriptedModel
+from keyturn.engine import execution
+from keyturn.engine.run.log_cache import forget
+from keyturn.engine.run.used_states import Ledger
+from keyturn.models.scripted.model import ScriptedModel
 from tests.behaviour.conftest import (
     Carry,
     Effects,
@@ -294,7 +294,7 @@ def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Forget what this process knows of its runs, as another one would."""
 
     def forget_all() -> None:
-        monkeypatch.setattr(play, "LEDGER", Ledger())
+        monkeypatch.setattr(execution, "LEDGER", Ledger())
         forget()
 
     return forget_all

@@ -13,10 +13,10 @@ import pytest
 from keyturn import Agent, Approval, MemoryJournal, RunConfig, RunHooks, Runner, RunState, function_tool
 from keyturn.core.effects import Effect
 from keyturn.core.errors import StorageError
-from keyturn.engine import hold
-from keyturn.engine.advance import Loop
-from keyturn.engine.drive import Drive
-from keyturn.engine.scope import Scope
+from keyturn.engine.driving import lease
+from keyturn.engine.driving.drive import Drive
+from keyturn.engine.loop import Loop
+from keyturn.engine.run.frame_settings import Scope
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.base import Claim
 from keyturn.journal.rows import Query
@@ -136,7 +136,7 @@ async def test_a_hold_outlives_a_store_that_fails_for_a_moment(streamed: bool, m
             renewed.set()
             return await super().renew(claim, ttl_ms)
 
-    monkeypatch.setattr(hold, "TTL_MS", 30)
+    monkeypatch.setattr(lease, "TTL_MS", 30)
     desk = Desk(gated=False)
     desk.inside = renewed.wait
     result = await asyncio.wait_for(drive(desk.agent, "go", streamed, journal=Shaky()), 20)

@@ -18,7 +18,7 @@ from keyturn import (
     RunResultStreaming,
     ToolApprovalItem,
 )
-from keyturn.models.scripted import ModelStep, reasoning
+from keyturn.models.scripted.model import ModelStep, reasoning
 from tests.behaviour.ways import (
     World,
     a_world,  # noqa: F401  # a fixture, used by its name
@@ -132,7 +132,7 @@ async def test_deltas_arrive_while_the_model_is_still_speaking(world: World) -> 
     async def events(_request: Any) -> Any:
         from keyturn.models.base import ModelResponse
         from keyturn.models.reply_events import reply_events
-        from keyturn.models.scripted import assistant_message
+        from keyturn.models.scripted.model import assistant_message
 
         for event in reply_events(ModelResponse([assistant_message("to be or not")], response_id="r")):
             yield event

@@ -17,7 +17,7 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.events import CallDecided, CallFinished, CallScreened, CallVoided
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.behaviour.conftest import (
     HOUR,
     Carry,

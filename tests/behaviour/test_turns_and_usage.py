@@ -18,7 +18,7 @@ from keyturn import (
     Usage,
     UserError,
 )
-from keyturn.models.scripted import ModelStep
+from keyturn.models.scripted.model import ModelStep
 from tests.behaviour.ways import (
     Run,
     World,

@@ -25,7 +25,7 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from keyturn.models.scripted import ModelStep, ScriptedModel
+from keyturn.models.scripted.model import ModelStep, ScriptedModel
 from tests.behaviour.ways import (
     Run,
     World,

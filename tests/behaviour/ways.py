@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from keyturn import Agent, Runner, RunResult, RunState, ToolContext, Usage, function_tool
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 
 Run = Callable[..., Awaitable[RunResult]]
 

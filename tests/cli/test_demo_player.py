@@ -8,8 +8,8 @@ import pytest
 
 from keyturn import UserError
 from keyturn.cli.demo_player import PROVIDERS, Player
-from keyturn.models.defaults import OPENAI
-from keyturn.models.scripted import ScriptedModel
+from keyturn.models.openai.defaults import OPENAI
+from keyturn.models.scripted.model import ScriptedModel
 from tests.cli.terminal import KEYS
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keyturn.models.scripted import assistant_message, function_call
+from keyturn.models.scripted.model import assistant_message, function_call
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.responses import ResponsesServer

@@ -24,7 +24,7 @@ PROGRAM = '''
 import asyncio
 from pathlib import Path
 from keyturn import Agent, App, function_tool
-from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
 
 here = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from keyturn import Agent, Approval, Grant, RunState, ToolContext, ask_user, function_tool
 from keyturn.core.people import Decider
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import assistant_message, function_call, tool_outputs
+from keyturn.models.scripted.model import assistant_message, function_call, tool_outputs
 from keyturn.testing import ScriptedModel
 from keyturn.tools.base import OutcomeUnknown
 

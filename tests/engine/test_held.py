@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core.items import Item
-from keyturn.engine import held as module
-from keyturn.engine.held import held
+from keyturn.engine.session import matching as module
+from keyturn.engine.session.matching import held
 
 FOREIGN: Item = {"type": "reasoning", "summary": [], "provider_data": {"anthropic": {"signature": "s"}}}
 SEARCH: Item = {"type": "server_tool_use", "id": "srv_1", "provider_data": {"anthropic": {"verbatim": True}}}

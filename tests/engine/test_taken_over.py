@@ -10,7 +10,7 @@ import pytest
 
 from keyturn import Agent, App, Conflict, MemoryJournal, MemorySession, Runner, RunState, ToolContext, function_tool
 from keyturn.journal.rows import Query
-from keyturn.models.scripted import assistant_message, function_call
+from keyturn.models.scripted.model import assistant_message, function_call
 from keyturn.testing import ScriptedModel
 
 MINUTES = 120_000

@@ -25,7 +25,7 @@ from keyturn import (
 )
 from keyturn.audit.checker import check
 from keyturn.journal.rows import Query
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 
 paid: list[tuple[str, int]] = []
 

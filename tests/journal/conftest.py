@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from keyturn.engine import play
+from keyturn.engine import execution
 from tests.needs import missing
 
 from .restoring import NoLedger, Place
@@ -20,7 +20,7 @@ from .tampered import Kept, made
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A state directory of this test's own, and a process that remembers nothing of its own runs."""
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(play, "LEDGER", NoLedger())
+    monkeypatch.setattr(execution, "LEDGER", NoLedger())
     return tmp_path / "home"
 
 

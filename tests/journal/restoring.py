@@ -16,7 +16,7 @@ import psycopg
 from keyturn import Agent, Inbox, Runner, RunState, function_tool
 from keyturn.journal import open_journal
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 
 class NoLedger:

@@ -14,7 +14,7 @@ from typing import Any
 
 from keyturn import Agent, Runner, function_tool
 from keyturn.journal import open_journal
-from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
 
 MiB = 1 << 20
 LONG = "x" * (2 * MiB)  # recorded, it is there several times: as text, as line, in what SQLite is given

@@ -13,9 +13,9 @@ from keyturn.core.errors import UserError
 from keyturn.journal import JOURNALS, open_journal
 from keyturn.journal.base import Journal
 from keyturn.journal.memory import MemoryJournal
-from keyturn.testing.journal_case import seen
-from keyturn.testing.journals import JournalSuite
-from keyturn.testing.records import RecordsSuite
+from keyturn.testing.suites.journal_case import seen
+from keyturn.testing.suites.journals import JournalSuite
+from keyturn.testing.suites.records import RecordsSuite
 
 
 class TestMemoryJournal(JournalSuite, RecordsSuite):

@@ -13,14 +13,14 @@ import pytest
 from keyturn import Agent, App, Approval, Conflict, Expired, MemoryJournal, Runner, RunState, function_tool
 from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError
-from keyturn.engine import live
+from keyturn.engine.run import open_run
 from keyturn.inbox.desk import Inbox
 from keyturn.journal import open_journal
 from keyturn.journal.postgres import PostgresConnection
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.journal.store_thread import StoreThread
-from keyturn.models.scripted import tool_outputs
+from keyturn.models.scripted.model import tool_outputs
 from keyturn.testing import ScriptedModel, function_call
 from tests.steps import calls
 
@@ -236,7 +236,7 @@ async def test_d5_a_server_whose_clock_is_wrong_decides_by_the_journals(
     now = [1_762_063_200_000]
     journal, paid = SQLiteJournal(tmp_path / "runs.db", clock=lambda: now[0]), list[int]()
     agent = payer(paid, approval=Approval(expires="1m"))
-    monkeypatch.setattr(live, "clock_ms", lambda: now[0] + wrong * 1_000)
+    monkeypatch.setattr(open_run, "clock_ms", lambda: now[0] + wrong * 1_000)
 
     async def asked() -> RunState[Any]:
         run = (await Runner.run(agent, "go", journal=journal)).run_id

@@ -12,9 +12,9 @@ import pytest
 
 from keyturn.journal.base import Journal
 from keyturn.journal.postgres import PostgresJournal
-from keyturn.testing.journals import JournalSuite
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
-from keyturn.testing.records import RecordsSuite
+from keyturn.testing.suites.journals import JournalSuite
+from keyturn.testing.suites.records import RecordsSuite
 
 
 @pytest.fixture(scope="module")

@@ -19,13 +19,13 @@ from keyturn.core import events as ev
 from keyturn.core.codec import encode
 from keyturn.core.errors import LogDamaged, StorageError
 from keyturn.core.seal import Chain, body_of, erased
-from keyturn.engine.live import chain_of
-from keyturn.engine.recent import forget, kept_in, log_in
+from keyturn.engine.run.log_cache import forget, kept_in, log_in
+from keyturn.engine.run.open_run import chain_of
 from keyturn.journal.base import LostRace
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import own_ring
-from keyturn.models.scripted import tool_outputs
+from keyturn.models.scripted.model import tool_outputs
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.scenarios import CATALOGUE
 

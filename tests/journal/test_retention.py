@@ -11,7 +11,7 @@ import pytest
 from keyturn import Agent, Runner, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
-from keyturn.engine.recent import verify_run
+from keyturn.engine.run.log_cache import verify_run
 from keyturn.journal import open_journal
 from keyturn.journal.retention import ended_before, erase_ended
 from keyturn.testing import ScriptedModel, function_call

@@ -12,12 +12,12 @@ from keyturn import Agent, App, Grant, Inbox, Runner, RunState, function_tool
 from keyturn.core import events as ev
 from keyturn.core.errors import Conflict, LogDamaged, StorageError, StoreRestored
 from keyturn.engine import worker
-from keyturn.engine.recent import log_in
+from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.restored import settle
 from keyturn.journal.rows import Query
 from keyturn.journal.sql_journal import SQLJournal
 from keyturn.journal.store_thread import Connection
-from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 from .restoring import Payer, Place, go_on, waits
 

@@ -18,8 +18,8 @@ from keyturn.core.errors import StorageError, StorageFull, UserError
 from keyturn.journal import open_journal, opened
 from keyturn.journal.base import Journal
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.testing.journals import JournalSuite
-from keyturn.testing.records import RecordsSuite
+from keyturn.testing.suites.journals import JournalSuite
+from keyturn.testing.suites.records import RecordsSuite
 
 
 class TestSQLiteJournal(JournalSuite, RecordsSuite):

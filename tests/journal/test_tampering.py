@@ -13,7 +13,7 @@ from keyturn import Agent, Runner, RunState, function_tool
 from keyturn.audit.checker import Report, check
 from keyturn.core.errors import LogDamaged, StorageError
 from keyturn.core.seal import Chain, erased
-from keyturn.engine.recent import log_in
+from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.base import LostRace
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import own_ring

@@ -17,7 +17,7 @@ import pytest
 from mcp.client._memory import InMemoryTransport
 
 from keyturn import Agent, MCPServerStdio, Runner, RunState
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 from keyturn.mcp import pipes
 from keyturn.mcp.options import settings
 from keyturn.mcp.server import ProtocolServer

@@ -13,7 +13,7 @@ from mcp.server.mcpserver import Context
 
 from keyturn.core.items import Item
 from keyturn.mcp.home import home
-from keyturn.models.scripted import function_call
+from keyturn.models.scripted.model import function_call
 from keyturn.testing import ToolSuite
 from keyturn.testing.crash import Effects
 from tests.mcp.conftest import Inside

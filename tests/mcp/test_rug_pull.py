@@ -8,8 +8,8 @@ import pytest
 from mcp.server import MCPServer
 
 from keyturn import Agent, MCPServerStdio, RunHooks, ToolMissing
-from keyturn.models.scripted import function_call
-from keyturn.testing.tool_case import script
+from keyturn.models.scripted.model import function_call
+from keyturn.testing.suites.tool_case import script
 from tests.mcp.conftest import Inside, approved, calling, elsewhere, liar, run
 
 WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keyturn import function_tool
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 
 
 @pytest.fixture(autouse=True)

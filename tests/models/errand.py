@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyturn import Agent, ModelSettings, Runner, RunResult, RunState, function_tool
-from keyturn.engine.recent import forget
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning
 
 ASKED = "Pay ada and bob."
 THOUGHT = 'Two payments — 東京 \U0001f511, each "asked" for.\n'

@@ -13,10 +13,10 @@ import httpx2
 import openai
 import pytest
 
-from keyturn.engine.ask_model import read, streamed_response
+from keyturn.engine.effects.ask_model import read, streamed_response
 from keyturn.models.base import Model, ModelResponse, ModelSettings
-from keyturn.models.openai_chat import OpenAIChatCompletionsModel
-from keyturn.models.openai_responses import OpenAIResponsesModel
+from keyturn.models.openai.chat import OpenAIChatCompletionsModel
+from keyturn.models.openai.responses import OpenAIResponsesModel
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.testing.loopback.server import LoopbackServer

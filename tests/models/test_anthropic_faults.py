@@ -15,9 +15,9 @@ import pytest
 
 from keyturn import Agent, ModelBehaviorError, Runner, UserError
 from keyturn.models import faults
-from keyturn.models.anthropic import AnthropicModel
+from keyturn.models.anthropic.model import AnthropicModel
 from keyturn.models.base import ModelResponse, ModelSettings
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.loopback.server import Fault, Reply
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from keyturn.core.errors import UserError
-from keyturn.models.anthropic_messages import messages
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.anthropic.messages import messages
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 
 
 def user(text: str) -> dict[str, Any]:

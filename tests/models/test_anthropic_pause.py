@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Runner, RunState, handoff
-from keyturn.engine.recent import forget
-from keyturn.models.anthropic import AnthropicModel
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.anthropic.model import AnthropicModel
 from keyturn.models.base import ModelSettings
-from keyturn.models.scripted import ScriptedModel
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning
+from keyturn.models.scripted.model import ScriptedModel
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.messages_rules import signature
 from keyturn.testing.loopback.server import Fault

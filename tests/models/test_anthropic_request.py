@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from keyturn.agents.output import AgentOutputSchema
 from keyturn.core.errors import UserError
-from keyturn.models.anthropic_request import question
+from keyturn.models.anthropic.request import question
 from keyturn.models.base import ModelRequest, ModelSettings
 from tests.models.errand import pay
 

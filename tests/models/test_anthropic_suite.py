@@ -11,12 +11,12 @@ import pytest
 from anthropic.types import message_create_params as params
 from pydantic import TypeAdapter
 
-from keyturn.models.anthropic import AnthropicModel
+from keyturn.models.anthropic.model import AnthropicModel
 from keyturn.models.base import ModelSettings
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.anthropic import MessagesServer, events
-from keyturn.testing.models import ModelSuite
+from keyturn.testing.suites.models import ModelSuite
 from tests.models.errand import ASKED, decided, errand, run, script
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Runner, RunState, SQLiteSession
-from keyturn.engine.recent import forget
-from keyturn.models.openai_request import sent_items
-from keyturn.models.scripted_items import function_call
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.openai.request import sent_items
+from keyturn.models.scripted.items import function_call
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.errand import ASKED, decided, errand, script
 from tests.models.openai_items import KNOWN, UNKNOWN

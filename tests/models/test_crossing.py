@@ -10,7 +10,7 @@ import pytest
 
 from keyturn import AnthropicModel, GoogleModel, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner
 from keyturn.models.base import Model
-from keyturn.models.scripted_items import assistant_message
+from keyturn.models.scripted.items import assistant_message
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.google import GeminiServer

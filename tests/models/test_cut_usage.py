@@ -17,7 +17,7 @@ from keyturn import (
     Usage,
 )
 from keyturn.models.base import TokenDetails
-from keyturn.models.scripted import ModelStep, assistant_message
+from keyturn.models.scripted.model import ModelStep, assistant_message
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.google import GeminiServer

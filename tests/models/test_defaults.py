@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keyturn.core.errors import UserError
-from keyturn.models import defaults
+from keyturn.models.openai import defaults
 
 
 @pytest.fixture(autouse=True)

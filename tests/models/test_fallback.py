@@ -11,16 +11,16 @@ import pytest
 
 from keyturn import Agent, ModelBehaviorError, Runner, UserError
 from keyturn.models import faults
-from keyturn.models.anthropic import AnthropicModel
+from keyturn.models.anthropic.model import AnthropicModel
 from keyturn.models.base import Model, ModelResponse, ModelSettings
 from keyturn.models.fallback import FallbackModel
-from keyturn.models.google import GoogleModel
-from keyturn.models.scripted import ModelStep, ScriptedModel
-from keyturn.models.scripted_items import refusal
+from keyturn.models.google.model import GoogleModel
+from keyturn.models.scripted.items import refusal
+from keyturn.models.scripted.model import ModelStep, ScriptedModel
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault
-from keyturn.testing.models import ModelSuite
+from keyturn.testing.suites.models import ModelSuite
 from tests.models.errand import ASKED, DONE, decided, errand, run, script
 
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from keyturn.core.errors import UserError
-from keyturn.models.google_contents import contents
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.google.contents import contents
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.models.turns import with_own
 
 USER = {"role": "user", "content": "q"}

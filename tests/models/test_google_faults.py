@@ -16,8 +16,8 @@ from google.genai import errors
 from keyturn import Agent, ModelBehaviorError, Runner, UserError
 from keyturn.models import faults
 from keyturn.models.base import ModelResponse, ModelSettings
-from keyturn.models.google import GoogleModel
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.google.model import GoogleModel
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault, Reply
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Runner, RunState, handoff
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 from keyturn.models.base import ModelSettings
-from keyturn.models.google import GoogleModel
-from keyturn.models.scripted import ScriptedModel
-from keyturn.models.scripted_items import assistant_message, function_call
+from keyturn.models.google.model import GoogleModel
+from keyturn.models.scripted.items import assistant_message, function_call
+from keyturn.models.scripted.model import ScriptedModel
 from keyturn.testing.loopback.gemini_rules import signature
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault

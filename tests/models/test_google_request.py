@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from keyturn.agents.output import AgentOutputSchema
 from keyturn.core.errors import UserError
 from keyturn.models.base import ModelRequest, ModelSettings
-from keyturn.models.google_request import question
+from keyturn.models.google.request import question
 from tests.models.errand import PAY, pay
 
 HI = [{"role": "user", "content": "hi"}]

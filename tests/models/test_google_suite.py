@@ -9,12 +9,12 @@ import pytest
 from google.genai import errors, types
 
 from keyturn.models.base import ModelSettings
-from keyturn.models.google import GoogleModel
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.google.model import GoogleModel
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.gemini_rules import signature
 from keyturn.testing.loopback.google import GeminiServer, chunks
-from keyturn.testing.models import ModelSuite
+from keyturn.testing.suites.models import ModelSuite
 
 
 class Served(GoogleModel):

@@ -13,8 +13,8 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from keyturn.models.base import TokenDetails, Usage
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer, Dialect
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
 from keyturn.testing.loopback.server import LoopbackServer

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from keyturn.models.script import ModelStep
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.server import Fault, LoopbackServer, Reply, Request
 
 

@@ -26,8 +26,8 @@ from keyturn import (
     Usage,
     function_tool,
 )
-from keyturn.engine.recent import forget
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning
 from keyturn.testing.loopback.server import Reply, Request
 from tests.models.errand import run
 from tests.models.test_crossing import MEMBERS, model_of

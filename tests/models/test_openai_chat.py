@@ -12,13 +12,13 @@ from pydantic import BaseModel, TypeAdapter
 from keyturn import Agent, AgentOutputSchema, MultiProvider, Runner, UserError, handoff
 from keyturn.core.errors import ModelBehaviorError
 from keyturn.models.base import ModelSettings, TokenDetails, Usage
-from keyturn.models.openai_account import is_openais
-from keyturn.models.openai_chat_messages import PROVIDER, chat_messages
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.openai.account import is_openais
+from keyturn.models.openai.chat_messages import PROVIDER, chat_messages
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer, Dialect
 from keyturn.testing.loopback.server import Reply
-from keyturn.testing.models import ModelSuite
+from keyturn.testing.suites.models import ModelSuite
 from tests.models.openai_serving import (
     ask,
     bodies,

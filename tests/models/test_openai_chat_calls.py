@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core.errors import ModelBehaviorError
-from keyturn.models.openai_chat_calls import CallsInPieces
-from keyturn.models.openai_chat_messages import PROVIDER
+from keyturn.models.openai.chat_calls import CallsInPieces
+from keyturn.models.openai.chat_messages import PROVIDER
 
 
 def put_together(*chunks: list[Any]) -> list[tuple[str, str, str]]:

@@ -10,13 +10,13 @@ import pytest
 
 from keyturn import Agent, ModelBehaviorError, Runner
 from keyturn.core import events as ev
-from keyturn.models import openai_wire
 from keyturn.models.base import ModelSettings
-from keyturn.models.openai_chat import OpenAIChatCompletionsModel
-from keyturn.models.openai_reply import ResponseFailed
-from keyturn.models.openai_responses import OpenAIResponsesModel
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message, function_call
+from keyturn.models.openai import wire
+from keyturn.models.openai.chat import OpenAIChatCompletionsModel
+from keyturn.models.openai.reply import ResponseFailed
+from keyturn.models.openai.responses import OpenAIResponsesModel
+from keyturn.models.scripted.items import assistant_message, function_call
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
 from keyturn.testing.loopback.server import Fault, Reply
@@ -46,7 +46,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def pause(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr(openai_wire, "pause", pause)
+    monkeypatch.setattr(wire, "pause", pause)
     return waited
 
 

@@ -9,9 +9,9 @@ from openai._models import construct_type  # the SDK has no public way to make o
 from openai.types.responses import ResponseStreamEvent, ResponseTextDeltaEvent
 
 from keyturn import ModelBehaviorError
-from keyturn.models.openai_events import sdk_event
+from keyturn.models.openai.events import sdk_event
 from keyturn.models.reply_events import StreamEvent
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning, refusal
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai_serving import events_of, served
 

@@ -10,10 +10,10 @@ from openai.types.responses.response_input_item_param import ResponseInputItemPa
 from pydantic import TypeAdapter
 
 from keyturn import Agent, Runner, RunState
-from keyturn.engine.recent import forget
-from keyturn.models.openai_request import sent_items
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.openai.request import sent_items
+from keyturn.models.scripted.items import assistant_message
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
 from keyturn.testing.loopback.server import Reply, Request
 from tests.models.openai_items import KNOWN, SEALED, UNKNOWN

@@ -8,9 +8,9 @@ import openai
 import pytest
 
 from keyturn import Agent, MemorySession, Runner, RunState, handoff
-from keyturn.engine.recent import forget
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.testing.loopback.server import Fault

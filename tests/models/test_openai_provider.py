@@ -17,7 +17,7 @@ from keyturn import (
     Runner,
     UserError,
 )
-from keyturn.models.defaults import OPENAI
+from keyturn.models.openai.defaults import OPENAI
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai_serving import ask, bodies, client_of

@@ -15,14 +15,14 @@ from pydantic import BaseModel, TypeAdapter
 from keyturn import Agent, AgentOutputSchema, MultiProvider, RunConfig, Runner, UserError, handoff
 from keyturn.core.errors import ModelBehaviorError
 from keyturn.models.base import ModelResponse, ModelSettings, TokenDetails, Usage
-from keyturn.models.defaults import OPENAI
-from keyturn.models.openai_responses import OpenAIResponsesModel
-from keyturn.models.script import ModelStep
-from keyturn.models.scripted_items import assistant_message, function_call
+from keyturn.models.openai.defaults import OPENAI
+from keyturn.models.openai.responses import OpenAIResponsesModel
+from keyturn.models.scripted.items import assistant_message, function_call
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
 from keyturn.testing.loopback.server import Fault, Reply, Request
-from keyturn.testing.models import ModelSuite
+from keyturn.testing.suites.models import ModelSuite
 from tests.models.openai_serving import (
     ask,
     bodies,

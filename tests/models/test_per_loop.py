@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keyturn.models.per_loop import ClientPerLoop, certificates
-from keyturn.models.script import ModelStep
+from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.google import GeminiServer

@@ -10,8 +10,8 @@ import pytest
 
 from keyturn import Agent, ModelSettings, Runner, RunState
 from keyturn.core import events as ev
-from keyturn.engine.recent import forget
-from keyturn.models.scripted_items import assistant_message, function_call
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.scripted.items import assistant_message, function_call
 from keyturn.testing.loopback.server import Fault
 from tests.models.errand import run, without
 from tests.models.test_crossing import MEMBERS, model_of

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from keyturn.core.errors import UserError
-from keyturn.models import defaults, routing
+from keyturn.models import routing
 from keyturn.models.base import Model, ModelProvider
+from keyturn.models.openai import defaults
 from keyturn.models.routing import MultiProvider, split_name
 
 

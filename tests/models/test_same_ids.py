@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, ModelBehaviorError, ModelSettings
-from keyturn.models.scripted_items import function_call
+from keyturn.models.scripted.items import function_call
 from tests.models.errand import run
 from tests.models.test_crossing import MEMBERS, model_of
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from keyturn.core.errors import UserError
 from keyturn.models.base import ModelRequest, ModelResponse, ModelSettings, Usage
-from keyturn.models.scripted import (
+from keyturn.models.scripted.model import (
     InvalidModelStep,
     ModelScriptError,
     ModelStep,

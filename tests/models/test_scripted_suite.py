@@ -9,8 +9,8 @@ import pytest
 
 from keyturn.core.errors import ModelBehaviorError
 from keyturn.models.base import Model, ModelResponse, Usage
-from keyturn.models.scripted import ModelStep, ScriptedModel
-from keyturn.testing.models import ModelSuite
+from keyturn.models.scripted.model import ModelStep, ScriptedModel
+from keyturn.testing.suites.models import ModelSuite
 
 
 class TestScriptedModel(ModelSuite):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn.core.errors import UserError
-from keyturn.models.scripted_items import assistant_message, function_call, reasoning
+from keyturn.models.scripted.items import assistant_message, function_call, reasoning
 from keyturn.models.turns import data_url, file_data, own_parts, parts_of, split, text_of, with_own
 
 

@@ -9,7 +9,7 @@ import pytest
 from keyturn.core.errors import UserError
 from keyturn.core.policy import CallView
 from keyturn.policies.rules import Policy, Rule, allow, ask, deny
-from keyturn.tools.command_programs import only_programs
+from keyturn.tools.commands.programs import only_programs
 
 SECRET = {"text": {"matches": "(?s).*BEGIN PRIVATE KEY.*"}}
 

@@ -31,10 +31,10 @@ from keyturn.core.codec import Log
 from keyturn.core.events import CallFinished, CallScreened
 from keyturn.core.policy import CallView
 from keyturn.core.strict import parse
-from keyturn.engine import play as play_module
-from keyturn.engine.graph import Graph
-from keyturn.engine.ledger import Ledger
-from keyturn.engine.live import Live
+from keyturn.engine import execution as play_module
+from keyturn.engine.run.agents import Graph
+from keyturn.engine.run.open_run import Live
+from keyturn.engine.run.used_states import Ledger
 from keyturn.testing import ScriptedModel, approve_all
 from keyturn.tools.base import OutcomeUnknown
 from tests.behaviour.conftest import (

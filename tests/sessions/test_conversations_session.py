@@ -27,7 +27,7 @@ from keyturn import (
     set_default_openai_client,
 )
 from keyturn.core.items import Item
-from keyturn.models.defaults import OPENAI
+from keyturn.models.openai.defaults import OPENAI
 from keyturn.sessions import conversations
 from keyturn.sessions.history import orphan_calls
 from keyturn.testing import SessionSuite, reasoning

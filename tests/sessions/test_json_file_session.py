@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from examples.json_file_session import JsonFileSession, main
-from keyturn.testing.sessions import SessionSuite
+from keyturn.testing.suites.sessions import SessionSuite
 
 
 class TestJsonFileSession(SessionSuite):

@@ -9,7 +9,7 @@ import pytest
 from keyturn.core.errors import UserError
 from keyturn.sessions.base import SessionABC, SessionSettings
 from keyturn.sessions.memory import MemorySession
-from keyturn.testing.sessions import SessionSuite
+from keyturn.testing.suites.sessions import SessionSuite
 
 
 class TestMemorySession(SessionSuite):

@@ -13,7 +13,7 @@ import pytest
 from examples.json_file_session import JsonFileSession
 from keyturn import Agent, Conflict, MemorySession, RunResult, SQLiteSession
 from keyturn.core.items import Item
-from keyturn.models.scripted import ModelStep, ScriptedModel
+from keyturn.models.scripted.model import ModelStep, ScriptedModel
 from keyturn.sessions.history import orphan_calls, orphan_outputs
 from tests.behaviour.ways import (
     Run,

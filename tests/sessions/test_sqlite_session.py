@@ -19,7 +19,7 @@ from keyturn.core.errors import UserError
 from keyturn.sessions import sqlite
 from keyturn.sessions.base import SessionSettings
 from keyturn.sessions.sqlite import SQLiteSession
-from keyturn.testing.sessions import SessionSuite
+from keyturn.testing.suites.sessions import SessionSuite
 
 
 class TestSQLiteSessionInMemory(SessionSuite):

@@ -105,7 +105,7 @@ def test_suites_need_no_other_plugin_and_say_what_differs(project: pytest.Pytest
 
 
 LATE = """
-import keyturn.testing.models
+import keyturn.testing.suites.models
 
 pytest_plugins = ["keyturn.testing.plugin"]
 """

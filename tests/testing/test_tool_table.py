@@ -11,7 +11,7 @@ import pytest
 
 import keyturn
 from keyturn.testing import ToolSuite
-from keyturn.testing.tool_table import BEHAVIOURS, MARKS, Table, Told, markdown, text, written
+from keyturn.testing.suites.tool_table import BEHAVIOURS, MARKS, Table, Told, markdown, text, written
 from keyturn.tools.base import Tool
 
 pytest_plugins = ["pytester"]
@@ -116,7 +116,16 @@ def test_it_tells_what_a_run_told(
     pytester.makepyfile(test_toys=TOY)
     page = pytester.path / "page.md"
     page.write_text(f"before\n{MARKS[0]}{MARKS[1]}\nafter\n", encoding="utf-8")
-    command = ["-p", "keyturn.testing.tool_table", "-p", "no:cacheprovider", "-q", *workers, "--kinds-into", str(page)]
+    command = [
+        "-p",
+        "keyturn.testing.suites.tool_table",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        *workers,
+        "--kinds-into",
+        str(page),
+    ]
     ran = pytester.runpytest_subprocess(*command, "-k", "approved_call or grant or answered or something")
     told = {line[:9]: line for line in ran.outlines if line.startswith(("good kind", "bad kind "))}
     cells = {row: re.findall(r"pass|fail|- \d", line) for row, line in told.items()}

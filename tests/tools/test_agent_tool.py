@@ -15,7 +15,7 @@ from keyturn.core.preview import Json, Text
 from keyturn.tools.agent_tool import AgentTool
 from keyturn.tools.base import Delegate, InvalidArguments, tool_digest
 from keyturn.tools.function import FunctionTool
-from keyturn.tools.schema import Secret
+from keyturn.tools.functions.schema import Secret
 from tests.table import each
 
 EXPERT: Agent[Any] = Agent("Contract expert")

@@ -33,9 +33,9 @@ from keyturn import (
 from keyturn.core.digest import canonical
 from keyturn.core.events import ReplyRecorded
 from keyturn.core.policy import Verdict
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ScriptedModel, assistant_message, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
 from keyturn.tools.base import Prepared, Tool
 
 _INSIDE = (

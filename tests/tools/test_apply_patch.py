@@ -22,7 +22,7 @@ from keyturn import (
     WorkspaceEditor,
 )
 from keyturn.core.items import Item
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.behaviour.ways import Run, both, carried, state_of
 
 README = "# Title\n\nhello\n"

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 
 from keyturn import Agent, Json, RunState, Text, ask_user
 from keyturn.core.items import Item
-from keyturn.models.scripted import function_call
+from keyturn.models.scripted.model import function_call
 from keyturn.render import html, terminal
-from keyturn.testing.tool_asking import HOSTILE
-from keyturn.testing.tool_case import ToolCase
+from keyturn.testing.suites.tool_asking import HOSTILE
+from keyturn.testing.suites.tool_case import ToolCase
 from keyturn.tools.base import InvalidArguments
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from keyturn import Agent, RunState, ask_user
 from keyturn.core.items import Item
-from keyturn.engine.items import ToolApprovalItem
-from keyturn.models.scripted import function_call
+from keyturn.engine.views.items import ToolApprovalItem
+from keyturn.models.scripted.model import function_call
 from keyturn.testing import ToolSuite
-from keyturn.testing import tools as suite
 from keyturn.testing.crash import Answer, Effects, Scenario
 from keyturn.testing.crash import sweep as swept
+from keyturn.testing.suites import tools as suite
 
 ANSWER = "As you like."
 

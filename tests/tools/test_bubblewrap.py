@@ -184,7 +184,7 @@ async def test_where_the_kernel_refuses_it_nothing_runs(tmp_path: Path) -> None:
     """A real refusal: within a sandbox that may make no more namespaces, a process of ours asks for one."""
     code = f"""
 import asyncio
-from keyturn.tools.bubblewrap import BubblewrapExecutor, SandboxUnavailable
+from keyturn.tools.processes.bubblewrap import BubblewrapExecutor, SandboxUnavailable
 try:
     asyncio.run(BubblewrapExecutor({str(tmp_path)!r}).run(["touch", "ran"]))
 except SandboxUnavailable as error:
@@ -214,7 +214,7 @@ def test_it_works_for_a_user_without_any_right(tmp_path: Path) -> None:
     version = "import sys; print(sys.version_info >= (3, 11))"
     if subprocess.run([python, "-c", version], capture_output=True, text=True, check=False).stdout != "True\n":
         pytest.skip("the Python that every user may run is too old")
-    keeper = Path(__file__).parents[2] / "src" / "keyturn" / "tools" / "shell_keeper.py"
+    keeper = Path(__file__).parents[2] / "src" / "keyturn" / "tools" / "processes" / "supervisor.py"
     launch = BubblewrapExecutor("/var")._start(["/usr/bin/id", "-un"], "/var", {})
     [sockets] = launch.files
     ours, theirs = socket.socketpair()
@@ -317,7 +317,7 @@ def _outside() -> Path | None:
     return next((Path(place) for place in ("/var/lib", "/srv", "/usr/local/lib") if os.access(place, os.W_OK)), None)
 
 
-@pytest.mark.filterwarnings("ignore::keyturn.tools.bubblewrap.UnsafeWorkspace")  # its sockets are the point
+@pytest.mark.filterwarnings("ignore::keyturn.tools.processes.bubblewrap.UnsafeWorkspace")  # its sockets are the point
 @sandboxed
 @with_python
 @pytest.mark.parametrize("network", [False, True], ids=["no network", "network"])
@@ -412,6 +412,6 @@ async def test_on_a_machine_of_which_nobody_knows_the_calls_nothing_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: "vax")
-    monkeypatch.setattr("keyturn.tools.bubblewrap.shutil.which", lambda *_args, **_options: "/usr/bin/bwrap")
+    monkeypatch.setattr("keyturn.tools.processes.bubblewrap.shutil.which", lambda *_args, **_options: "/usr/bin/bwrap")
     with pytest.raises(SandboxUnavailable, match="vax"):
         await BubblewrapExecutor(tmp_path).check()

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyturn import Diff, Text
-from keyturn.tools.change_preview import WHOLE, preview_of
-from keyturn.tools.staging import Change, File
+from keyturn.tools.filesystem.staging import Change, File
+from keyturn.tools.patches.change_preview import WHOLE, preview_of
 from tests.table import each
 
 

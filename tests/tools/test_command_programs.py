@@ -9,7 +9,7 @@ import pytest
 
 from keyturn import Agent, LocalShellTool, Policy, Rule, Runner, ShellTool, UnsafeProgram, UserError, only_programs
 from keyturn.testing import ScriptedModel
-from keyturn.tools.command_runners import RUNNERS, STEERING, WRITERS, runs_others, writes
+from keyturn.tools.commands.runners import RUNNERS, STEERING, WRITERS, runs_others, writes
 from tests.table import each
 
 LISTED = ("ls", "cat", "echo", "grep", "head", "tail", "wc", "find", "rg", "sort", "pwd", "true", "date", "du", "stat")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keyturn import only_programs
-from keyturn.tools.command_reading import LONGEST, read_command
+from keyturn.tools.commands.reading import LONGEST, read_command
 from keyturn.tools.shell_preview import facts_of
 from tests.steps import lines
 from tests.table import each

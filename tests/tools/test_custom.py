@@ -150,7 +150,7 @@ async def test_responses(streamed: bool, kept: bool) -> None:
 @pytest.mark.parametrize("openais", [True, False], ids=["OpenAI's server", "another server"])
 async def test_chat_completions(streamed: bool, openais: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenAI's own takes custom tools; any other server is told of a function."""
-    monkeypatch.setattr("keyturn.models.openai_chat.is_openais", lambda _client: openais)
+    monkeypatch.setattr("keyturn.models.openai.chat.is_openais", lambda _client: openais)
     call = called("c1", "select 1") if openais else as_function("c1", '{"input": "select 1"}')
     async with served(server := ChatServer([[call], "done"])) as model:
         agent = Agent("a", model=model, tools=[tool(needs_approval=True, format=GRAMMAR)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyturn.tools.docstrings import Docstring, DocstringStyle, read_docstring
+from keyturn.tools.functions.docstrings import Docstring, DocstringStyle, read_docstring
 
 GOOGLE = """Book a room.
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, ApplyPatchTool, RunHooks, RunResult, Workspace, WorkspaceEditor, filesystem_tools
-from keyturn.models.scripted import ScriptedModel, function_call
-from keyturn.tools.file_problems import FileTooLarge, PathRefused
-from keyturn.tools.hunks import InvalidPatch
-from keyturn.tools.v4a import apply_diff
-from keyturn.tools.workspace import MOST_LINES
+from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.tools.filesystem.problems import FileTooLarge, PathRefused
+from keyturn.tools.filesystem.workspace import MOST_LINES
+from keyturn.tools.patches.hunks import InvalidPatch
+from keyturn.tools.patches.v4a import apply_diff
 from tests.behaviour.ways import Run, both, state_of
 
 CALLS: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Diff, Json, RunResult, UserError, Workspace, filesystem_tools
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.behaviour.ways import Run, both, carried, state_of
 
 NOTES = "one\ntwo\nthree\n"

@@ -18,7 +18,7 @@ from keyturn.core.preview import Command, Json, Preview, Text
 from keyturn.decorators import tool as tool_decorator
 from keyturn.tools.base import InvalidArguments, OutcomeUnknown, Tool, tool_digest
 from keyturn.tools.function import FunctionTool, default_tool_error_function, function_tool
-from keyturn.tools.schema import Secret
+from keyturn.tools.functions.schema import Secret
 from tests.table import each
 
 CONTEXT = ToolContext("ctx", tool_name="t", tool_call_id="c1", tool_arguments="{}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyturn.tools.globs import BadGlob, Glob
+from keyturn.tools.filesystem.globs import BadGlob, Glob
 from tests.table import each
 
 

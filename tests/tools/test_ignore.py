@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keyturn.tools.ignore import Rules
-from keyturn.tools.walk import Walk
+from keyturn.tools.filesystem.ignore import Rules
+from keyturn.tools.filesystem.walk import Walk
 from tests.needs import missing
 
 RULES = "\n".join(

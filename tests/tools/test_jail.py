@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from keyturn import PathRefused, UserError, Workspace
-from keyturn.tools.file_problems import FileMissing, FileProblem
-from keyturn.tools.jail import parts_of
-from keyturn.tools.staging import Change
+from keyturn.tools.filesystem.jail import parts_of
+from keyturn.tools.filesystem.problems import FileMissing, FileProblem
+from keyturn.tools.filesystem.staging import Change
 
 SECRET = "the secret outside"
 

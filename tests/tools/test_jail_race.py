@@ -16,8 +16,8 @@ import pytest
 
 from keyturn import ApplyPatchTool, ToolContext, WorkspaceEditor, filesystem_tools
 from keyturn.tools.base import ToolProblem
-from keyturn.tools.search import Query
-from keyturn.tools.workspace import Workspace
+from keyturn.tools.filesystem.search import Query
+from keyturn.tools.filesystem.workspace import Workspace
 
 SECRET = "the-secret-outside"
 # What a model may call in a place that is now a directory and now a link.

@@ -27,7 +27,7 @@ from pydantic import Secret as PydanticSecret
 from typing_extensions import TypedDict
 
 from keyturn.core.errors import UserError
-from keyturn.tools.schema import FunctionSchema, Secret, function_schema
+from keyturn.tools.functions.schema import FunctionSchema, Secret, function_schema
 from tests.table import each
 
 

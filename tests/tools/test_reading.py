@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keyturn import FileProblem, Workspace
-from keyturn.tools import reading
+from keyturn.tools.filesystem import numbered_lines
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_file_of_any_size_is_read_where_it_is_asked(files: Workspace, monkeypa
         for _ in range(200):
             file.write(b"y" * 79 + b"\n" + (b"x" * 79 + b"\n") * 1000)
     assert files.lines("f", 1001, 1).startswith("  1002\ty")
-    monkeypatch.setattr(reading, "_FAR", 1 << 20)
+    monkeypatch.setattr(numbered_lines, "_FAR", 1 << 20)
     with pytest.raises(FileProblem, match="too far"):
         files.lines("f", 100_000)
 

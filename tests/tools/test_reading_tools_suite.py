@@ -9,7 +9,7 @@ import pytest
 
 from keyturn import filesystem_tools
 from keyturn.core.items import Item
-from keyturn.models.scripted import function_call
+from keyturn.models.scripted.model import function_call
 from keyturn.testing import ToolSuite
 from keyturn.testing.crash import Effects
 

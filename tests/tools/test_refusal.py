@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from keyturn.core.errors import BadJson
-from keyturn.tools.refusal import cause, complaints
+from keyturn.tools.functions.refusal import cause, complaints
 
 
 class Item(TypedDict):

@@ -8,7 +8,7 @@ import warnings
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from keyturn.tools.required import required_texts
+from keyturn.tools.functions.required import required_texts
 from tests.table import each
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_serializer
 from typing_extensions import TypedDict
 
-from keyturn.tools.roundtrip import agree_where_given, in_order
+from keyturn.tools.functions.roundtrip import agree_where_given, in_order
 from tests.table import each
 
 

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from keyturn.core.errors import ModelBehaviorError, UserError
 from keyturn.core.strict import parse
-from keyturn.tools.schema import Frozen, FunctionSchema, InvalidArguments, Secret, function_schema
+from keyturn.tools.functions.schema import Frozen, FunctionSchema, InvalidArguments, Secret, function_schema
 from tests.table import each
 
 T = TypeVar("T")
@@ -238,7 +238,7 @@ def test_what_is_computed_is_not_an_argument() -> None:
 
 def test_sets_freeze_alike_in_every_process() -> None:
     code = (
-        "from keyturn.tools.schema import function_schema\n"
+        "from keyturn.tools.functions.schema import function_schema\n"
         "def f(x: set[str]): ...\n"
         'print(function_schema(f).freeze(\'{"x":["c","b","a","b"]}\').text)'
     )

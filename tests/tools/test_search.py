@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyturn import FileProblem, PathRefused, Workspace
-from keyturn.tools.search import Query, _literal_lines, _regex_lines  # type: ignore[reportPrivateUsage]  # in this process
+from keyturn.tools.filesystem.search import Query, _literal_lines, _regex_lines  # type: ignore[reportPrivateUsage]  # in this process
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_wrong_glob_is_refused(files: Workspace) -> None:
 
 
 def test_a_program_without_an_interpreter_searches_for_text(files: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyturn.tools.search.sys.executable", "")
+    monkeypatch.setattr("keyturn.tools.filesystem.search.sys.executable", "")
     assert found(files, "TODO") == ALL
     with pytest.raises(FileProblem, match="interpreter"):
         found(files, "TOD[O]")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from keyturn.tools import shell_keeper
+from keyturn.tools.processes import supervisor
 
-SOURCE = Path(shell_keeper.__file__).read_text(encoding="utf-8")
+SOURCE = Path(supervisor.__file__).read_text(encoding="utf-8")
 PLAIN = SOURCE.replace('sys.platform.startswith("linux")', "False")
 
 

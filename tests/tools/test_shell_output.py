@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keyturn.tools.shell_output import LENGTH_AT_MOST, Kept, allowed_length, fitted, kept_text
+from keyturn.tools.processes.output import LENGTH_AT_MOST, Kept, allowed_length, fitted, kept_text
 
 _MARK = re.compile(r"\n\[\.\.\. ([0-9,]+) of ([0-9,]+) characters cut \.\.\.\]\n")
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from keyturn import LocalExecutor, LocalShellActionRequest, LocalShellCallData, LocalShellCommandRequest, UserError
-from keyturn.tools import shell_keeping
 from keyturn.tools.base import OutcomeUnknown, ToolProblem
+from keyturn.tools.processes import supervised
 from keyturn.tools.shell_calls import ShellActionRequest, ShellCallData, ShellCommandOutput, ShellCommandRequest
 
 LINUX = sys.platform.startswith("linux")
@@ -157,7 +157,7 @@ async def test_what_goes_on_in_the_background_ends_with_its_command(run: Any, ma
 async def test_nothing_is_left_when_this_process_is_killed(marker: str, tmp_path: Path) -> None:
     code = f"""
 import asyncio
-from keyturn.tools.shell_process import LocalExecutor
+from keyturn.tools.processes.command import LocalExecutor
 command = "echo > begun; setsid sleep {marker} & sleep {marker}"
 asyncio.run(LocalExecutor({str(tmp_path)!r}).run(["/bin/sh", "-c", command]))
 """
@@ -229,7 +229,7 @@ async def test_l8_a_command_that_stops_its_keeper_for_ever_is_ended_by_whoever_s
     run: Any, marker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L8: woken, it is stopped again at once. Then all that is below it is ended past it, and the call is in doubt."""
-    monkeypatch.setattr(shell_keeping, "_KEEPER_ENDS", 2.0)
+    monkeypatch.setattr(supervised, "_KEEPER_ENDS", 2.0)
     stops = f"while :; do kill -STOP $KEEPER || exit; done # {marker}"
     command = f"export KEEPER=$PPID; for n in 1 2 3; do setsid sh -c '{stops}' & done; setsid sleep {marker} & wait"
     with suppress(OutcomeUnknown):  # or the keeper was quicker

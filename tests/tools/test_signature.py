@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Optional, TypeVar
 import pytest
 
 from keyturn.core.errors import UserError
-from keyturn.tools.signature import accepts_none, read_signature
+from keyturn.tools.functions.signature import accepts_none, read_signature
 from tests.table import each
 
 T = TypeVar("T")

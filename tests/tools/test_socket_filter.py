@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from keyturn.tools.socket_filter import REFUSED, socket_filter
+from keyturn.tools.processes.socket_filter import REFUSED, socket_filter
 
 NUMBERS = {"x86_64": (0xC000003E, 41, 53, 0), "aarch64": (0xC00000B7, 198, 199, 63)}
 PASS, NO_CALL, NO_FAMILY = 0x7FFF0000, 0x00050026, 0x00050061

@@ -26,7 +26,7 @@ while True:
 PATCHER = f"""
 import sys
 from keyturn import Workspace
-from keyturn.tools.staging import Change
+from keyturn.tools.filesystem.staging import Change
 files = Workspace(sys.argv[1])
 print("ready", flush=True)
 while True:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from keyturn.core.digest import canonical
 from keyturn.core.errors import UserError
 from keyturn.tools.base import InvalidArguments
-from keyturn.tools.structured import StructuredInput, any_object
+from keyturn.tools.functions.structured import StructuredInput, any_object
 from tests.table import each
 
 

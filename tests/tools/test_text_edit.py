@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keyturn.tools.file_problems import EditRefused
-from keyturn.tools.text_edit import edit_fault, replaced
+from keyturn.tools.filesystem.problems import EditRefused
+from keyturn.tools.filesystem.text_edit import edit_fault, replaced
 
 TEXT = st.text(st.sampled_from("ab\n"), max_size=30)
 

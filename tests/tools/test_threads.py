@@ -12,7 +12,7 @@ import pytest
 
 from keyturn import Agent, Runner, function_tool
 from keyturn.testing import ScriptedModel, function_call
-from keyturn.tools.threads import in_thread
+from keyturn.tools.functions.threads import in_thread
 
 PATIENCE = 20
 

@@ -21,9 +21,9 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.items import Item
-from keyturn.engine.recent import forget
-from keyturn.models.scripted import ScriptedModel, function_call
-from keyturn.testing.tool_case import script
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.scripted.model import ScriptedModel, function_call
+from keyturn.testing.suites.tool_case import script
 from keyturn.tools.base import Prepared, tool_digest
 
 DONE: list[str] = []

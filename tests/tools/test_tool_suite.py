@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from keyturn import Agent, FunctionTool, Preview, ToolContext, function_tool, handoff
 from keyturn.core.items import Item
 from keyturn.models.base import ModelRequest
-from keyturn.models.scripted import ScriptedModel, function_call, last_user_text, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
 from keyturn.testing import ToolSuite
 from keyturn.testing.crash import Effects
 from keyturn.tools.base import Prepared

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyturn import ApplyPatchOperation, InvalidPatch, Workspace, WorkspaceEditor
-from keyturn.tools.unified_diff import is_unified, operations_of
+from keyturn.tools.patches.unified_diff import is_unified, operations_of
 from tests.needs import missing
 
 SEVERAL = """\

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keyturn import ApplyPatchOperation, InvalidPatch, UserError, apply_diff
 from keyturn.render.diff import Row, script
-from keyturn.tools.v4a import operations_of
+from keyturn.tools.patches.v4a import operations_of
 from tests.table import each
 
 FITS: dict[str, tuple[str, str, str]] = {

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyturn.tools import walk as walk_module
-from keyturn.tools.walk import DIRECTORY, Walk, read_plain
+from keyturn.tools.filesystem import walk as walk_module
+from keyturn.tools.filesystem.walk import DIRECTORY, Walk, read_plain
 
 
 @contextmanager

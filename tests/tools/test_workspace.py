@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from keyturn import FileProblem, Workspace
-from keyturn.tools.file_problems import EditRefused, FileChanged, FileTooLarge, NotText
-from keyturn.tools.staging import Change
+from keyturn.tools.filesystem.problems import EditRefused, FileChanged, FileTooLarge, NotText
+from keyturn.tools.filesystem.staging import Change
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_full_disk_leaves_everything_as_it_was(files: Workspace, monkeypatch: 
     def full(_handle: int, _data: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("keyturn.tools.staging.os.write", full)
+    monkeypatch.setattr("keyturn.tools.filesystem.staging.os.write", full)
     with pytest.raises(FileProblem, match="disk is full"):
         files.apply([Change("a", files.read("a"), b"A"), Change("d/b", None, b"B")])
     monkeypatch.undo()
@@ -199,7 +199,7 @@ def test_a_directory_that_may_not_be_written_says_so(files: Workspace, monkeypat
             raise PermissionError(13, "denied")
         return real(path, flags, *args, **kwargs)
 
-    monkeypatch.setattr("keyturn.tools.staging.os.open", denied)
+    monkeypatch.setattr("keyturn.tools.filesystem.staging.os.open", denied)
     with pytest.raises(FileProblem, match="permission was denied"):
         files.write("a", b"a")
 
@@ -208,7 +208,7 @@ def test_a_file_system_without_hard_links_will_do(files: Workspace, monkeypatch:
     def none(*_args: object, **_kwargs: object) -> None:
         raise PermissionError(1, "no links here")
 
-    monkeypatch.setattr("keyturn.tools.staging.os.link", none)
+    monkeypatch.setattr("keyturn.tools.filesystem.staging.os.link", none)
     files.write("a", b"a")
     assert tree(files.root) == {"a": b"a"}
 
@@ -245,7 +245,7 @@ def test_changes_of_one_root_come_one_after_another(files: Workspace) -> None:
 
 
 def test_nobody_waits_for_ever_for_the_others(files: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyturn.tools.workspace._PATIENCE", 0.05)
+    monkeypatch.setattr("keyturn.tools.filesystem.workspace._PATIENCE", 0.05)
     with files.alone(), pytest.raises(FileProblem, match="busy"):
         Workspace(files.root).write("a", b"")
     assert tree(files.root) == {}

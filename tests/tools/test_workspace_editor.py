@@ -9,9 +9,9 @@ import pytest
 
 from keyturn import ApplyPatchOperation, FileProblem, WorkspaceEditor
 from keyturn.tools.base import ToolProblem
-from keyturn.tools.editor import WholePatchEditor
-from keyturn.tools.staging import Change
-from keyturn.tools.v4a import operations_of
+from keyturn.tools.filesystem.staging import Change
+from keyturn.tools.patches.editor import WholePatchEditor
+from keyturn.tools.patches.v4a import operations_of
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_patch_that_fails_midway_is_taken_back(editor: WorkspaceEditor, monkey
             raise OSError(5, "Input/output error")
         real(*args, **kwargs)
 
-    monkeypatch.setattr("keyturn.tools.staging.os.rename", failing)
+    monkeypatch.setattr("keyturn.tools.filesystem.staging.os.rename", failing)
     with pytest.raises(FileProblem, match="EIO"):
         patch(
             editor,
@@ -135,7 +135,7 @@ def test_what_could_not_be_taken_back_is_named(editor: WorkspaceEditor, monkeypa
         (Path(editor.root) / "d" / "new.txt").write_text("somebody else's by now")
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("keyturn.tools.staging.os.rename", failing)
+    monkeypatch.setattr("keyturn.tools.filesystem.staging.os.rename", failing)
     with pytest.raises(FileProblem, match=r"could not be undone in 'd/new\.txt'"):
         patch(editor, "*** Add File: d/new.txt\n+x\n*** Update File: a.txt\n-one\n+1\n")
     assert (Path(editor.root) / "d" / "new.txt").read_text() == "somebody else's by now"
@@ -188,6 +188,6 @@ def test_a_new_file_ends_as_its_diff_does(editor: WorkspaceEditor, diff: str, te
 def test_a_patch_has_limits(editor: WorkspaceEditor, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="100 are allowed"):
         editor.check([ApplyPatchOperation("create_file", f"f{number}", "+x") for number in range(101)])
-    monkeypatch.setattr("keyturn.tools.workspace_editor.MOST_BYTES", 10)
+    monkeypatch.setattr("keyturn.tools.patches.workspace_editor.MOST_BYTES", 10)
     with pytest.raises(FileProblem, match="more than 10 bytes"):
         patch(editor, "*** Delete File: a.txt\n*** Delete File: crlf.txt\n")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Runner, RunState
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 from keyturn.testing.loopback.server import LoopbackServer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 from tests.tracing.watching import Seen
 
 

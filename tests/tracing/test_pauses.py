@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from keyturn import Agent, MemoryJournal, RunConfig, Runner, RunState, function_tool, trace
-from keyturn.engine.recent import forget
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.engine.run.log_cache import forget
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.tracing.watching import Run, Seen, approved, both, of, through_text
 
 
@@ -72,7 +72,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from keyturn import Agent, Runner, RunState, function_tool
-from keyturn.models.scripted import ScriptedModel, function_call, tool_outputs
+from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 exporter = InMemorySpanExporter()
 trace.set_tracer_provider(TracerProvider())

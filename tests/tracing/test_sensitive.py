@@ -6,7 +6,7 @@ import json
 from typing import Annotated, Any
 
 from keyturn import Agent, RunConfig, Runner, Secret, function_tool
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.tracing.watching import Run, Seen, approved, both, of
 
 WORDS = ("hunter2", "ada", "let me in", "Be a doorman", "welcome", "she is in")

@@ -23,7 +23,7 @@ from keyturn import (
     tool_input_guardrail,
     tool_output_guardrail,
 )
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.tracing.watching import Run, Seen, both, of
 
 

@@ -25,7 +25,7 @@ from keyturn import (
     set_tracing_disabled,
     trace,
 )
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.tracing.watching import Run, Seen, both, of
 
 
@@ -43,7 +43,7 @@ def process(script: str) -> Any:
 UNTRACED = """
 import json, sys
 from keyturn import Agent, Runner, custom_span, function_tool, get_current_trace, trace
-from keyturn.models.scripted import ScriptedModel, function_call
+from keyturn.models.scripted.model import ScriptedModel, function_call
 
 @function_tool
 async def look() -> str:
@@ -66,7 +66,7 @@ IMPORTED = """
 import json
 from opentelemetry import trace as otel
 from keyturn import Agent, Runner
-from keyturn.models.scripted import ScriptedModel
+from keyturn.models.scripted.model import ScriptedModel
 
 result = Runner.run_sync(Agent(name="a", model=ScriptedModel(["done"])), "go")
 print(json.dumps([result.final_output, [len(step.spans) for step in result.to_state().live.log.steps]]))

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from keyturn import Agent, RunConfig, Runner, RunState
-from keyturn.engine.recent import forget
+from keyturn.engine.run.log_cache import forget
 
 Run = Callable[..., Awaitable[Any]]
 

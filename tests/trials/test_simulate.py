@@ -17,9 +17,10 @@ import pytest
 from keyturn.core import commands as cm
 from keyturn.core import decide, expiry, gate
 from keyturn.core import events as ev
-from keyturn.engine import hold, run_tool
-from keyturn.engine.live import journal_clock
-from keyturn.engine.writer import Written
+from keyturn.engine.driving import lease
+from keyturn.engine.driving.writer import Written
+from keyturn.engine.effects import run_tool
+from keyturn.engine.run.open_run import journal_clock
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.memory import MemoryJournal
 from keyturn.tools.base import Prepared
@@ -124,7 +125,7 @@ def _deaf_to_time(patch: pytest.MonkeyPatch) -> None:
 
 def _asleep(patch: pytest.MonkeyPatch) -> None:
     """Nobody is told that a run was left in the middle."""
-    patch.setattr(hold, "_in_the_middle", lambda _drive: False)
+    patch.setattr(lease, "_in_the_middle", lambda _drive: False)
 
 
 def _forgetful(patch: pytest.MonkeyPatch) -> None:

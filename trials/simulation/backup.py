@@ -10,7 +10,7 @@ from collections import Counter
 from copy import deepcopy
 
 from keyturn.core.errors import StorageError
-from keyturn.engine import recent
+from keyturn.engine.run import log_cache
 from keyturn.inbox.restored import settle_whole
 
 from .loop import Process
@@ -37,7 +37,7 @@ class Backup:
         world.kept, world.acknowledged = self._kept, world.acknowledged[: self._told]
         world.unwritten += _counted(world) - self._effects
         world.witness.put_back(self._runs)
-        recent.forget()  # those who knew more are dead
+        log_cache.forget()  # those who knew more are dead
 
 
 def _counted(world: World) -> Counter[str]:

@@ -11,8 +11,9 @@ from random import Random
 from typing import Any
 
 from keyturn.core.seal import Ring
-from keyturn.engine import live, play, worker
-from keyturn.engine.ledger import Ledger
+from keyturn.engine import execution, worker
+from keyturn.engine.run import open_run
+from keyturn.engine.run.used_states import Ledger
 from keyturn.journal import memory
 
 from .loop import PROCESS, Process, VirtualLoop
@@ -78,12 +79,12 @@ def journal_time() -> int:
 def made_world() -> Generator[None]:
     """Let the engine see the made world and not this one."""
     places: list[tuple[Any, str, Any]] = [
-        (live, "time", _Time),
-        (live, "secrets", _Secrets),
-        (live, "_PROCESS_SECRET", b"simulated" * 3),
+        (open_run, "time", _Time),
+        (open_run, "secrets", _Secrets),
+        (open_run, "_PROCESS_SECRET", b"simulated" * 3),
         (memory, "_RING", Ring([b"simulated" * 3])),
-        (play, "LEDGER", _Ledgers()),
-        (play, "_PROCESS", "process"),
+        (execution, "LEDGER", _Ledgers()),
+        (execution, "_PROCESS", "process"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     for owner, name, value in places:

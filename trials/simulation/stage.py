@@ -14,7 +14,7 @@ from keyturn.audit.checker import Told, check
 from keyturn.core.effects import pending
 from keyturn.core.errors import KeyturnError
 from keyturn.core.run import Run
-from keyturn.engine.recent import log_in
+from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.rows import Query
 
 from .backup import Backup, settle_put_back

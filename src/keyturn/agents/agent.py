@@ -15,8 +15,8 @@ from ..core.errors import UserError
 from ..models.base import Model, ModelSettings
 from ..tools.agent_tool import AgentTool, InputBuilder
 from ..tools.base import NeedsApproval
-from ..tools.bound import ToolErrorFunction, default_tool_error_function
-from ..tools.options import IsEnabled
+from ..tools.functions.bound import ToolErrorFunction, default_tool_error_function
+from ..tools.functions.options import IsEnabled
 from .agent_base import AgentBase, MCPConfig, check_names, snake_name
 from .context import RunContextWrapper, TContext
 from .guardrail import InputGuardrail, OutputGuardrail

@@ -17,7 +17,7 @@ from ..core.errors import UserError
 from ..core.items import Item
 from ..core.preview import Json, Preview, Text, redact
 from ..tools.base import Handover, Prepared, Tool
-from ..tools.structured import StructuredInput, any_object
+from ..tools.functions.structured import StructuredInput, any_object
 from .agent_base import AgentBase, snake_name, takes
 from .context import RunContextWrapper, TContext
 from .handoff_input import HandoffInputData as HandoffInputData

@@ -1,4 +1,4 @@
-"""How much a run may use before its models are asked no more. Data only; `engine/limits.py` holds a run against it.
+"""How much a run may use before its models are asked no more: data, which `engine/driving/usage_limits.py` checks.
 
 Limits are recorded with the run, so that they outlive a pause like everything else that was promised about it.
 """

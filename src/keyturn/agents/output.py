@@ -14,7 +14,7 @@ from typing import Any, get_origin
 
 from ..core.errors import BadJson, ModelBehaviorError, UserError
 from ..core.strict import JsonValue, Limits, parse
-from ..tools.refusal import cause, complaints
+from ..tools.functions.refusal import cause, complaints
 from ..tools.strict_schema import ensure_strict_json_schema
 
 # An answer is as long as a model can write, unlike a tool's arguments.

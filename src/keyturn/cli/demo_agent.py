@@ -14,7 +14,7 @@ from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
 from ..core.preview import Json, Preview, Text
 from ..models.base import ModelRequest
-from ..models.scripted import assistant_message, function_call, tool_outputs
+from ..models.scripted.model import assistant_message, function_call, tool_outputs
 from ..tools.function import function_tool
 from .demo_world import World
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from ..core.errors import UserError
 from ..models import default_provider
-from ..models.defaults import OPENAI
 from ..models.faults import is_passing, status_of
+from ..models.openai.defaults import OPENAI
 from ..models.routing import split_name
-from ..models.scripted import ScriptedModel
+from ..models.scripted.model import ScriptedModel
 from ..render.escape import escape
 from .demo_agent import reply
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from ..engine.state import RunState
+from ..engine.states.state import RunState
 
 _LINES: dict[str, list[str]] = {
     "rotate_key": ["a"],

@@ -20,10 +20,10 @@ from ..console.decisions import Undecided, decide
 from ..console.screen import Screen
 from ..core.errors import Conflict, KeyturnError, StateRejected, UserError
 from ..core.preview import Diff, Preview
-from ..engine.items import ItemHelpers
 from ..engine.runner import Runner
-from ..engine.state import RunState
+from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
+from ..engine.views.items import ItemHelpers
 from .demo_agent import TASK, demo_agent
 from .demo_player import SCRIPTED, Player
 from .demo_script import scripted

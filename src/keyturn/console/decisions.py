@@ -7,10 +7,10 @@ from typing import Any
 
 from ..core.errors import KeyturnError
 from ..core.preview import Preview, Text
-from ..engine.items import ItemHelpers, MessageOutputItem, ToolApprovalItem
 from ..engine.result import RunResult
-from ..engine.state import RunState
+from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
+from ..engine.views.items import ItemHelpers, MessageOutputItem, ToolApprovalItem
 from .desk import Desk
 from .screen import Screen
 
@@ -48,7 +48,7 @@ def decide(
     and `show` stand for `input` and `print`.
 
     >>> from keyturn import Agent, Runner, function_tool
-    >>> from keyturn.models.scripted import ScriptedModel, function_call
+    >>> from keyturn.models.scripted.model import ScriptedModel, function_call
     >>> @function_tool(needs_approval=True)
     ... def rotate(service: str) -> str:
     ...     return f"{service} has a new key"

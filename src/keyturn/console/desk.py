@@ -17,8 +17,8 @@ import msgspec
 
 from ..core.errors import BadJson, KeyturnError
 from ..core.preview import Diff, Preview
-from ..engine.items import ToolApprovalItem
-from ..engine.state import RunState
+from ..engine.states.state import RunState
+from ..engine.views.items import ToolApprovalItem
 from ..policies.grants import Grant
 from ..render.names import mixed_script
 from ..tools.base import InvalidArguments, tool_digest

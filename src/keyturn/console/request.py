@@ -15,7 +15,7 @@ from typing import Any, cast
 from ..core.errors import BadJson
 from ..core.preview import Diff, Preview, redact, unredacted
 from ..core.strict import parse
-from ..engine.items import ToolApprovalItem
+from ..engine.views.items import ToolApprovalItem
 from ..tools.base import plain_preview
 
 

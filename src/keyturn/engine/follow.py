@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core import events as ev
-from .feed import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, StreamEvent
-from .live import Live
-from .loading import waiting_tools
-from .project import approval_item
-from .rows import opened_by
+from .run.open_run import Live
+from .states.loading import waiting_tools
+from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, StreamEvent
+from .views.projection import approval_item
+from .views.rows import opened_by
 
 
 class Follower:

@@ -14,12 +14,12 @@ from ..core.items import Item, as_given, input_items, message_text, own_copy
 from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
-from .guard_results import results_of
-from .items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
-from .live import Live
-from .project import Projection
-from .requests import requests_of
-from .state import RunState
+from .driving.requests import requests_of
+from .run.open_run import Live
+from .states.state import RunState
+from .views.guardrail_results import results_of
+from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
+from .views.projection import Projection
 
 T = TypeVar("T")
 _WAITING = "not executed: it still waits for a decision"

@@ -17,12 +17,12 @@ from ..agents.settings import RunConfig, check_error_handlers
 from ..core.errors import AgentMissing, UserError
 from ..journal import opened
 from ..journal.base import Journal
-from .graph import Graph
-from .live import Live, wrapped
-from .play import Play, TurnLimit
+from .execution import Play, TurnLimit
 from .result import RunResult
-from .scope import Scope
-from .state import RunState
+from .run.agents import Graph
+from .run.frame_settings import Scope
+from .run.open_run import Live, wrapped
+from .states.state import RunState
 from .stream import RunResultStreaming
 
 T = TypeVar("T")

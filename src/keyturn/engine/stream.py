@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from ..agents.agent import Agent
 from ..core import events as ev
-from .feed import StreamEvent
-from .play import Play
+from .execution import Play
 from .result import RunResult
-from .state import RunState
+from .states.state import RunState
+from .views.event_stream import StreamEvent
 
 
 class RunResultStreaming:

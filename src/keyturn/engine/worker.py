@@ -14,9 +14,9 @@ from typing import Any
 
 from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, StoreRestored
 from ..journal.base import Claim, Store
-from .hold import FROZEN_MS, LATER_MS, TTL_MS
-from .live import new_id
-from .play import Play
+from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
+from .execution import Play
+from .run.open_run import new_id
 
 log = logging.getLogger("keyturn.worker")
 

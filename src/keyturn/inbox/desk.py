@@ -22,18 +22,18 @@ from ..core.preview import Preview
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
-from ..engine import decisions
-from ..engine.facts import said_items
-from ..engine.graph import Graph
-from ..engine.items import ToolApprovalItem
-from ..engine.live import Live, journal_clock, wrapped
-from ..engine.loading import waiting_tools
-from ..engine.recent import log_in
-from ..engine.requests import requests_of
-from ..engine.rows import known_open
-from ..engine.rows_again import rows_in
-from ..engine.undelivered import edited
-from ..engine.writer import Writer, Written
+from ..engine.driving.requests import requests_of
+from ..engine.driving.writer import Writer, Written
+from ..engine.run import decisions
+from ..engine.run.agents import Graph
+from ..engine.run.facts import said_items
+from ..engine.run.log_cache import log_in
+from ..engine.run.open_run import Live, journal_clock, wrapped
+from ..engine.states.loading import waiting_tools
+from ..engine.states.undelivered import edited
+from ..engine.views.items import ToolApprovalItem
+from ..engine.views.rebuilt_rows import rows_in
+from ..engine.views.rows import known_open
 from ..journal.base import Store
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..policies.grants import Grant

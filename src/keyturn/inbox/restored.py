@@ -15,7 +15,7 @@ from ..core import commands as cm
 from ..core.errors import Conflict, KeyturnError, RunMissing, StorageError
 from ..core.seal import verify
 from ..core.states import WAITING
-from ..engine.live import chain_of
+from ..engine.run.open_run import chain_of
 from ..journal.rows import Query
 from .desk import Inbox
 

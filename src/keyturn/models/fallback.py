@@ -24,7 +24,7 @@ class FallbackModel(Model):
 
     >>> import asyncio
     >>> from keyturn.models.base import ModelSettings
-    >>> from keyturn.models.scripted import ScriptedModel
+    >>> from keyturn.models.scripted.model import ScriptedModel
     >>> model = FallbackModel(ScriptedModel([ConnectionError("down")]), ScriptedModel(["hello"]))
     >>> reply = asyncio.run(model.get_response(None, "hi", ModelSettings(), [], None, [], None))
     >>> reply.output[0].content[0].text, model.last is model.models[1]

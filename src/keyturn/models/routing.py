@@ -13,14 +13,14 @@ from typing import Any, Literal, TypedDict, Unpack, cast
 
 from ..core.errors import UserError
 from .base import Model, ModelProvider
-from .defaults import OPENAI
+from .openai.defaults import OPENAI
 
 # What a prefix means: module and class. The extra to install is the prefix up to its first dash.
 MEMBERS: dict[str, str] = {
-    "openai": "keyturn.models.openai_responses:OpenAIResponsesModel",
-    "openai-chat": "keyturn.models.openai_chat:OpenAIChatCompletionsModel",
-    "anthropic": "keyturn.models.anthropic:AnthropicModel",
-    "google": "keyturn.models.google:GoogleModel",
+    "openai": "keyturn.models.openai.responses:OpenAIResponsesModel",
+    "openai-chat": "keyturn.models.openai.chat:OpenAIChatCompletionsModel",
+    "anthropic": "keyturn.models.anthropic.model:AnthropicModel",
+    "google": "keyturn.models.google.model:GoogleModel",
 }
 
 # OpenAI's own names may hold a colon: fine-tuned models do.

@@ -15,8 +15,8 @@ from typing import Any, cast
 from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item
 from ..models.faults import RETRIES, again, is_passing, status_of
-from ..models.openai_account import OpenAIAccount
-from ..models.openai_request import sent_items
+from ..models.openai.account import OpenAIAccount
+from ..models.openai.request import sent_items
 from .base import SessionABC, SessionSettings
 from .encoding import encoded
 

@@ -18,14 +18,14 @@ from ..core.codec import Log
 from ..core.effects import pending
 from ..core.events import CallFinished, CallStarted
 from ..core.run import request_id
-from ..engine import play as play_module
-from ..engine.graph import Graph
-from ..engine.items import ToolApprovalItem
-from ..engine.ledger import Ledger
-from ..engine.live import Live
+from ..engine import execution as play_module
 from ..engine.result import RunResult
+from ..engine.run.agents import Graph
+from ..engine.run.open_run import Live
+from ..engine.run.used_states import Ledger
 from ..engine.runner import Runner
-from ..engine.state import RunState
+from ..engine.states.state import RunState
+from ..engine.views.items import ToolApprovalItem
 
 ROUNDS = 40
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from ..agents.agent import Agent
 from ..core.errors import UserError
-from ..engine.items import ToolApprovalItem
 from ..engine.result import RunResult
 from ..engine.runner import Runner
-from ..engine.state import RunState
+from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
+from ..engine.views.items import ToolApprovalItem
 from .crash import Answer
 
 Waiting = RunResult | RunResultStreaming | RunState[Any]

@@ -13,7 +13,7 @@ import pytest
 
 # Suites are asserted in, so pytest must rewrite them, and must know so before they are imported.
 SUITES = tuple(
-    f"keyturn.testing.{name}"
+    f"keyturn.testing.suites.{name}"
     for name in ("journals", "models", "policies", "sessions", "tool_asking", "tool_case", "tools")
 )
 pytest.register_assert_rewrite(*(suite for suite in SUITES if suite not in sys.modules))

@@ -15,10 +15,10 @@ from ..core.errors import UserError
 from ..core.items import Item, own_copy
 from ..core.preview import Preview, Text
 from .base import Delegate, InvalidArguments, NeedsApproval, Prepared
-from .bound import ToolErrorFunction, default_tool_error_function
 from .function_tool import FunctionTool
-from .options import IsEnabled
-from .structured import StructuredInput, any_object
+from .functions.bound import ToolErrorFunction, default_tool_error_function
+from .functions.options import IsEnabled
+from .functions.structured import StructuredInput, any_object
 
 DEFAULT_MAX_TURNS = 10
 _PLAIN_SCHEMA = {

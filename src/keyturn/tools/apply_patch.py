@@ -18,10 +18,10 @@ from ..core.errors import BadJson, UserError
 from ..core.items import Item, own_copy
 from ..core.preview import Block, Preview, Text
 from ..core.strict import parse
-from . import unified_diff, v4a
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem, plain_preview
-from .change_preview import basis_shown, preview_of
-from .editor import Answer, ApplyPatchEditor, ApplyPatchOperation, ApplyPatchResult, WholePatchEditor
+from .patches import unified_diff, v4a
+from .patches.change_preview import basis_shown, preview_of
+from .patches.editor import Answer, ApplyPatchEditor, ApplyPatchOperation, ApplyPatchResult, WholePatchEditor
 from .shell_calls import identity
 
 _TYPES = ("create_file", "update_file", "delete_file")

@@ -17,7 +17,7 @@ from ..core.strict import parse
 from .base import NeedsInput
 from .context import ToolContext
 from .function import FunctionTool, function_tool
-from .refusal import complaints
+from .functions.refusal import complaints
 
 _DESCRIPTION = (
     "Ask the person you work for, and wait for the answer. Use it where only they can know or choose: "

@@ -23,8 +23,8 @@ from ..core.preview import Json, Preview, Text
 from .base import InvalidArguments, NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
 from .computer_actions import read_actions
 from .context import RunContextWrapper
+from .functions.options import check_options
 from .hosted import OPENAI
-from .options import check_options
 from .word_picture import PNG, drawn
 
 Button = Literal["left", "right", "wheel", "back", "forward"]

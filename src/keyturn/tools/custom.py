@@ -17,9 +17,9 @@ from ..core.policy import Approval
 from ..core.preview import Command, Preview, Text
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
 from .context import ToolContext
-from .options import IsEnabled, check_options
+from .functions.options import IsEnabled, check_options
+from .functions.structured import any_object
 from .outputs import rendered
-from .structured import any_object
 
 _CHECKED = ("on_invoke_tool", "needs_approval", "on_approval", "is_enabled", "check", "approval")
 _SYNTAXES = ("lark", "regex")

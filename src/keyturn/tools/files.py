@@ -14,17 +14,17 @@ from typing import Any, ClassVar, Literal
 from ..core.errors import UserError
 from ..core.preview import Preview, Text
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
-from .bound import BoundFunction, default_tool_error_function
-from .change_preview import basis_shown, preview_of
 from .context import RunContextWrapper, ToolContext
-from .file_problems import shown
+from .filesystem.jail import parts_of
+from .filesystem.problems import shown
+from .filesystem.search import Found, Query, printable
+from .filesystem.staging import Change
+from .filesystem.text_edit import edit_fault
+from .filesystem.workspace import Workspace
 from .function_tool import FunctionTool
-from .jail import parts_of
-from .search import Found, Query, printable
-from .staging import Change
-from .text_edit import edit_fault
-from .workspace import Workspace
-from .workspace_editor import check_basis
+from .functions.bound import BoundFunction, default_tool_error_function
+from .patches.change_preview import basis_shown, preview_of
+from .patches.workspace_editor import check_basis
 
 _ASKING: dict[str, NeedsApproval] = {"write_file": True, "edit_file": True}
 _SECONDS, _MOST_NAMES, _MOST_FOUND, _MOST_ENTRIES = 10.0, 1000, 200, 1000
@@ -41,7 +41,7 @@ class FileTool(FunctionTool):
     """
 
     def __init__(self, files: Workspace, function: Callable[..., Any], needs_approval: NeedsApproval = False) -> None:
-        from .schema import function_schema  # here for the same reason as in `function`
+        from .functions.schema import function_schema  # here for the same reason as in `function`
 
         schema = function_schema(function, context_types=(RunContextWrapper,))
         super().__init__(

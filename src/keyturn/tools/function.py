@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Unpack, overload
 
 from .base import OutcomeUnknown
-from .bound import BoundFunction, default_tool_error_function
 from .context import RunContextWrapper
 from .function_tool import FunctionTool
-from .options import FunctionToolOptions
+from .functions.bound import BoundFunction, default_tool_error_function
+from .functions.options import FunctionToolOptions
 
 __all__ = ["FunctionTool", "OutcomeUnknown", "default_tool_error_function", "function_tool"]
 
@@ -52,7 +52,7 @@ def function_tool(
 
 
 def _made(options: FunctionToolOptions, function: ToolFunction) -> FunctionTool:
-    from .schema import function_schema  # here, because an agent without function tools does not need it
+    from .functions.schema import function_schema  # here, because an agent without function tools does not need it
 
     given: dict[str, Any] = {_RENAMED.get(name, name): value for name, value in options.items()}
     described = {name: given.pop(name) for name in _OF_SCHEMA if name in given}
@@ -62,7 +62,7 @@ def _made(options: FunctionToolOptions, function: ToolFunction) -> FunctionTool:
     files = given.pop("files", ())
     kind: Callable[..., FunctionTool] = FunctionTool
     if files:
-        from .approved_files import FileBoundTool  # here, because few tools need it
+        from .functions.approved_files import FileBoundTool  # here, because few tools need it
 
         kind = partial(FileBoundTool, files=files)
     bound = BoundFunction(function, schema, failure)

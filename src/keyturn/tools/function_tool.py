@@ -15,12 +15,12 @@ from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Command, Diff, Json, Preview, Text, redact
 from .base import NeedsApproval, OutcomeUnknown, Prepared, Tool, ToolProblem
-from .bound import BoundFunction, ToolErrorFunction, default_tool_error_function, told
 from .context import ToolContext
-from .options import IsEnabled, PreviewFunction, TimeoutBehavior, check_options
+from .functions.bound import BoundFunction, ToolErrorFunction, default_tool_error_function, told
+from .functions.options import IsEnabled, PreviewFunction, TimeoutBehavior, check_options
+from .functions.structured import any_object
 from .outputs import rendered
 from .strict_schema import ensure_strict_json_schema
-from .structured import any_object
 
 _CHECKED = (
     "on_invoke_tool",

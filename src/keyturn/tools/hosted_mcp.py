@@ -19,9 +19,9 @@ from ..core.items import Item, RawItem, own_copy
 from ..core.preview import Json, Preview, Text
 from .base import InvalidArguments, Prepared, Tool
 from .context import RunContextWrapper
+from .functions.options import check_options
+from .functions.structured import any_object
 from .hosted import OPENAI
-from .options import check_options
-from .structured import any_object
 
 # Who is asked for, in the words of the API: of these a configuration needs one.
 _WHERE = ("server_url", "connector_id", "tunnel_id")

@@ -13,8 +13,8 @@ from ..core.errors import UserError
 from ..core.items import Item
 from ..core.preview import Preview
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
-from .bubblewrap import SandboxUnavailable
-from .options import IsEnabled, check_options
+from .functions.options import IsEnabled, check_options
+from .processes.bubblewrap import SandboxUnavailable
 from .shell_calls import (
     LocalShellActionRequest,
     LocalShellCallData,

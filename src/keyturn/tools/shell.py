@@ -15,8 +15,9 @@ from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Preview
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool
-from .bubblewrap import BubblewrapExecutor, SandboxUnavailable
-from .options import IsEnabled, check_options
+from .functions.options import IsEnabled, check_options
+from .functions.structured import any_object
+from .processes.bubblewrap import BubblewrapExecutor, SandboxUnavailable
 from .shell_calls import (
     ShellActionRequest,
     ShellCallData,
@@ -30,7 +31,6 @@ from .shell_calls import (
 )
 from .shell_preview import command_preview
 from .shell_results import bounded, noticed, output_item
-from .structured import any_object
 
 DESCRIPTION = (
     "Runs shell commands, one after another, and gives back what each wrote and how it ended. Each has a shell of its "

@@ -13,7 +13,7 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Literal, cast
 
 from .base import InvalidArguments
-from .bound import in_worker
+from .functions.bound import in_worker
 
 
 @dataclass

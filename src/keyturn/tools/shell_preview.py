@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ..core.preview import Command, Preview, Text
-from .command_reading import Reading, hidden, read_command
-from .command_runners import STEERING, runs_others, steers
+from .commands.reading import Reading, hidden, read_command
+from .commands.runners import STEERING, runs_others, steers
 
 _LISTED = 40
 NOT_UNDERSTOOD = "not understood"

@@ -9,8 +9,8 @@ from ..core.digest import canonical
 from ..core.errors import UserError
 from ..core.items import Item
 from .base import text_noticed
+from .processes.output import allowed_length, fitted, kept_text
 from .shell_calls import ShellCallOutcome, ShellCommandOutput, ShellResult
-from .shell_output import allowed_length, fitted, kept_text
 
 _NOT_RUN = 1  # the exit code beside words that no command wrote: a rejection, an error, a person's answer
 

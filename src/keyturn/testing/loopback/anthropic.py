@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 from ...core.items import Item
 from ...models.base import Usage
 from ...models.reply_events import pieces
-from ...models.script import ModelStep
+from ...models.scripted.script import ModelStep
 from .messages_rules import Refused, check_request, seal, signature
 from .server import LoopbackServer, Reply, Request
 

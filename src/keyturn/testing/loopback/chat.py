@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from ...core.items import Item, message_text, refusal_text
 from ...models.base import Usage
 from ...models.reply_events import pieces
-from ...models.script import ModelStep
+from ...models.scripted.script import ModelStep
 from .server import LoopbackServer, Reply, Request
 
 

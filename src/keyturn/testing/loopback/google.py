@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 from ...core.items import Item
 from ...models.base import Usage
 from ...models.reply_events import pieces
-from ...models.script import ModelStep
+from ...models.scripted.script import ModelStep
 from .gemini_rules import Refused, check_request, signature, signs
 from .server import LoopbackServer, Reply, Request
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ...core.items import Item, input_items
 from ...models.base import ModelResponse, Usage
 from ...models.reply_events import reply_events
-from ...models.script import ModelStep
+from ...models.scripted.script import ModelStep
 from .conversation import Refused, check_items
 from .server import LoopbackServer, Reply, Request
 

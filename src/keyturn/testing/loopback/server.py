@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Self, cast
 
-from ...models.script import ModelStep, read_step
+from ...models.scripted.script import ModelStep, read_step
 from .wire import Fault, Reply, Request, receive, send
 
 __all__ = ["Fault", "LoopbackServer", "Reply", "Request"]

@@ -1,0 +1,117 @@
+"""Hold the lease of a run while it is driven: claim it, renew it, and give it back whatever happens.
+
+Only whoever holds the run may move it. If the hold is lost, the next append is refused before anything more is done.
+What others say meanwhile, a decision or that it shall end, is heard while it is held, and not only afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+
+from ...core.effects import pending, wakes_at
+from ...core.errors import Conflict, LogDamaged, StorageError
+from ...journal.base import Claim, Journal, Records
+from ..run.log_cache import kept_in
+from ..run.open_run import counted_from
+from ..views.rows import known_open
+from .drive import Drive
+
+TTL_MS = 60_000
+LATER_MS = 60_000
+FROZEN_MS = 3_600_000
+
+# Most drives are over before anybody can have said anything.
+_BEFORE_LISTENING = 0.05
+
+
+@contextlib.asynccontextmanager
+async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
+    """Hold the drive's run under a claim, and give it back."""
+    failed = False
+    drive.claim = claim
+    _set_clock(drive, claim)
+    beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
+    later = LATER_MS
+    try:
+        log = drive.live.log
+        if claim.head != len(log) or (log.steps and log.chain is None):  # others have moved it, or it came without it
+            await drive.catch_up()
+        drive.open = known_open(drive.run)
+        yield
+        later = 0
+        kept_in(journal, drive.live.log)
+    except LogDamaged:
+        drive.damaged = True
+        raise
+    except StorageError:
+        failed = True
+        raise
+    finally:
+        for work in beside:
+            work.cancel()
+        await asyncio.shield(_give_back(drive, journal, later, failed=failed))
+
+
+async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool) -> None:
+    """Let others have the run, and say when somebody should look at it."""
+    assert drive.claim is not None
+    with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
+        due = wakes_at(drive.run)
+        if drive.cut_short or _in_the_middle(drive):
+            due = await _now(drive, journal) + (0 if drive.leaving or drive.cut_short else later)
+        if drive.damaged:  # people have to mend it: until then it is looked at now and then, and others go on
+            due = await _now(drive, journal) + FROZEN_MS
+        # After a fault nobody knows whether the last step was kept.
+        elif failed and await journal.head(drive.claim.run) > len(drive.live.log):
+            due = await _now(drive, journal)
+        await journal.release(drive.claim, due)
+
+
+def _in_the_middle(drive: Drive) -> bool:
+    """Whether somebody should go on: at once where this drive left, and later where things would not let it.
+
+    A run that failed waits for somebody's word, and so does one that its caller stopped.
+    """
+    run = drive.run
+    begun = any(call not in run.frames for call in run.groups["started"])
+    return run.status == "running" and bool(pending(run) or begun) and not drive.stopping
+
+
+async def _now(drive: Drive, journal: Journal) -> int:
+    """The journal's time as it is, and not as it was when the run was taken: clocks are set."""
+    return await journal.now() if isinstance(journal, Records) else drive.live.clock()
+
+
+def _set_clock(drive: Drive, claim: Claim) -> None:
+    """Time is the journal's: what a claim says, and since then what this process counts.
+
+    Behind by as long as the claim was on its way, and never ahead: nothing runs out before its time.
+    """
+    if claim.at:
+        count = drive.live.count
+        drive.live.clock = counted_from(claim.at, count(), count)
+
+
+async def _renew(drive: Drive, journal: Journal) -> None:
+    while drive.claim is not None:
+        await asyncio.sleep(TTL_MS / 3_000)
+        try:
+            drive.claim = await journal.renew(drive.claim, TTL_MS)
+            _set_clock(drive, drive.claim)
+        except Conflict:  # taken over: the next append says so, where it can be handled
+            return
+        except StorageError:  # there is time to try again before the hold runs out
+            continue
+
+
+async def _listen(drive: Drive, journal: Journal) -> None:
+    """Take in what others append while the run is held."""
+    await asyncio.sleep(_BEFORE_LISTENING)
+    place = len(drive.live.log)
+    with contextlib.suppress(StorageError):  # the next append says so, where it can be handled
+        async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
+            async for _line in lines:
+                place += 1
+                await drive.heard(place)  # which reads it again, and verifies what it reads

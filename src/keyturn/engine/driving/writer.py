@@ -1,0 +1,182 @@
+"""The writer of one run's log: decide commands, append what was decided as one step, publish it.
+
+Every change of a run goes through `commit`, whoever makes it: the loop, an inbox, a fork. It is durable when that
+returns. It is the only append loop there is: a lost race is read up, and the same commands are decided again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from ...core import commands as cm
+from ...core import events as ev
+from ...core.codec import Log
+from ...core.decide import step
+from ...core.errors import Conflict, StorageError
+from ...core.run import Run
+from ...journal.base import Claim, Journal, LostRace
+from ...journal.rows import Changes
+from ..run.log_cache import caught_up
+from ..run.open_run import chain_of
+from ..tracing.spans import Traces
+from ..views.event_stream import Feed
+from ..views.rows import changes, known_open, replayed
+
+_FRUITLESS = 3
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a commit came to: its events, none where nothing was to be said, and what changed in the store's rows."""
+
+    events: list[ev.AnyEvent]
+    changes: Changes | None = None
+
+
+class Writer:
+    """Writes to one log, here or in a journal. `clock` gives the time of its steps."""
+
+    def __init__(self, log: Log, journal: Journal | None, clock: Callable[[], int]) -> None:
+        self.log = log
+        self.journal = journal
+        self.clock = clock
+        self.claim: Claim | None = None
+        # The requests that the journal has as open, by call.
+        self.open: dict[str, str] = {}
+        self.refused: Conflict | None = None
+        self.feeds: dict[str, Feed] = {}
+        self.traces: Traces | None = None
+        # Whether somebody stopped waiting for an append, which may be kept nevertheless.
+        self.cut_short = False
+        # Whether what the journal has of the run is not what was written there.
+        self.damaged = False
+        self.roused: Callable[[], None] = _nobody
+        self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands."""
+        return self.log.run
+
+    async def commit(self, *commands: cm.Command) -> Written:
+        """Decide commands and append their events as one step; the events are durable when this returns."""
+        if self._appending is None:
+            return self._append_here(commands)
+        async with self._appending:
+            return await self._append_there(commands)
+
+    async def write_whole(self) -> None:
+        """Append the whole log as a run that the journal does not have yet."""
+        assert self.journal is not None
+        lines = self.log.sealed_anew(chain_of(self.journal, self.run.id))
+        await self.journal.append(self.run.id, 0, lines, None, replayed(self.log.steps))
+
+    async def kept(self) -> None:
+        """Wait until nothing that was decided is still on its way to the journal: what is not kept starts nothing."""
+        if self._appending is not None and self._appending.locked():
+            async with self._appending:
+                return
+
+    async def catch_up(self) -> None:
+        """Fold what others appended since the run was read."""
+        assert self._appending is not None
+        async with self._appending:
+            await self._catch_up()
+
+    async def heard(self, place: int) -> None:
+        """The journal has that many lines of the run: fold those that somebody else wrote, and tell the loop."""
+        assert self._appending is not None
+        async with self._appending:
+            if len(self.log) >= place:
+                return
+            await self._catch_up()
+        self.roused()
+
+    def _append_here(self, commands: tuple[cm.Command, ...]) -> Written:
+        now = self.clock()
+        events = self._decide(commands, now)
+        if events:
+            self._appended(self._made(now, events))
+        return Written(events)
+
+    async def _append_there(self, commands: tuple[cm.Command, ...]) -> Written:
+        journal, log = self.journal, self.log
+        assert journal is not None
+        fruitless = 0
+        while True:
+            now = self.clock()
+            events = self._decide(commands, now)
+            if not events:
+                return Written(events)
+            made = self._made(now, events)
+            try:
+                line = self._sealed(made)
+                rows = changes(log.run, self.open, events, log.steps[0].at if log.steps else now)
+                await journal.append(log.run.id, len(log), [line], self.claim, rows)
+            except LostRace:
+                log.refold()
+                fruitless = 0 if await self._catch_up() else fruitless + 1
+                if fruitless >= _FRUITLESS:  # its head and its lines do not agree: no attempt would ever win
+                    raise StorageError(
+                        f"the journal says that run {log.run.id!r} has another number of lines than the "
+                        f"{len(log)} that it gives; look at it with `keyturn check`"
+                    ) from None
+                continue
+            except BaseException as error:
+                self.cut_short = isinstance(error, asyncio.CancelledError)
+                log.refold()
+                self.open = known_open(log.run)
+                raise
+            self._appended(made, line)
+            return Written(events, rows)
+
+    async def _catch_up(self) -> int:
+        """Read, verify and fold what somebody else appended first; how many lines that were."""
+        assert self.journal is not None
+        theirs = await caught_up(self.journal, self.log)
+        self.publish(theirs)
+        self.open = known_open(self.run)
+        return len(theirs)
+
+    def _sealed(self, made: ev.Step) -> bytes:
+        """The line of a step that comes next; the first one begins the run's chain in its journal."""
+        if self.log.chain is None:
+            assert self.journal is not None
+            assert not self.log.steps, "a log that was begun elsewhere is attached before anything is written to it"
+            self.log.chain = chain_of(self.journal, self.run.id)
+        return self.log.sealed(made)
+
+    def _decide(self, commands: tuple[cm.Command, ...], now: int) -> list[ev.AnyEvent]:
+        events: list[ev.AnyEvent] = []
+        run = self.log.run
+        try:
+            for command in commands:
+                events += step(run, command, now)
+        except BaseException as error:
+            self.refused = error if isinstance(error, Conflict) else None
+            if events:
+                self.log.refold()
+            raise
+        return events
+
+    def _made(self, now: int, events: list[ev.AnyEvent]) -> ev.Step:
+        return ev.Step(now, events) if self.traces is None else self.traces.step(now, events)
+
+    def _appended(self, made: ev.Step, line: bytes | None = None) -> None:
+        self.log.append(made, line)
+        if self.feeds or self.traces is not None:
+            self.publish([made])
+
+    def publish(self, steps: list[ev.Step]) -> None:
+        """Tell listeners and traces of steps that are in the log."""
+        for made in steps:
+            for feed in list(self.feeds.values()):
+                feed.step(made)
+            if self.traces is not None:
+                self.traces.happened(made)
+
+
+def _nobody() -> None:
+    return None

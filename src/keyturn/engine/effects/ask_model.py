@@ -1,0 +1,272 @@
+"""One question to the model: what it is told, and its reply recorded whole.
+
+A stream that breaks off leaves nothing behind: a reply is recorded when it is complete, or not at all.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+
+from ...agents.agent import Agent
+from ...agents.output import output_schema_for
+from ...agents.settings import CallModelData, ModelInputData
+from ...core import commands as cm
+from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
+from ...core.items import Item, own_copy
+from ...core.run import Frame
+from ...core.usage import Counts, addable
+from ...models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage, close_stream
+from ..driving.drive import Drive
+from ..driving.usage_limits import name_of, stuck
+from ..run.frame_settings import Scope, Toolset, model_for
+from ..views.signals import AgentAtWork, Delta
+from .error_handlers import answered
+from .fused_steps import end_of
+from .proposals import Reading
+from .result_words import unknown_worded
+
+_TEXT = (str, type(None))
+
+
+async def ask_model(drive: Drive, frame_id: str) -> None:
+    """Ask the model of a frame's agent and record what it answers."""
+    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    agent = drive.agent(frame.agent)
+    model = model_for(agent, scope.config)
+    if not drive.meter.lets(model):
+        return
+    drive.meter.asking += 1
+    try:
+        await _ask(drive, frame, scope, agent, model)
+    finally:
+        drive.meter.asking -= 1
+
+
+async def _ask(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], model: Model) -> None:
+    if frame.fresh:
+        await _agent_starts(drive, frame, scope, agent)
+    toolset = await drive.toolset(frame, fresh=True)
+    request = await _request(drive, frame, scope, toolset)
+    listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
+    if listeners:
+        await _llm_starts(drive, frame, scope, request, listeners)
+    used: tuple[str, Counts] | None = None
+    reading = None
+    try:
+        asking = _reply(drive, frame.id, model, request)
+        response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
+        used = response.model, response.usage.counts()
+        scope.context.usage.count(*used)
+        for hooks in listeners:
+            await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
+        reading = Reading(drive, frame, toolset).read(response)
+        await _record(drive, scope, reading, response, used[1])
+    except Exception as error:
+        # Of a store that failed nobody knows whether it holds the reply.
+        if reading is None or isinstance(error, ModelBehaviorError):
+            await _refuse(drive, frame, used or _told(scope, error, name_of(model)))
+        raise
+
+
+async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelResponse, counts: Counts) -> None:
+    frame = reading.frame
+    judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
+    record = cm.RecordReply(
+        frame.id,
+        reading.output,
+        await unknown_worded(scope, reading.proposals),
+        counts,
+        response.response_id,
+        response.request_id,
+        reading.tools,
+        judged,
+        response.model,
+        frame.turn,
+    )
+    end = [] if reading.proposals else end_of(drive, frame, scope, reading.output)
+    try:
+        await drive.commit(record, *end)
+    except Conflict:
+        if not end:
+            raise
+        await drive.commit(record)
+        return
+    if end:
+        drive.live.finals[frame.id] = end[0].output
+
+
+def _told(scope: Scope, error: Exception, name: str) -> tuple[str, Counts] | None:
+    """What a reply used that its provider's member refused, where that could say so."""
+    usage: Any = getattr(error, "usage", None)
+    if not isinstance(usage, Usage) or not addable(usage.counts()):
+        return None
+    counts = usage.counts()
+    scope.context.usage.count(name, counts)
+    return name, counts
+
+
+async def _refuse(drive: Drive, frame: Frame, used: tuple[str, Counts] | None) -> None:
+    """Count what a reply used that no run can go on with, where it is known."""
+    if used is not None:
+        with suppress(Conflict):  # the run may be over meanwhile
+            await drive.commit(cm.RefuseReply(frame.id, used[1], used[0]))
+
+
+async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any]) -> None:
+    drive.signal(AgentAtWork(frame.id, agent))
+    if scope.hooks is not None:
+        await scope.hooks.on_agent_start(scope.context, agent)
+    if agent.hooks is not None:
+        await agent.hooks.on_start(scope.context, agent)
+
+
+async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRequest, listeners: list[Any]) -> None:
+    """Tell hooks what the model is about to read; each has items of its own."""
+    agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
+    for hooks in listeners:
+        told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
+        await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
+
+
+def _conversation(drive: Drive, frame: Frame, scope: Scope, reader: Any) -> list[Item]:
+    """What the model is to read of a frame's conversation, as items that only this reader has."""
+    live, frames = drive.live, drive.run.frames
+    conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
+    if scope.managed:
+        conversation = conversation[frame.sent :]
+    if scope.config.reasoning_item_id_policy == "omit":
+        conversation = [_without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
+    return conversation
+
+
+async def _request(drive: Drive, frame: Frame, scope: Scope, toolset: Toolset) -> ModelRequest:
+    agent, config = drive.agent(frame.agent), scope.config
+    instructions = await agent.get_system_prompt(scope.context)
+    # A provider may make a model anew for each turn: its reader is what was named.
+    conversation = _conversation(drive, frame, scope, agent.model if config.model is None else config.model)
+    if config.call_model_input_filter is not None:
+        data = CallModelData(ModelInputData(own_copy(conversation), instructions), agent, scope.context.context)
+        answer: Any = config.call_model_input_filter(data)
+        changed = cast("ModelInputData", await answer if inspect.isawaitable(answer) else answer)
+        conversation, instructions = list(changed.input), changed.instructions
+    return ModelRequest(
+        instructions,
+        conversation,
+        _settings(agent, config.model_settings, frame),
+        toolset.tools,
+        output_schema_for(agent.output_type),
+        toolset.handoffs,
+        None,
+        frame.response_id if scope.chained else None,
+        scope.conversation_id,
+        await agent.get_prompt(scope.context) if agent.prompt is not None else None,
+    )
+
+
+def _without_id(item: Item) -> Item:
+    return {name: value for name, value in item.items() if name != "id"}
+
+
+def _settings(agent: Agent[Any], override: ModelSettings | None, frame: Frame) -> ModelSettings:
+    settings = agent.model_settings.resolve(override)
+    if agent.reset_tool_choice and frame.used_tools and settings.tool_choice is not None:
+        return replace(settings, tool_choice=None)
+    return settings
+
+
+async def _reply(drive: Drive, frame_id: str, model: Model, request: ModelRequest) -> ModelResponse:
+    asked = (
+        request.system_instructions,
+        request.input,
+        request.model_settings,
+        request.tools,
+        request.output_schema,
+        request.handoffs,
+        request.tracing,
+    )
+    kept = {
+        "previous_response_id": request.previous_response_id,
+        "conversation_id": request.conversation_id,
+        "prompt": request.prompt,
+    }
+    if not drive.listens(frame_id):
+        return _counted(await model.get_response(*asked, **kept), name_of(model))
+    final = None
+    feed = drive.feeds[frame_id]
+    events = model.stream_response(*asked, **kept)
+    try:
+        async for event in events:
+            if read(event, "type") == "response.completed":  # taken before a listener has it in hand
+                final = _own(streamed_response(read(event, "response")))
+            drive.signal(Delta(frame_id, event))
+            if feed.full:
+                await feed.room()
+    finally:
+        await close_stream(events)
+    if final is None:
+        raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
+    return _counted(final, name_of(model))
+
+
+def _own(response: ModelResponse) -> ModelResponse:
+    return replace(response, output=own_copy(response.output))
+
+
+def _counted(response: ModelResponse, name: str) -> ModelResponse:
+    if not response.usage.requests:
+        response.usage.requests = 1
+    if not addable(response.usage.counts()):
+        raise ModelBehaviorError("the model's reply counts a usage that cannot be added; nothing of it was used")
+    if not isinstance(response.response_id, _TEXT):
+        raise ModelBehaviorError("the model's reply has an id that is no text; nothing of it was used")
+    response.model = response.model or name
+    return response
+
+
+def read(value: Any, name: str) -> Any:
+    """A field of a provider's object or of a mapping, None where it has none."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value).get(name)
+    return getattr(value, name, None)
+
+
+def streamed_response(final: Any) -> ModelResponse:
+    """The reply that a `response.completed` event carries."""
+    if isinstance(final, ModelResponse):
+        return final
+    counts = read(final, "usage")
+    usage = Usage(requests=1)
+    if isinstance(counts, Usage):
+        usage = counts
+    elif counts is not None:
+        usage.input_tokens = read(counts, "input_tokens") or 0
+        usage.output_tokens = read(counts, "output_tokens") or 0
+        usage.total_tokens = read(counts, "total_tokens") or 0
+        sent, received = read(counts, "input_tokens_details"), read(counts, "output_tokens_details")
+        cached, written = read(sent, "cached_tokens") or 0, read(sent, "cache_write_tokens") or 0
+        usage.input_tokens_details = TokenDetails(cached_tokens=cached, cache_write_tokens=written)
+        usage.output_tokens_details = TokenDetails(reasoning_tokens=read(received, "reasoning_tokens") or 0)
+    return ModelResponse(list(read(final, "output") or []), usage, read(final, "id"), read(final, "_request_id"))
+
+
+async def exhausted(drive: Drive, frame_id: str) -> None:
+    """The turn limit is reached before another model call: let a handler answer, or say so."""
+    frame = drive.run.frames[frame_id]
+    error = MaxTurnsExceeded(
+        f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
+        "nothing is lost: resume the run with a higher max_turns"
+    )
+    await answered(drive, frame_id, "max_turns", error)
+
+
+async def limited(drive: Drive, frame_id: str) -> None:
+    """A usage limit is reached and nothing else is left to do: let a handler answer, or say so."""
+    error = drive.meter.reached
+    assert error is not None
+    if not stuck(drive.run):  # a nested agent waits for its model: an answer of the root's would take its place
+        raise error
+    await answered(drive, frame_id, "usage_limit", error)

@@ -1,0 +1,41 @@
+"""What must be looked at before a call may start: one list, for the start that goes along and for the plain one.
+
+A start that is recorded together with what came before it is only right where this list is empty; a start by itself
+looks at each thing on it. Because both read it here, neither can lack what the other has.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ...core.run import Call
+from ...tools.base import Tool, tool_digest
+from ..driving.drive import Drive
+from ..run.frame_settings import Scope
+
+First = Literal["policy", "tool", "guardrails", "slot", "world", "hooks"]
+
+
+def before_start(drive: Drive, scope: Scope, call: Call, tool: Tool) -> list[First]:
+    """Name what comes before the start of a call: the newest policy's word on a decision, the tool as it is now, input
+    guardrails, a free slot, the world that the call was shown with, and hooks.
+    """
+    first: list[First] = []
+    if scope.config.policy is not None and (call.recheck or call.state == "asked"):
+        first.append("policy")
+    if tool_digest(tool, call.raw) != call.proposal.tool:
+        first.append("tool")
+    if tool.tool_input_guardrails:
+        first.append("guardrails")
+    if drive.slots is not None:
+        first.append("slot")
+    if tool.looks:
+        first.append("world")
+    if hooked(drive, scope, call.agent):
+        first.append("hooks")
+    return first
+
+
+def hooked(drive: Drive, scope: Scope, agent: str) -> bool:
+    """Whether somebody's hooks hear of what an agent does."""
+    return scope.hooks is not None or drive.agent(agent).hooks is not None

@@ -1,0 +1,36 @@
+"""Before an answer is final, whoever gave it: output guardrails look at it, and the agent's end is told.
+
+A model's answer, a tool's and an error handler's all come through here. Nothing here decides what the answer is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...agents.agent import Agent
+from ...core.events import Report
+from ...core.run import Frame
+from ..driving.drive import Drive
+from ..run.facts import jsonable
+from ..run.frame_settings import Scope
+from ..tracing.spans import checked
+
+
+async def concluded(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], value: Any) -> list[Report]:
+    """What the output guardrails said of an answer; where they let it pass, the end is told."""
+    guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
+    looks = [checked(drive.traces, one, "output", one.run(scope.context, agent, value)) for one in guardrails]
+    results = await asyncio.gather(*looks)
+    reports: list[Report] = []
+    for result in results:
+        name, output = result.guardrail.get_name(), result.output
+        drive.live.guardrails[f"{frame.id}:output:{name}"] = result
+        reports.append(Report(name, "output", output.tripwire_triggered, jsonable(output.output_info)))
+    if any(report.tripped for report in reports):
+        return reports
+    if scope.hooks is not None:
+        await scope.hooks.on_agent_end(scope.context, agent, value)
+    if agent.hooks is not None:
+        await agent.hooks.on_end(scope.context, agent, value)
+    return reports

@@ -1,0 +1,83 @@
+"""Fuse steps: commit the start of a call, or the end of a run, together with what came just before it.
+
+A commit to a disk costs more than the rest of a turn. This says only what may go along; where anybody else's code has a
+word first, a guardrail or a hook or a policy, nothing does, and the loop goes its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core import commands as cm
+from ...core import events as ev
+from ...core.effects import pending
+from ...core.errors import Conflict
+from ...core.items import Item
+from ...core.policy import ALLOW
+from ...core.run import Call, Frame
+from ...core.states import WAITING
+from ...tools.base import Tool
+from ..driving.drive import Drive
+from ..run.frame_settings import Scope
+from .before_start import before_start, hooked
+from .judge import text_of
+
+
+async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.Command) -> None:
+    """Record what was said, and with it the start that it allows, which the loop goes on from."""
+    starts = await _passed(drive, decisions)
+    try:
+        await drive.commit(*commands, *starts)
+    except Conflict:
+        if not starts:
+            raise
+        await drive.commit(*commands)
+        return
+    drive.begun |= {start.call: None for start in starts if isinstance(start, cm.StartCall)}
+
+
+async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
+    """Record that no policy stands against a decision, and with it the start of the call where nothing comes first."""
+    passed = cm.Screen(call.id, ALLOW, on_decision=True)
+    if before_start(drive, drive.scope(call.frame), call, tool):
+        await drive.commit(passed)
+        return
+    try:
+        await drive.commit(passed, cm.StartCall(call.id, call.proposal.tool))
+    except Conflict:  # its siblings or guardrails come first, or its approval went stale
+        await drive.commit(passed)
+        return
+    drive.begun[call.id] = None
+
+
+async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Command]:
+    """That no policy stands against these decisions, where there is none, and the start that a lone one allows."""
+    made: list[cm.Command] = []
+    for decision in decisions:
+        call = drive.run.calls.get(decision.call)
+        if call is None or call.state not in WAITING or (await drive.enter(call.frame)).config.policy is not None:
+            continue
+        made.append(cm.Screen(call.id, ALLOW, on_decision=True))
+        if len(decisions) == 1 and call.state == "asked" and decision.verdict in ("approve", "edit"):
+            made += await _start(drive, call)
+    return made
+
+
+async def _start(drive: Drive, call: Call) -> list[cm.Command]:
+    """The start of a call, where nothing is asked or looked at before it starts and nothing else is to be done."""
+    scope = await drive.enter(call.frame)
+    tool = await drive.find_tool(call)
+    if tool is None or pending(drive.run) or before_start(drive, scope, call, tool):
+        return []
+    return [cm.StartCall(call.id, call.proposal.tool)]
+
+
+def end_of(drive: Drive, frame: Frame, scope: Scope, reply: list[Item]) -> list[cm.JudgeFrame]:
+    """The end of a run with this text of its agent, where nobody looks at it first."""
+    agent = drive.agent(frame.agent)
+    looked: Any = agent.output_guardrails or scope.config.output_guardrails or hooked(drive, scope, frame.agent)
+    if looked or frame.id != ev.ROOT or frame.guarding or scope.session is not None:
+        return []
+    text = text_of(reply, agent)
+    return [] if text is None else [cm.JudgeFrame(frame.id, final=True, output=text)]

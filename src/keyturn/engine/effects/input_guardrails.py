@@ -1,0 +1,67 @@
+"""Guardrails on what comes in: run before or beside the first model call, reported before any tool runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...agents.guardrail import InputGuardrail, InputGuardrailResult
+from ...core import commands as cm
+from ...core import events as ev
+from ...core.errors import InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered
+from ...core.items import Item, as_given, own_copy
+from ...core.run import Frame
+from ..driving.drive import Drive
+from ..run.facts import jsonable
+from ..run.frame_settings import Scope
+from ..tracing.spans import checked
+
+
+def input_guardrails(drive_agent: Any, scope: Scope) -> list[InputGuardrail[Any]]:
+    """The guardrails on a frame's input: its agent's and its configuration's."""
+    return [*drive_agent.input_guardrails, *(scope.config.input_guardrails or [])]
+
+
+def guarded(guardrails: list[InputGuardrail[Any]]) -> ev.Guarded:
+    """Whether they report before the first model call or beside it."""
+    if not guardrails:
+        return ""
+    return "beside" if all(guardrail.run_in_parallel for guardrail in guardrails) else "before"
+
+
+async def guard(drive: Drive, frame_id: str) -> None:
+    """Run a frame's input guardrails together and record what they said."""
+    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    agent = drive.agent(frame.agent)
+    given = _given(drive, frame)
+    guardrails = input_guardrails(agent, scope)
+    # Each has its own: what one of them edits, the others would not see.
+    looks = [checked(drive.traces, one, "input", one.run(agent, own_copy(given), scope.context)) for one in guardrails]
+    results = await asyncio.gather(*looks)
+    reports = [_report(drive, frame, result) for result in results]
+    await drive.commit(cm.GuardFrame(frame_id, reports))
+
+
+def _given(drive: Drive, frame: Frame) -> str | list[Item]:
+    """What the agent was given: the caller's input; with a session, the conversation that it ends."""
+    if frame.prefix is not None:
+        return drive.live.conversation(frame.id)[: frame.history]
+    if frame.id == ev.ROOT:
+        return drive.run.input
+    return as_given(drive.live.conversation(frame.id)[: frame.history])
+
+
+def _report(drive: Drive, frame: Frame, result: InputGuardrailResult) -> ev.Report:
+    name, output = result.guardrail.get_name(), result.output
+    drive.live.guardrails[f"{frame.id}:input:{name}"] = result
+    return ev.Report(name, "input", output.tripwire_triggered, jsonable(output.output_info))
+
+
+async def tripped(drive: Drive, frame_id: str) -> None:
+    """A guardrail said stop: raise its tripwire, now and whenever the run is taken up again."""
+    report = drive.run.frames[frame_id].tripped
+    assert report is not None
+    result = drive.live.guardrails.get(f"{frame_id}:{report.stage}:{report.name}", report)
+    if report.stage == "input":
+        raise InputGuardrailTripwireTriggered(result)
+    raise OutputGuardrailTripwireTriggered(result)

@@ -1,0 +1,54 @@
+"""Preview what a call would change, as it is now: for a tool that looks at the world.
+
+It is recorded when the call asks, so that everybody who decides sees the same, and made again just before the call
+starts. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import msgspec
+
+from ...core.digest import canonical
+from ...core.preview import Preview
+from ...core.run import Call
+from ...tools.base import Tool, plain_preview
+
+CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
+
+
+async def look(tool: Tool, call: Call) -> Preview:
+    """The preview now. One that fails neither hides the call nor lets it pass: the arguments are there to show."""
+    try:
+        made: Any = tool.preview(call.params)
+        made = await made if inspect.isawaitable(made) else made
+        if isinstance(made, Preview):
+            return recorded(made)
+        note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
+    except Exception as error:
+        note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
+    return plain_preview(call.params, call.proposal.secrets, note)
+
+
+def recorded(preview: Preview) -> Preview:
+    """The preview as a log gives it back, or an error: everybody sees the same, in this process and in others."""
+    made = msgspec.json.decode(msgspec.json.encode(preview), type=Preview)
+    canonical(made.basis)
+    return made
+
+
+async def changed_since(tool: Tool, call: Call) -> bool:
+    """Whether what an approved call was shown with has changed since."""
+    if not tool.looks or call.preview is None:
+        return False
+    shown = call.preview.basis
+    now = (await look(tool, call)).basis
+    decision = call.decision
+    if decision is None or decision.args is None:
+        return now != shown
+    # Who changed the arguments saw these things, and nothing else that the call would touch now was shown to anybody.
+    seen = shown if decision.basis is None else decision.basis
+    blind = bool(seen) and not now
+    return blind or any(seen.get(name) != what for name, what in now.items())

@@ -1,0 +1,67 @@
+"""Recover started calls that have no result when a run is taken up again: in doubt, started anew, or probed.
+
+Only whoever holds the run may say so. A tool that declares a `check` is asked whether the effect happened before a
+person is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Container
+from contextlib import suppress
+from typing import Any
+
+from ...core import commands as cm
+from ...core.errors import NotAllowed
+from ...core.request import request_of
+from ...core.run import Call
+from ...tools.base import tool_digest
+from ..driving.drive import Drive
+from ..run import decisions
+from ..run.facts import jsonable
+
+_WHY = "the process that ran it ended before its result was recorded"
+
+
+async def recover(drive: Drive, decided: Container[str]) -> None:
+    """Settle what was started and never finished, as far as that can be done without a person.
+
+    A call in `decided` has a person's word already, which no probe overrules.
+    """
+    await lose_started(drive, _WHY)
+    for call in list(drive.run.groups["wait"].values()):
+        if call.state == "in_doubt" and call.proposal.recover == "probe" and call.id not in decided:
+            await _probe(drive, call)
+
+
+async def _probe(drive: Drive, call: Call) -> None:
+    """Ask the tool's `check`: True or an output says it ran, False that it did not; anything else leaves the doubt."""
+    tool = await drive.find_tool(call)
+    if tool is None or tool.check is None or tool_digest(tool, call.raw) != call.proposal.tool:
+        return  # what another tool, or a changed one, finds says nothing of what this call touched
+    try:
+        answer: Any = tool.check(drive.tool_context(call, tool))
+        answer = await answer if inspect.isawaitable(answer) else answer
+        said = _said(drive, call, answer)
+    except Exception:  # a probe that cannot tell, or not in words that a log can hold, leaves the call to a person
+        return
+    if said is not None:
+        with suppress(NotAllowed):  # that it did not run lets it run only as before, and that may be over
+            await drive.commit(cm.Deliver([said.decision]))
+
+
+def _said(drive: Drive, call: Call, answer: Any) -> decisions.Said | None:
+    if answer is None:
+        return None
+    ran = answer is not False
+    output = None if answer is True or not ran else jsonable(answer)
+    now = drive.live.clock()
+    return decisions.resolve(request_of(drive.run, call), now, "ran" if ran else "retry", output, via="probe")
+
+
+async def lose_started(drive: Drive, why: str) -> list[Call]:
+    """Say of every started call that it will never report. Only the holder of the run may."""
+    lost = [call for call in drive.run.groups["started"].values() if call.id not in drive.run.frames]
+    if lost:
+        await drive.commit(*(cm.LoseCall(call.id, why) for call in lost))
+    return lost

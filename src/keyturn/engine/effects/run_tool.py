@@ -1,0 +1,203 @@
+"""Run one call: look at it a last time, record the intent, touch the tool, record the result.
+
+Nothing touches a tool before `CallStarted` is recorded, and what started is never started again unless a person or
+the tool's own declaration says so. A value that cannot be recorded is a failed result, never a lost one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from typing import Any
+
+import msgspec
+
+from ...agents.context import ToolContext
+from ...core import commands as cm
+from ...core.digest import canonical
+from ...core.events import Report
+from ...core.items import Item
+from ...core.run import Call
+from ...tools.base import (
+    TOOL_CHANGED,
+    TOOL_FAILED,
+    Delegate,
+    Handover,
+    NeedsInput,
+    OutcomeUnknown,
+    Prepared,
+    Tool,
+    ToolProblem,
+    tool_digest,
+    tool_spec,
+)
+from ..driving.drive import Drive, let_run_as
+from ..run.facts import kept
+from ..run.frame_settings import Scope
+from .before_start import before_start
+from .decision_words import told_of_edit
+from .delegate import open_frame
+from .handoff_view import filtered_view
+from .live_preview import CHANGED, changed_since, recorded
+from .proposals import revised
+from .result_words import worded
+from .tool_guardrails import judged_output, rejected_by_input
+from .tool_hooks import tool_hooks
+
+_TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
+
+
+async def run_tool(drive: Drive, call_id: str) -> None:
+    """Run a call that may run."""
+    call, begun = drive.run.calls[call_id], call_id in drive.begun
+    drive.begun.pop(call_id, None)
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if begun:
+        await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
+        return
+    first = before_start(drive, scope, call, tool)
+    if "tool" in first:
+        await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
+        return
+    context = drive.tool_context(call, tool)
+    reports: list[Report] = []
+    if "guardrails" in first:
+        reports, message = await rejected_by_input(drive, call, tool, context)
+        if message is not None:
+            await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
+            return
+    if not first:
+        await drive.commit(cm.StartCall(call_id, call.proposal.tool))
+        await _invoke(drive, scope, call, tool, context)
+        return
+    async with drive.slots or nullcontext():
+        await _start(drive, scope, call, tool, context, reports)
+
+
+async def _start(
+    drive: Drive, scope: Scope, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
+) -> None:
+    """Look once more at what the call was shown with, now that others had their word before its start."""
+    if await changed_since(tool, call):
+        await _ask_anew(drive, scope, call, tool, CHANGED)
+        return
+    await tool_hooks(scope, context, "on_tool_start", tool)
+    now = tool_digest(tool, call.raw)
+    if now != call.proposal.tool:  # it changed while others had their word
+        await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
+        return
+    context.__dict__.update(let_run_as(call))  # they may have edited theirs
+    await drive.commit(cm.StartCall(call.id, now, reports))
+    await _invoke(drive, scope, call, tool, context)
+
+
+async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool, why: str) -> None:
+    """What would run is not what was shown: the approval is void, the call is proposed anew and asks again."""
+    spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
+    await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
+
+
+async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: Any) -> None:
+    fatal: BaseException | None = None
+    failed = False
+    try:
+        if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
+            raise ToolProblem(TOOL_CHANGED)
+        value = await tool.invoke(context, Prepared(call.text))
+    except KeyboardInterrupt:
+        raise
+    except OutcomeUnknown as unknown:
+        # Not again by itself: what did not end here would not end here the next time, and the time after that.
+        await drive.commit(cm.LoseCall(call.id, str(unknown), again=False))
+        return
+    except BaseException as error:  # a tool may raise anything, SystemExit too; the run outlives it
+        if isinstance(error, asyncio.CancelledError) and _being_cancelled():
+            raise
+        if drive.traces is not None:
+            drive.traces.raised(call.id, error)
+        value, fatal = await _told(scope, call, tool, (context, error))
+        failed = True
+    if isinstance(value, Delegate):
+        await open_frame(drive, call, value)
+        return
+    if isinstance(value, NeedsInput):
+        await _wait_for_input(drive, call, tool, value)
+        return
+    if isinstance(value, Handover):
+        await _hand_over(drive, scope, call, tool, value)
+        return
+    reports: list[Report] = []
+    tripwire: Exception | None = None
+    if tool.tool_output_guardrails:
+        reports, value, tripwire = await judged_output(drive, call, tool, context, value)
+    await _finish(drive, call, tool, value, failed=failed, reports=reports)
+    if fatal is not None or tripwire is not None:
+        raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
+    await tool_hooks(scope, context, "on_tool_end", tool, value)
+
+
+async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInput) -> None:
+    """The call goes on when somebody has answered; what it asks must be something that a log can hold."""
+    try:
+        canonical([value.requests, value.state])
+        shown = None if value.preview is None else recorded(value.preview)
+    except Exception as error:
+        text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
+        await _finish(drive, call, tool, text, failed=True, reports=[])
+        return
+    await drive.commit(cm.NeedInput(call.id, value.requests, value.state, shown))
+
+
+def _being_cancelled() -> bool:
+    """Whether somebody cancels this drive, as against a tool that raised `CancelledError` by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _told(
+    scope: Scope, call: Call, tool: Tool, raised: tuple[Any, BaseException]
+) -> tuple[Any, BaseException | None]:
+    """What the model is told of an error, and the error itself where it stops the run."""
+    context, error = raised
+    if not isinstance(error, Exception):
+        return TOOL_FAILED, None
+    try:
+        text = await tool.failure(context, error)
+        if text == TOOL_FAILED:  # the tool has no words of its own
+            text = await worded(scope, "tool_exception", call.proposal, text, error)
+        return text, None
+    except Exception as fatal:  # the tool's own setting says that its errors stop the run
+        return TOOL_FAILED, fatal
+
+
+async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: bool, reports: list[Any]) -> None:
+    try:
+        item = tool.output(call.raw, value)
+        own = kept(value)
+        _check_recordable(item)
+    except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
+        text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
+        item, own, failed = tool.output(call.raw, text), None, True
+    item = told_of_edit(call, tool, item)
+    await drive.commit(cm.FinishCall(call.id, item, own, failed, reports))
+
+
+def _check_recordable(item: Item) -> None:
+    """Raise unless a log gives the item back as it is. The common item holds one text, and that is quickly seen."""
+    if isinstance(item.get("output"), str):
+        msgspec.json.encode(item)
+    else:
+        canonical(item)
+
+
+async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: Handover) -> None:
+    source = drive.agent(call.agent)
+    item = told_of_edit(call, tool, tool.output(call.raw, value.text))
+    input_filter = value.input_filter or scope.config.handoff_input_filter
+    view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
+    path = drive.live.graph.path(value.agent, call.agent)
+    if scope.hooks is not None:
+        await scope.hooks.on_handoff(scope.context, from_agent=source, to_agent=value.agent)
+    if value.agent.hooks is not None:
+        await value.agent.hooks.on_handoff(scope.context, agent=value.agent, source=source)
+    await drive.commit(cm.HandOff(call.id, item, path, view))

@@ -1,0 +1,236 @@
+"""Screen a call: may it run, must somebody be asked, or is it denied?
+
+A tool's own setting is asked once per call; the run's policy at the first screening and again when a decision is
+made, when it may only tighten. Whatever raises here asks a person: never a reason to run. A policy that counts is
+asked of one call at a time, and each verdict is recorded before the next is asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from ...core import commands as cm
+from ...core import events as ev
+from ...core.errors import AgentMissing, Expired, KeyturnError, UserError
+from ...core.past import RunPast
+from ...core.people import barred
+from ...core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
+from ...core.preview import Preview
+from ...core.run import Call, call_digest
+from ...tools.base import Tool, plain_preview
+from ..driving.drive import Drive
+from ..run import decisions
+from ..run.frame_settings import Scope
+from ..views.projection import approval_item
+from .fused_steps import pass_on
+from .live_preview import look
+from .proposals import check_terms_of
+from .tool_guardrails import rejected_by_input
+
+# A policy that could not say: such a call asks, and is not let through by a decision alone.
+_UNTOLD = "policy failed"
+_log = logging.getLogger("keyturn.engine")
+
+
+async def screen(drive: Drive, call_id: str) -> None:
+    """Find the verdict on a call and record it."""
+    call = drive.run.calls[call_id]
+    tool, scope = await drive.tool_of(call), drive.scope(call.frame)
+    if call.recheck and scope.config.policy is None:
+        await pass_on(drive, call, tool)
+        return
+    counts = _counts(scope)
+    async with drive.screening if counts else nullcontext():
+        verdict = await (_screen_again(drive, scope, call) if call.recheck else _screen(drive, scope, call, tool))
+    if verdict.stop:
+        raise StoppedByPolicy(call.proposal.name, verdict.reason)
+    if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":
+        await _ask_in_line(drive, scope, call, tool)
+
+
+def _counts(scope: Scope) -> bool:
+    return any(_counting(policy) for policy in scope.policies)
+
+
+def _counting(policy: Any) -> bool:
+    return getattr(policy, "counts", False) is True
+
+
+async def _screen_again(drive: Drive, scope: Scope, call: Call) -> Verdict:
+    verdict = await recheck(drive, scope, call)
+    await drive.commit(cm.Screen(call.id, verdict, on_decision=True))
+    return verdict
+
+
+async def recheck(drive: Drive, scope: Scope, call: Call) -> Verdict:
+    """Ask the newest policy about a decision; where there is none, nothing stands against it."""
+    verdict = await _policy(drive, scope, call) or ALLOW
+    if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
+        raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
+    return verdict
+
+
+async def _screen(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+    verdict = await _verdict(drive, scope, call, tool)
+    check_terms_of("the policy", verdict.terms, inbox=scope.inbox)
+    early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
+    if verdict.action == "ask" and early and tool.tool_input_guardrails:
+        context = drive.tool_context(call, tool)
+        reports, message = await rejected_by_input(drive, call, tool, context)
+        if message is not None:
+            verdict = Verdict("deny", reason=message, by="guardrail")
+            await drive.commit(cm.Screen(call.id, verdict, reports=reports))
+            return verdict
+    await drive.commit(cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool)))
+    return verdict
+
+
+async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
+    """What people will be shown, recorded with the verdict; None where that is the arguments themselves."""
+    if verdict.action != "ask" and not call.voided:
+        return None
+    made = await look(tool, call)
+    plain = not made.basis and made == plain_preview(call.params, call.proposal.secrets)
+    return None if plain and not tool.looks else made
+
+
+async def _verdict(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+    own = await _own(scope, call, tool)
+    if scope.config.policy is None:
+        return own
+    stated = await _policy(drive, scope, call)
+    if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
+        return own if stated is None else Verdict("ask", stated.reason, own.terms, stated.by)
+    return stated
+
+
+async def _own(scope: Scope, call: Call, tool: Tool) -> Verdict:
+    needs: Any = tool.needs_approval
+    if not callable(needs):
+        return Verdict("ask", terms=tool.approval, by="tool") if needs or tool.approval is not None else ALLOW
+    try:
+        answer: Any = needs(scope.context, tool.subject(call.params), call.proposal.label)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:  # fail closed: a question that cannot be answered asks a person
+        return Verdict("ask", f"needs_approval raised {type(error).__name__}", tool.approval, "tool")
+    if not isinstance(answer, bool):
+        return Verdict("ask", "needs_approval did not answer True or False", tool.approval, "tool")
+    return Verdict("ask", terms=tool.approval, by="tool") if answer else ALLOW
+
+
+async def _policy(drive: Drive, scope: Scope, call: Call) -> Verdict | None:
+    """Ask every policy that has a say in this frame. What the outermost says holds, unless one below is stricter."""
+    stated: Verdict | None = None
+    of_run = drive.scope(ev.ROOT).config.policy
+    for policy in scope.policies:
+        verdict = await _asked_of(policy, drive, scope, call)
+        if verdict is None:
+            continue
+        if policy is not of_run:  # an agent tool brings it along; the run itself may go on without any
+            verdict = msgspec.structs.replace(verdict, by=f"nested {verdict.by}")
+        stated = verdict if stated is None else _stricter(stated, verdict)
+    return stated
+
+
+def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
+    """Choose the stricter of two verdicts; of two that are alike the outer one, on terms that either of them set."""
+    if STRICTNESS[inner.action] < STRICTNESS[outer.action]:
+        return outer
+    by = f"{outer.by}, {inner.by}"
+    if STRICTNESS[inner.action] > STRICTNESS[outer.action]:
+        return msgspec.structs.replace(inner, by=by)
+    terms = inner.terms if outer.terms is None else outer.terms
+    said = inner if _untold(inner) else outer  # where one of them could not say, nobody has said
+    return msgspec.structs.replace(said, terms=terms, by=by, stop=outer.stop or inner.stop)
+
+
+def _untold(verdict: Verdict) -> bool:
+    return _UNTOLD in verdict.by
+
+
+async def _asked_of(policy: Any, drive: Drive, scope: Scope, call: Call) -> Verdict | None:
+    view = CallView(
+        call.proposal.name,
+        call.proposal.kind,
+        drive.agent(call.agent).name,
+        call.params,
+        call_digest(drive.run, call),
+        call.proposal.label,
+        call.proposal.risk,
+        drive.run.id,
+        call.agent,
+        max(drive.run.now, drive.live.clock()),
+        call.decision is not None,
+        RunPast(drive.run, call.id, partial(_name_of, drive), drive.totals) if _counting(policy) else None,
+    )
+    try:
+        answer: Any = policy(view, scope.context)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    except Exception as error:  # fail closed, as above
+        return Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)
+    if answer is None:
+        return None
+    if isinstance(answer, Verdict):  # that it was a policy which said so is a fact of the run, whatever it calls itself
+        return answer if answer.by.startswith("policy") else msgspec.structs.replace(answer, by=_named(answer.by))
+    if answer in ("allow", "ask", "deny"):
+        return Verdict(answer, by="policy")
+    return Verdict("ask", "the policy did not answer with a verdict", by=_UNTOLD)
+
+
+def _named(by: str) -> str:
+    return f"policy:{by}" if by else "policy"
+
+
+def _name_of(drive: Drive, path: str) -> str:
+    try:
+        return drive.agent(path).name
+    except AgentMissing:  # of an agent that is gone only the path is known
+        return path
+
+
+async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
+    """Ask the tool's own `on_approval`; only a real True or False decides, all else leaves the call waiting.
+
+    One that raises, or says what cannot count, is heard by nobody: people can still decide.
+    """
+    if barred(call.terms, None, drive.run.requester):  # it takes people, and code is nobody in particular
+        return
+    try:
+        made = await _said_in_line(drive, scope, call, tool)
+    except Exception as error:
+        _unheard(call, error)
+        return
+    if made is None:
+        return
+    try:
+        await drive.commit(cm.Deliver([made.decision]))
+    except (Expired, UserError) as error:  # it took longer than the request had, or somebody was faster
+        _unheard(call, error)
+        await drive.commit(cm.Tick())
+
+
+def _unheard(call: Call, error: Exception) -> None:
+    """Log why `on_approval` decided nothing, without the text of anybody else's error, which may quote arguments."""
+    why = str(error) if isinstance(error, KeyturnError) else type(error).__name__
+    _log.warning("on_approval of %r decided nothing, the call waits for people: %s", call.proposal.name, why)
+
+
+async def _said_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> decisions.Said | None:
+    assert tool.on_approval is not None
+    item = approval_item(drive.run, call, drive.agent(call.agent), tool)
+    answer: Any = tool.on_approval(scope.context, item)
+    answer = await answer if inspect.isawaitable(answer) else answer
+    said = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    approve = said.get("approve")
+    if approve is True:
+        return decisions.approve(item.request, drive.live.clock(), via="on_approval")
+    if approve is False:
+        reason = said.get("reason") or None
+        return decisions.reject(item.request, drive.live.clock(), message=reason, via="on_approval")
+    return None

@@ -1,0 +1,52 @@
+"""Record the result of a call that does not run: rejected, denied, expired, answered, or resolved after a doubt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import commands as cm
+from ...core.items import Item
+from ...core.run import Call
+from ...sessions.history import superseded_output
+from ..driving.drive import Drive
+from ..run.facts import jsonable
+from .decision_words import told_of_edit
+from .result_words import worded
+
+_NOT_APPROVED = "Tool execution was not approved."
+_WORDS = {
+    "rejected": _NOT_APPROVED,
+    "expired": "Tool execution was not approved in time.",
+    "ran": "The tool ran; its output was lost.",
+    "did_not_run": "The tool did not run.",
+}
+
+
+async def settle(drive: Drive, call_id: str) -> None:
+    """Give a call that will not run its result."""
+    call = drive.run.calls[call_id]
+    tool = await drive.find_tool(call)
+    value = await _value(drive, call)
+    item: Item = tool.output(call.raw, value) if tool is not None else _plain(call, value)
+    if call.state == "ran":
+        item = told_of_edit(call, tool, item)
+    await drive.commit(cm.FinishCall(call_id, item, None if isinstance(value, str) else jsonable(value)))
+
+
+async def _value(drive: Drive, call: Call) -> Any:
+    decision = call.decision
+    if call.state in ("answered", "ran") and decision is not None and decision.output is not None:
+        return decision.output
+    if call.state == "denied":
+        return call.reason or "Tool execution was denied."
+    if decision is not None and decision.message is not None:
+        return decision.message
+    default = _WORDS.get(call.state, "")
+    if call.state in ("rejected", "expired"):
+        return await worded(drive.scope(call.frame), "approval_rejected", call.proposal, default)
+    return default
+
+
+def _plain(call: Call, value: Any) -> Item:
+    """The result of a call whose tool is gone: nothing ran, so its words need no tool."""
+    return superseded_output(call.raw, str(value))

@@ -1,0 +1,25 @@
+"""The table of effects: who does what for the loop. One row an effect, one file a row."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from .ask_model import ask_model, exhausted, limited
+from .input_guardrails import guard, tripped
+from .judge import judge
+from .run_tool import run_tool
+from .screening import screen
+from .settle import settle
+
+PERFORM: dict[str, Callable[[Any, str], Awaitable[None]]] = {
+    "guard": guard,
+    "tripped": tripped,
+    "model": ask_model,
+    "exhausted": exhausted,
+    "limited": limited,
+    "screen": screen,
+    "run": run_tool,
+    "settle": settle,
+    "judge": judge,
+}

@@ -1,0 +1,356 @@
+"""Run one call of `Runner.run`: start or take up, advance, save the session, say what it came to.
+
+`Runner.run`, `run_sync` and `run_streamed` are thin over this; so will be every other driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from ..core import commands as cm
+from ..core import events as ev
+from ..core.effects import pending
+from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StateRejected, StorageError, ToolMissing, UserError
+from ..core.gate import open_run
+from ..core.items import input_items, own_copy
+from ..core.run import Call, Frame, Run
+from ..core.states import READY, TO_SETTLE
+from ..journal.base import Claim, Journal
+from .driving.context_data import context_now, keep_context
+from .driving.drive import Drive
+from .driving.lease import TTL_MS, held
+from .driving.requests import requests_of, tools_of
+from .effects.fused_steps import deliver
+from .effects.input_guardrails import guarded, input_guardrails
+from .effects.proposals import check_terms
+from .effects.recover import recover
+from .loop import advance
+from .result import RunResult
+from .run.frame_settings import Scope
+from .run.log_cache import log_in
+from .run.open_run import Live, journal_clock, new_id, new_salt
+from .run.used_states import LEDGER
+from .session.sync import opening, reopen, save_session
+from .states.refusals import refused
+from .states.state import RunState
+from .tracing.spans import tracing
+from .views.decisions_by_label import decision_on
+from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
+
+_PROCESS = f"process-{os.getpid()}"
+
+
+class TurnLimit(NamedTuple):
+    """A limit of turns that a caller set; None is no limit."""
+
+    most: int | None
+
+
+class Play:
+    """One run in one caller's hands."""
+
+    def __init__(self, live: Live, scope: Scope, state: RunState[Any], max_turns: TurnLimit | None) -> None:
+        self.live = live
+        self.scope = scope
+        self.state = state
+        self.max_turns = max_turns
+        given = scope.config.usage_limits
+        self.limits = None if given is None else given.record()
+        self.drive = Drive(live, scope)
+        self.drive.result = self.result
+        self.said = state.undelivered.taken()
+        live.context.known = partial(decision_on, live, ev.ROOT)
+        self.claim: Claim | None = None
+        self._sink: Sink | None = None
+        self._tools: dict[str, Any] = {}
+        self._at_work = False
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands."""
+        return self.live.run
+
+    def listen(self, sink: Sink) -> None:
+        """Hand the root's events to a sink."""
+        feed = self.drive.feeds[ev.ROOT] = Feed(self.live.graph, ev.ROOT, sink)
+        feed.catch_up(self.live.log.steps)
+        root = self.run.frames.get(ev.ROOT)
+        if root is not None and not root.fresh:  # a fresh one is announced when it is asked
+            sink(AgentUpdatedStreamEvent(self.live.graph.agent(root.agent)))
+        self._sink = sink
+
+    def result(self, frame: str = ev.ROOT, value: Any = None) -> RunResult:
+        """What the run, or a nested frame of it, came to so far."""
+        return RunResult(self.live, self._tools, frame=frame, value=value)
+
+    async def begin(self) -> str:
+        """Record that the run starts and leave the rest to whoever takes it up; its id.
+
+        That is one line, and nobody can hold a run that is not there yet. A session is told under a claim.
+        """
+        if self.scope.session is not None or self.live.journal is None:
+            self.drive.leave()
+            return (await self.finish()).run_id
+        with tracing(self.live, self.scope.config) as self.drive.traces:
+            check_terms(self.live.graph, self.scope.config.policy, inbox=True)
+            self.live.clock = await journal_clock(self.live.journal)
+            await self._start()
+        return self.run.id
+
+    async def finish(self) -> RunResult:
+        """Drive the run until it is finished or only people can move it."""
+        if self.claim is not None:  # the journal knows who may move the run
+            return await self._traced()
+        run_id = self.state.run_id
+        LEDGER.take(run_id, self.state.position)
+        try:
+            return await self._traced()
+        finally:
+            over = self.run.status == "finished" and not self.live.handed_out
+            LEDGER.give_back(run_id, None if over else len(self.live.log))
+
+    async def _traced(self) -> RunResult:
+        if self.run.status == "finished":
+            return self.result()
+        with tracing(self.live, self.scope.config) as self.drive.traces:
+            return await self._claimed()
+
+    async def _claimed(self) -> RunResult:
+        journal = self.live.journal
+        try:
+            if journal is None:
+                return await self._told()
+            self.run.id = self.run.id or new_id()
+            if self.run.status != "new" and not self.live.kept:
+                await self._attach(journal)
+            claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
+            async with held(self.drive, journal, claim):
+                return await self._told()
+        finally:
+            self.state.moved(len(self.live.log))
+
+    async def _attach(self, journal: Journal) -> None:
+        """Go on with the run as its journal has it: a text of it counts only where the journal says the same."""
+        mine = self.live.log
+        log = await log_in(journal, self.run.id)
+        if not log.steps:
+            self.live.journal = None  # the state is as good as it was
+            raise UserError(
+                f"this journal does not have run {self.run.id!r}, which was not begun in it; resume the state without "
+                "journal=, or with the journal that keeps the run"
+            )
+        if log.steps[: len(mine)] != mine.steps:
+            raise StateRejected(
+                "the journal tells another history of this run than this state; nothing ran. If the journal was "
+                "restored from an older copy, say so with `keyturn restored`"
+            )
+        self.live.log = self.drive.log = log
+        self.live.kept = True
+        self.drive.publish(log.steps[len(mine) :])
+
+    async def _told(self) -> RunResult:
+        """Move the run; what stops it is recorded before the run is given back, since only its holder may say so."""
+        try:
+            return await self._moved()
+        except BaseException as error:
+            await asyncio.shield(self._stopped(error))
+            raise
+
+    async def _moved(self) -> RunResult:
+        check_terms(self.live.graph, self.scope.config.policy, inbox=self.scope.inbox)
+        if self.run.status == "new":
+            await self._start()
+        else:
+            await self._take_up()
+        self._at_work = True
+        self.scope.context.turn_input = own_copy(input_items(self.run.input))
+        await self._advanced()
+        self.live.copies.forget()
+        for feed in list(self.drive.feeds.values()):
+            await feed.drained()
+        self._tools = await tools_of(self.drive)
+        result = self.result()
+        if self._sink is not None:
+            for item in requests_of(self.live, self._tools):  # its own: a listener may edit what it hears
+                self._sink(ApprovalRequestedStreamEvent(item))
+        self.state.settled(result.interruptions)
+        return result
+
+    async def _advanced(self) -> None:
+        """Move the run as far as it goes. What others decide while its session is told of it moves it on."""
+        drive, more = self.drive, True
+        while more:
+            await advance(drive)
+            if self.run.status == "cancelled":
+                open_run(self.run)
+            await self._tell_sessions()
+            await keep_context(drive)
+            more = drive.claim is not None and bool(pending(self.run)) and not (drive.stopping or drive.leaving)
+
+    async def _tell_sessions(self, *, stopped: bool = False) -> None:
+        for frame in list(self.run.frames.values()):
+            await save_session(self.drive, frame.id, stopped=stopped)
+
+    async def _stopped(self, error: BaseException) -> None:
+        """Record that the run stopped, tell the sessions what it did, and give the error what the run came to.
+
+        What was refused before anything was done leaves no trace: the state it came from is as good as before.
+        """
+        left = self.drive.leaving and isinstance(error, asyncio.CancelledError)  # a worker that ends fails no run
+        left = left or isinstance(error, StorageError)  # nor does its store
+        if self._at_work and self.run.status == "running" and not left:
+            with contextlib.suppress(Conflict, StorageError):  # what stopped the run is told, not what followed from it
+                await self.drive.commit(cm.Fail(type(error).__name__))
+        if self._at_work and not self._others(error):
+            with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
+                await self._tell_sessions(stopped=True)
+        try:
+            self._tools = await tools_of(self.drive)
+            error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
+            self.state.settled(self.result().interruptions)
+        except Exception:  # an exception that takes no attributes, or a run that is not there yet
+            return
+
+    def _others(self, error: BaseException) -> bool:
+        """Whether the run may be somebody else's by now, who will tell its session: two would tell it twice."""
+        doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
+        return doubtful and self.run.status != "cancelled"
+
+    async def _start(self) -> None:
+        given = self.said.start
+        assert given is not None
+        agent = self.live.graph.root
+        items, prefix = await opening(self.live, ev.ROOT, self.scope, input_items(given["input"]))
+        self.run.id = self.run.id or new_id()
+        limit = given["max_turns"]
+        if self.max_turns is not None:
+            limit = self.max_turns.most
+        await self.drive.commit(
+            cm.Start(
+                self.run.id,
+                new_salt(self.run.id),
+                given["input"],
+                self._about(given),
+                agent.name,
+                items,
+                limit,
+                guarded(input_guardrails(agent, self.scope)),
+                prefix,
+                given["previous_response_id"],
+                given.get("requester"),
+            ),
+            *([cm.Resume(limits=self.limits)] if self.limits else []),
+            *([cm.AddInput(ev.ROOT, self.said.input)] if self.said.input else []),
+            *context_now(self.live),
+        )
+        self.live.kept = self.live.journal is not None
+        self.state.delivered(len(self.live.log), self.said)
+
+    def _about(self, given: dict[str, Any]) -> dict[str, Any]:
+        config = self.scope.config
+        about: dict[str, Any] = dict(given.get("about", {}))
+        if config.workflow_name:
+            about["workflow"] = config.workflow_name
+        if config.policy is not None:
+            about["policy"] = True
+        if given["conversation_id"] is not None:
+            about["conversation_id"] = given["conversation_id"]
+        if self.scope.chained:
+            about["chained"] = True
+        for name in ("trace_id", "group_id", "trace_metadata"):
+            if getattr(config, name) is not None:
+                about[name] = getattr(config, name)
+        return about
+
+    async def _take_up(self) -> None:
+        run, said, drive = self.run, self.said, self.drive
+        if said.journalled and self.live.journal is None:
+            raise UserError(
+                "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
+                "journal= to resume it"
+            )
+        if (run.about.get("policy") or run.under_policy) and self.scope.config.policy is None:
+            raise UserError("this run is under a policy; pass policy= to resume it under one")
+        for frame in run.frames.values():
+            drive.agent(frame.agent)
+        await self._let_time_pass()
+        await self._check_reachable()
+        for frame in list(run.frames.values()):
+            await reopen(drive, frame, await drive.enter(frame.id))
+        await recover(drive, said.decisions)
+        if said.empty and self.max_turns is None:
+            if pending(run) or run.status == "failed" or self.limits is not None:
+                await drive.commit(cm.Resume(limits=self.limits), cm.Tick())
+            else:
+                await drive.commit(cm.Tick())
+            return
+        self._check_limits()
+        most = self.max_turns
+        resume = cm.Resume(limits=self.limits) if most is None else cm.Resume(most.most, most.most is None, self.limits)
+        try:
+            await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
+        except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
+            late = refused(drive, said)
+            if not late.empty:
+                self.state.forget(late)
+                await drive.commit(cm.Tick())
+            raise
+        self.state.delivered(len(self.live.log), self.said)
+        self.live.context.decisions.clear()
+
+    async def _let_time_pass(self) -> None:
+        """Record what ran out. It is done before anything else, since what ran out needs no tool and no policy.
+
+        A word that came too late is refused here, once: by what the clock says it would be one on another asking.
+        """
+        now = self.live.clock()
+        late = [call for call in map(self.run.calls.get, self.said.decisions) if call is not None and _late(call, now)]
+        if late:
+            self.state.forget(refused(self.drive, self.said))
+        await self.drive.commit(cm.Tick())
+        if late:
+            raise Expired(f"this request ran out of time; {late[0].proposal.name!r} was not executed on that word")
+
+    async def _check_reachable(self) -> None:
+        """Every tool that an open call needs is there, or nothing is done at all."""
+        for call in list(self.run.calls.values()):
+            needs = call.state in READY or call.state in ("asked", "needs", "proposed")
+            if needs and call.state not in TO_SETTLE and await self.drive.find_tool(call) is None:
+                if call.state != "needs" and self._rejects(call.id):
+                    continue
+                raise ToolMissing(call.proposal.name, agent=call.agent)
+
+    def _rejects(self, call_id: str) -> bool:
+        decision = self.said.decisions.get(call_id)
+        return decision is not None and decision.verdict in ("reject", "answer")
+
+    def _may_end(self, frame: Frame) -> bool:
+        """Whether the results of a turn may be the final answer, as far as it can be told before they are there."""
+        behavior: Any = self.drive.agent(frame.agent).tool_use_behavior
+        if not frame.judged or not isinstance(behavior, dict):
+            return frame.judged
+        names = cast("list[str]", behavior["stop_at_tool_names"])
+        return any(self.run.calls[call].proposal.name in names for call in frame.calls)
+
+    def _check_limits(self) -> None:
+        """With the turns or the usage spent and a model call to follow, say so before an approved tool runs."""
+        frame, handlers = self.run.frames[ev.ROOT], self.scope.error_handlers or {}
+        if frame.phase != "calls" or self._may_end(frame):
+            return
+        over = self.drive.meter.spent(self.scope.config.usage_limits)
+        if over is not None and "usage_limit" not in handlers:
+            raise over
+        limit = frame.max_turns if self.max_turns is None else self.max_turns.most
+        if limit is not None and frame.turn >= limit and "max_turns" not in handlers:
+            raise MaxTurnsExceeded(
+                f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "
+                "used: resume it with a higher max_turns"
+            )
+
+
+def _late(call: Call, now: int) -> bool:
+    return call.state == "asked" and call.expires_at is not None and now > call.expires_at

@@ -1,0 +1,67 @@
+"""Agents by path: how a log, which is data, names agents, which are objects.
+
+The root is its name; every other agent is the path of the first edges that lead to it, breadth first, so
+same-named agents are told apart and the same code finds the same agent again in another process.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from ...agents.agent import Agent
+from ...core.errors import AgentMissing
+
+
+class Graph:
+    """The agents that can be reached from one root, each under one path."""
+
+    def __init__(self, root: Agent[Any]) -> None:
+        self.root = root
+        self.path_of: dict[int, str] = {}
+        self.agent_at: dict[str, Agent[Any]] = {}
+        self._walk()
+
+    def _walk(self) -> None:
+        queue: deque[tuple[str, Agent[Any]]] = deque([(self.root.name, self.root)])
+        while queue:
+            path, agent = queue.popleft()
+            if id(agent) in self.path_of:
+                continue
+            self._name(path, agent)
+            path = self.path_of[id(agent)]
+            queue.extend((f"{path}/{edge}", target) for edge, target in _edges(agent))
+
+    def _name(self, path: str, agent: Agent[Any]) -> None:
+        unique, count = path, 1
+        while unique in self.agent_at:
+            count += 1
+            unique = f"{path}~{count}"
+        self.path_of[id(agent)] = unique
+        self.agent_at[unique] = agent
+
+    def agent(self, path: str) -> Agent[Any]:
+        """The agent of that path, or `AgentMissing`."""
+        try:
+            return self.agent_at[path]
+        except KeyError:
+            raise AgentMissing(path) from None
+
+    def path(self, agent: Agent[Any], near: str = "") -> str:
+        """The path of an agent; one that only a callback knew is added below `near`."""
+        if id(agent) not in self.path_of:
+            self._name(f"{near or self.root.name}/{agent.name}", agent)
+        return self.path_of[id(agent)]
+
+
+def _edges(agent: Agent[Any]) -> Iterator[tuple[str, Agent[Any]]]:
+    for target in agent.handoffs:
+        if isinstance(target, Agent):
+            yield target.name, target
+        elif target.agent is not None:
+            yield target.agent.name, target.agent
+    for tool in agent.tools:
+        inner = getattr(tool, "agent", None)
+        if isinstance(inner, Agent):
+            yield tool.name, inner

@@ -1,0 +1,49 @@
+"""The conversation as others may hold it: what is handed out is never what the run itself reads.
+
+Each reader, a model or somebody's hooks, has copies of its own, made once for each item, so that a turn costs what is
+new in it, and while the run is moved: one that waits for people keeps none. Who edits an item in place changes what
+that one reader is given again until then: never the log, a saved state, a later load or another reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.items import Item, own_copy
+from ...core.run import Frame
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One reader's copies of one list of items, as far as they were made."""
+
+    reader: Any
+    source: list[Item | int]
+    prefix: list[Item] | None
+    items: list[Item] = field(default_factory=list[Item])
+
+
+class Copies:
+    """The copies of one run's conversations, by frame and reader."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], _Kept] = {}
+
+    def of(self, reader: Any, frame: Frame, prefix: list[Item] | None, frames: Container[str]) -> list[Item]:
+        """A frame's conversation for that reader, as a new list of its own items."""
+        key, source = (frame.id, id(reader)), frame.items
+        kept = self._kept.get(key)
+        # A conversation only grows. One that was rewritten, or folded anew, is another list.
+        if kept is None or kept.source is not source or kept.prefix is not prefix:
+            self._kept = {name: one for name, one in self._kept.items() if name[0] in frames}
+            kept = self._kept[key] = _Kept(reader, source, prefix)
+        items = kept.items
+        for item in source[len(items) :]:
+            items.append(own_copy(item if prefix is None or not isinstance(item, int) else prefix[item]))
+        return items.copy()
+
+    def forget(self) -> None:
+        """Drop them all: the run is over, or waits for people."""
+        self._kept.clear()

@@ -1,0 +1,117 @@
+"""What one frame runs under: its configuration, hooks, session and listeners.
+
+The root's scope is what the caller of `Runner` said; a nested frame's is what its agent tool declares, and where that
+says nothing the outer frame's configuration. A nested frame inherits the run's policy and never its decisions; a policy
+of its own is asked beside those of the frames above it, and never in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...agents.agent import Agent
+from ...agents.context import RunContextWrapper
+from ...agents.hooks import RunHooks
+from ...agents.settings import RunConfig
+from ...core.errors import UserError
+from ...models import default_provider
+from ...models.base import Model, ModelProvider
+from ...tools.base import Tool
+
+
+@dataclass
+class Scope:
+    """The settings of one frame."""
+
+    config: RunConfig
+    context: RunContextWrapper[Any]
+    hooks: RunHooks[Any] | None = None
+    session: Any = None
+    conversation_id: str | None = None
+    chained: bool = False
+    error_handlers: dict[str, Any] | None = None
+    tool: Any = None
+    # Whether people can be asked who are known: the run is kept where an inbox finds it.
+    inbox: bool = False
+    # The policies of the frames above, the outermost first, where this one has one of its own.
+    above: tuple[Any, ...] = ()
+
+    @property
+    def policies(self) -> tuple[Any, ...]:
+        """Every policy that has a say here, the outermost first."""
+        return self.above if self.config.policy is None else (*self.above, self.config.policy)
+
+    @property
+    def managed(self) -> bool:
+        """Whether the provider keeps the conversation, so that only what it has not seen is sent."""
+        return self.conversation_id is not None or self.chained
+
+    def inner(self, tool: Any) -> Scope:
+        """The scope of the frame that an agent tool opens."""
+        config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)
+        inherited = config.policy is None or config.policy is self.config.policy
+        config = replace(
+            config,
+            policy=self.config.policy if inherited else config.policy,
+            model_provider=config.model_provider or self.config.model_provider,
+        )
+        context = RunContextWrapper(self.context.context, usage=self.context.usage)
+        return Scope(
+            config,
+            context,
+            tool.hooks,
+            tool.session,
+            tool.conversation_id,
+            tool.previous_response_id is not None,
+            tool=tool,
+            inbox=self.inbox,
+            above=self.above if inherited else self.policies,
+        )
+
+
+def model_for(agent: Agent[Any], config: RunConfig) -> Model:
+    """The model that answers for an agent."""
+    wanted = config.model if config.model is not None else agent.model
+    if isinstance(wanted, Model):
+        return wanted
+    provider: ModelProvider = config.model_provider or default_provider()
+    return provider.get_model(wanted)
+
+
+@dataclass
+class Toolset:
+    """What an agent may call, by the type and name under which the model calls it."""
+
+    agent: str
+    tools: list[Any]
+    handoffs: list[Any]
+    by_key: dict[tuple[str, str], Tool] = field(default_factory=dict[tuple[str, str], Tool])
+    fields: dict[str, str | None] = field(default_factory=dict[str, str | None])
+
+    def __post_init__(self) -> None:
+        for tool in (*self.tools, *self.handoffs):
+            if isinstance(tool, Tool):
+                self._add(tool)
+
+    def _add(self, tool: Tool) -> None:
+        named = tool.name if tool.call_field is None else getattr(tool, tool.call_field)
+        keys = [(tool.call_type, named)]
+        if tool.also_function:
+            keys.append(("function_call", tool.name))
+        for key in keys:
+            if key in self.by_key:
+                raise UserError(f"two tools of this agent are called {tool.name!r}; give one of them another name")
+            self.by_key[key] = tool
+        self.fields[tool.call_type] = tool.call_field
+
+    def find(self, call: Mapping[str, Any]) -> Tool | None:
+        """The tool that a call means. A call that names none means the only tool of its type, or none."""
+        kind: str = call.get("type", "function_call")
+        named_by = self.fields.get(kind, "name")
+        name = call.get(named_by) if named_by is not None else None
+        if name is not None:
+            return self.by_key.get((kind, name)) if isinstance(name, str) else None
+        alike = [tool for (other, _name), tool in self.by_key.items() if other == kind]
+        return alike[0] if len(alike) == 1 else None

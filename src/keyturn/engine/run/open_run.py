@@ -1,0 +1,122 @@
+"""Hold a run in this process: its log, its agents, and what cannot be written down.
+
+The log is the truth; everything else here is attached to it while somebody in this process has it in hand.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, cast
+
+from ...agents.context import RunContextWrapper
+from ...core.codec import Log
+from ...core.items import Item
+from ...core.run import Run
+from ...core.seal import Chain
+from ...journal.base import Journal, Records
+from ...keys import ring
+from .agents import Graph
+from .copies import Copies
+
+_PROCESS_SECRET = secrets.token_bytes(32)
+
+
+def wrapped(context: Any) -> RunContextWrapper[Any]:
+    """A caller's context in its wrapper, which it may be in already."""
+    return (
+        cast("RunContextWrapper[Any]", context)
+        if isinstance(context, RunContextWrapper)
+        else RunContextWrapper(context)
+    )
+
+
+def clock_ms() -> int:
+    """The time now, in milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def steady() -> float:
+    """Count seconds by a clock that nobody sets and that goes on while the machine sleeps.
+
+    An approval that is to be executed within half an hour is stale after a night with the lid closed.
+    """
+    return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
+
+
+# Linux's CLOCK_MONOTONIC stands still in suspend and CLOCK_BOOTTIME does not; on macOS CLOCK_MONOTONIC does not, while
+# `time.monotonic()` asks another clock, which does. Windows' counts on by itself.
+_STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+
+def counted_from(at: int, since: float, count: Callable[[], float] = steady) -> Callable[[], int]:
+    """Count on from the journal's time, which was `at` when this process had counted to `since`."""
+    return lambda: at + int((count() - since) * 1_000)
+
+
+async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -> Callable[[], int]:
+    """Count on from what the journal says; our own clock where it has none.
+
+    Behind by as long as the answer was on its way, and never ahead: what is written down with a time to come would let
+    everything else of the run expire before its time. A decision has the time at which its journal was asked.
+    """
+    if not isinstance(journal, Records):
+        return clock_ms
+    at = await journal.now()
+    return counted_from(at, count(), count)
+
+
+def chain_of(journal: Journal, run: str) -> Chain:
+    """Begin the chain of a run's lines in a journal: its keys, or this process's where it has none of its own."""
+    return Chain(getattr(journal, "keys", ring), getattr(journal, "tenant", "default"), run)
+
+
+def new_id() -> str:
+    """An id that cannot be guessed."""
+    return secrets.token_hex(16)
+
+
+def new_salt(run: str) -> str:
+    """The key of a run's request ids: secret, and another for each run."""
+    return blake2b(run.encode(), key=_PROCESS_SECRET, digest_size=16).hexdigest()
+
+
+@dataclass
+class Live:
+    """One run in hand."""
+
+    log: Log
+    graph: Graph
+    context: RunContextWrapper[Any]
+    journal: Journal | None = None
+    session: Any = None
+    policy: Any = None
+    prefixes: dict[str, list[Item]] = field(default_factory=dict[str, list[Item]])
+    finals: dict[str, Any] = field(default_factory=dict[str, Any])
+    guardrails: dict[str, Any] = field(default_factory=dict[str, Any])
+    clock: Callable[[], int] = clock_ms
+    # What the journal's time is counted on with.
+    count: Callable[[], float] = steady
+    # Makes data of the context, where the run is kept in a journal and the context is not data itself.
+    serializer: Callable[[Any], Any] | None = None
+    # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.
+    kept: bool = False
+    # Whether anybody was given a state of it: only then can an older one come back.
+    handed_out: bool = False
+    copies: Copies = field(default_factory=Copies)
+
+    @property
+    def run(self) -> Run:
+        """The run as it stands."""
+        return self.log.run
+
+    def conversation(self, frame_id: str) -> list[Item]:
+        """A frame's conversation as a new list, the session's history put in place. The items are the run's own."""
+        items = self.run.frames[frame_id].items
+        prefix = self.prefixes.get(frame_id)
+        if not prefix:
+            return items.copy()  # type: ignore[return-value]  # without a history no entry is a place in it
+        return [prefix[item] if isinstance(item, int) else item for item in items]

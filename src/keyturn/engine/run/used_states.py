@@ -1,0 +1,47 @@
+"""Remember which states were used already in this process: a handle is used once, without holding the run.
+
+It remembers for each run of which a state was given out how far it came, in well under 200 bytes, after every handle
+is gone. What a process cannot know, another process's resume of the same bare state, only a shared journal can.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ...core.errors import Conflict
+
+
+class Ledger:
+    """How far each run of this process came, and which are being driven now."""
+
+    def __init__(self) -> None:
+        self._positions: dict[bytes, int] = {}
+        self._driving: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def take(self, run: str, position: int) -> None:
+        """Take a run at a position, or raise `Conflict`: it has gone on since, or somebody drives it."""
+        key = bytes.fromhex(run)
+        with self._lock:
+            if key in self._driving:
+                raise Conflict(
+                    "this run is being driven right now; wait for it, one state can be resumed once", winner=run
+                )
+            if position < self._positions.get(key, -1):
+                raise Conflict(
+                    "this state is stale: its run went on from here already, and what it approved may have run; "
+                    "go on from the newer state",
+                    winner="a newer state of the same run",
+                )
+            self._driving.add(key)
+
+    def give_back(self, run: str, position: int | None) -> None:
+        """Say how far the run came; None if it is over and nobody was ever given a state of it."""
+        key = bytes.fromhex(run)
+        with self._lock:
+            self._driving.discard(key)
+            if position is not None:
+                self._positions[key] = max(position, self._positions.get(key, -1))
+
+
+LEDGER = Ledger()

@@ -1,0 +1,90 @@
+"""How much of what a run wrote its session holds, though the session may have rewritten it.
+
+A store may number items, spell texts out as parts, and leave out what only its maker can read. What is left of an item
+in any of them is its mark. Pure functions over items; the history before them is checked elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from ...core.items import Item
+
+Mark: TypeAlias = tuple[Any, ...]
+
+# Of what carries a provider's own data, these say the same to everybody and are kept by every store.
+_FOR_ALL = ("message", "function_call", "custom_tool_call")
+
+
+def held(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int, int]]:
+    """Tell what a session may hold of a run's tape at its end: how many items of the tape, in how many of its own.
+
+    What explains the most of the session comes first. `least` is what the run knows to be written. Thoughts may be
+    missing; where that leaves open whether the last ones were written, they count as not written: a store that keeps
+    none can be given them again, and from one that does they would be lost.
+
+    >>> said, thought = {"role": "user", "content": "hi"}, {"type": "reasoning", "summary": []}
+    >>> list(held([said], [said, thought], 0))
+    [(1, 1), (0, 0)]
+    """
+    there = [_mark(item) for item in stored[max(len(stored) - len(tape), 0) :]]
+    known = [_Known(_mark(item), _may_be_missing(item)) for item in tape]
+    certain = {item.mark for item in known if not item.optional}
+    for start in range(len(there) + 1):
+        count = _count(there, start, known, certain, least)
+        if count is not None:
+            yield count, len(there) - start
+
+
+class _Known(NamedTuple):
+    """An item of the tape: what is left of it in any session, and whether it may be missing there."""
+
+    mark: Mark
+    optional: bool
+
+
+def _count(there: list[Mark], start: int, tape: list[_Known], certain: set[Mark], least: int) -> int | None:
+    """Count the items of the tape that end a session where its first one stands at `start`; None where none do.
+
+    An item that may be missing is taken to be there where it fits: that is right, and one walk is enough, unless
+    its mark is also one of an item that must be there. Then both are followed.
+    """
+    end = len(there)
+    at = {start}
+    for place, (mark, optional) in enumerate(tape):
+        if place >= least and end in at:
+            return place
+        fits = {here for here in at if here < end and there[here] == mark}
+        after = {here + 1 for here in fits}
+        if optional:
+            after |= at if mark in certain else at - fits
+        if not after:
+            return None
+        at = after
+    return len(tape) if end in at else None
+
+
+def _mark(item: Item) -> Mark:
+    """What is left of an item in any session, however it rewrites ids, fields and the form of texts."""
+    said = (item.get("type", "message"), *(item.get(name) for name in ("role", "call_id", "name", "arguments")))
+    return (*(one if one is None else _one_text(one) for one in said), _text(item.get("content")))
+
+
+def _one_text(value: Any) -> str:
+    """Give a value as text, whose fields may come back in another order: arguments are an object in some items."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _text(content: Any) -> bytes:
+    """The text of a content, one text or in parts, half characters as the question marks that a line makes of them."""
+    parts = cast("list[Any]", content) if isinstance(content, list) else [{"text": content}]
+    texts = [cast("Item", part).get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str)).encode("utf-8", "replace")
+
+
+def _may_be_missing(item: Item) -> bool:
+    """Whether a store of one provider may leave it out: what another provider's model thought, or ran there."""
+    kind = item.get("type", "message")
+    return kind == "reasoning" or ("provider_data" in item and kind not in _FOR_ALL)

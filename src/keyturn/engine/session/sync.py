@@ -1,0 +1,167 @@
+"""A run and the session it belongs to: what it takes from it, what it gives back.
+
+The history is never copied into the log: its content address is, and places in it. What a run adds is written once,
+in order, at a pause and at the end; a write whose outcome is unknown is found again by its content, not repeated.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...agents.guardrail import OutputGuardrailBlockedMessageArgs
+from ...core import commands as cm
+from ...core.errors import Conflict, UserError
+from ...core.events import ROOT
+from ...core.items import Item, own_copy, plain_item
+from ...core.run import Frame
+from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
+from ..driving.drive import Drive
+from ..run.frame_settings import Scope
+from ..run.open_run import Live
+from .matching import held
+from .segments import places
+
+MOVED_ON = "not executed: the user moved on"
+# A limit that no conversation reaches, and that a database takes as a number of rows.
+_EVERYTHING = 2**31 - 1
+WITHHELD = "Output withheld by an output guardrail."
+
+
+async def opening(live: Live, frame_id: str, scope: Scope, new: list[Item]) -> tuple[list[Item | int], str | None]:
+    """The items a frame starts with and the address of the history they refer to."""
+    session = scope.session
+    if session is None:
+        return list(new), None
+    if scope.managed:
+        raise UserError("a session and a conversation kept by the provider exclude each other; pass one of them")
+    history = await _history(scope)
+    settled = await _supersede(scope, history)
+    history += settled
+    live.prefixes[frame_id] = history
+    callback = scope.config.session_input_callback
+    if callback is None:
+        return [*range(len(history)), *new], _address(history)
+    chosen: Any = callback(own_copy(history), own_copy(new))
+    chosen = await chosen if inspect.isawaitable(chosen) else chosen
+    return places(history, [plain_item(item) for item in chosen]), _address(history)
+
+
+def _address(history: list[Item]) -> str:
+    """How a log names a history: its length, by which it is quickly found again, and its content address."""
+    return f"{len(history)}:{content_address(history)}"
+
+
+async def _history(scope: Scope) -> list[Item]:
+    settings = scope.config.session_settings
+    limit = settings.limit if settings is not None else None
+    stored = await scope.session.get_items() if limit is None else await scope.session.get_items(limit)
+    return drop_leading_orphans([own_copy(plain_item(item)) for item in stored])
+
+
+async def _stored(scope: Scope) -> list[Item]:
+    """All that a session holds, however little of it its own settings show where the reader does not say."""
+    limited = getattr(getattr(scope.session, "session_settings", None), "limit", None) is not None
+    stored = await (scope.session.get_items(_EVERYTHING) if limited else scope.session.get_items())
+    return [own_copy(plain_item(item)) for item in stored]
+
+
+async def _supersede(scope: Scope, history: list[Item]) -> list[Item]:
+    """Settle calls that a paused run left open in the session: the user moved on."""
+    orphans = orphan_calls(history)
+    if not orphans:
+        return []
+    if scope.config.paused_session != "supersede":
+        raise Conflict(
+            "a run on this session waits for a decision; decide it first, add the message to its state with "
+            'add_input(), or let the message supersede it with RunConfig(paused_session="supersede")'
+        )
+    settled = [superseded_output(call, MOVED_ON) for call in orphans]
+    await scope.session.add_items(own_copy(settled))
+    return settled
+
+
+async def reopen(drive: Drive, frame: Frame, scope: Scope) -> None:
+    """Find a frame's history again, after a load, and see that nobody wrote to the session since the pause."""
+    live, known = drive.live, drive.live.prefixes.get(frame.id)
+    if frame.prefix is None:
+        if scope.session is not None and frame.id == ROOT:
+            raise UserError("this run began without a session and keeps none; resume it without session=")
+        return
+    if scope.session is None:
+        if known is not None:
+            return
+        raise UserError("this run began with a session; pass the same session= to resume it")
+    stored = await _stored(scope)
+    held, prefix = _found(stored, frame, known)
+    live.prefixes[frame.id] = prefix
+    if held != frame.written:  # a write that seemed to fail had not
+        await drive.commit(cm.WroteSession(frame.id, held))
+
+
+def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
+    """How much of the tape the session holds at its end, and the history before it."""
+    ways = list(held(stored, frame.tape, frame.written))
+    if not ways:
+        raise Conflict("the session went on without this run: its pause was superseded by a newer message")
+    if known is not None and all(count == frame.written for count, _taken in ways):
+        return frame.written, known
+    for count, taken in ways:
+        prefix = _prefix(stored[: len(stored) - taken], frame.prefix or "")
+        if prefix is not None:
+            return count, prefix
+    raise UserError("the session no longer holds the history this run began with; restore it to resume the run")
+
+
+def _prefix(stored: list[Item], address: str) -> list[Item] | None:
+    """The history of that address at the end of what is stored, None where it is not there."""
+    length = int(address.partition(":")[0])
+    for start in range(len(stored) - length, -1, -1):
+        window = drop_leading_orphans(stored[start:])
+        if len(window) > length:
+            return None
+        if len(window) == length and _address(window) == address:
+            return window
+    return None
+
+
+async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) -> None:
+    """Write what a frame added since the last time, once; of a run that was stopped, no answer that nobody judged."""
+    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    if scope.session is None or frame.prefix is None or frame.written == len(frame.tape):
+        return
+    start, tape = frame.written, _tellable(drive, frame, scope, stopped)
+    if frame_id in drive.uncertain:
+        start = _found(await _stored(scope), frame, None)[0]
+    fresh = tape[start:]
+    drive.uncertain.add(frame_id)
+    if fresh:
+        await scope.session.add_items([own_copy(item) for item in fresh])
+    await drive.commit(cm.WroteSession(frame_id, start + len(fresh)))
+    drive.uncertain.discard(frame_id)
+
+
+def _tellable(drive: Drive, frame: Frame, scope: Scope, stopped: bool) -> list[Item]:
+    """The tape without what is withheld: an answer, its tool's result, or whatever followed an input."""
+    tape, report = frame.tape, frame.tripped
+    answer = len(tape) - (len(frame.items) - frame.sent) - frame.replied
+    if report is None:
+        return tape[:answer] if stopped and frame.phase == "judge" and not frame.results else tape
+    if report.stage == "input":
+        return tape[: sum(isinstance(item, dict) for item in frame.items[: frame.history])]
+    if not frame.results:
+        return tape[:answer]
+    words = _withheld(scope, report.name, drive.agent(frame.agent))
+    hidden = {id(call.item): superseded_output(call.raw, words) for call in frame.results}
+    return [hidden.get(id(item), item) for item in tape]
+
+
+def _withheld(scope: Scope, guardrail: str, agent: Any) -> str:
+    """What stands in a session in place of a result that an output guardrail withheld."""
+    words: Any = scope.config.output_guardrail_blocked_message
+    if callable(words):
+        try:
+            words = words(OutputGuardrailBlockedMessageArgs(WITHHELD, guardrail, agent, scope.context))
+        except Exception:  # it must be withheld, with whatever words
+            words = None
+    return words if isinstance(words, str) and words else WITHHELD

@@ -1,0 +1,1 @@
+"""Handles on a run: what users hold, decide on, save and load again."""

@@ -1,0 +1,117 @@
+"""A state as a plain dict that can leave the process, and back: a header, the log's lines, what was not delivered.
+
+Nothing derived is saved. The whole is authenticated; the version is checked first, then the MAC, then the shape, and
+nothing inside is believed before. A text of lines survives what databases do to numbers and keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ...core.errors import StateRejected
+from ...core.upcasts import VERSION, readable
+from ...keys import VARIABLE, ring
+
+MAX_BYTES = 64 * 1024 * 1024
+_PARTS = ("run", "agent", "context", "log", "undelivered")
+_STATE = "state"
+_encoder = msgspec.json.Encoder()
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """The five texts of a state."""
+
+    run: str
+    agent: str
+    context: str
+    log: str
+    undelivered: str
+    version: str = VERSION
+
+
+def pack(blob: Blob) -> dict[str, Any]:
+    """A state as a signed plain dict."""
+    made: dict[str, Any] = {"schema_version": blob.version}
+    made |= {name: getattr(blob, name) for name in _PARTS}
+    made["mac"] = ring().mac(_STATE, _framed(made))
+    return made
+
+
+def _framed(data: Mapping[str, Any]) -> bytes:
+    parts = [cast("str", data[name]).encode() for name in ("schema_version", *_PARTS)]
+    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
+
+
+def to_text(packed: dict[str, Any]) -> str:
+    """The dict as text."""
+    return _encoder.encode(packed).decode()
+
+
+def from_text(text: str | bytes, max_bytes: int = MAX_BYTES) -> Any:
+    """The text as a value, or `StateRejected`."""
+    if not isinstance(text, str | bytes):
+        raise StateRejected(f"a saved state is text, not {type(text).__name__}; pass what to_string() returned")
+    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
+    if size > max_bytes:
+        raise StateRejected(
+            f"this state has {size} bytes, more than the limit of {max_bytes}; raise max_bytes to read it"
+        )
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError, ValueError):
+        raise StateRejected("this is not a saved state: it is not JSON; pass what to_string() returned") from None
+
+
+def unpack(data: Any, *, allow_unsigned: bool = False, max_bytes: int = MAX_BYTES) -> Blob:
+    """The state that a dict holds, authenticated, or `StateRejected`."""
+    if not isinstance(data, Mapping):
+        raise StateRejected("this is not a saved state: it is not an object; pass what to_json() returned")
+    data = cast("Mapping[str, Any]", data)
+    _check_version(data)
+    _check_texts(data, max_bytes)
+    if not (allow_unsigned and data.get("mac") is None):
+        _check_mac(data)
+    return Blob(*(data[name] for name in _PARTS), version=data["schema_version"])
+
+
+def _check_version(data: Mapping[str, Any]) -> None:
+    version = data.get("schema_version")
+    known = readable()
+    older = isinstance(version, str) and version.isdecimal() and len(version) <= len(known[0])
+    if older and int(cast("str", version)) < int(known[0]):
+        raise StateRejected(
+            f"this state was written by an older format; supported: {known[0]}. Finish its run with the Keyturn that "
+            "wrote it"
+        )
+    if not isinstance(version, str) or version not in known:
+        found = "names no version" if version is None else "has a version that this Keyturn cannot read"
+        span = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
+        raise StateRejected(
+            f"this state {found}; supported: {span}. Read it with the Keyturn that wrote it, or a newer one"
+        )
+
+
+def _check_texts(data: Mapping[str, Any], max_bytes: int) -> None:
+    if set(data) - {"schema_version", "mac", *_PARTS} or not all(isinstance(data.get(p), str) for p in _PARTS):
+        raise StateRejected("this state does not have the parts of one; pass what to_json() returned, unchanged")
+    if sum(len(data[part]) for part in _PARTS) > max_bytes:
+        raise StateRejected(f"this state is larger than the limit of {max_bytes} bytes; raise max_bytes to read it")
+
+
+def _check_mac(data: Mapping[str, Any]) -> None:
+    mac, keys = data.get("mac"), ring()
+    if not isinstance(mac, str):
+        raise StateRejected("this state is not signed; to read it all the same, pass allow_unsigned=True")
+    if mac.partition(".")[0] not in keys:
+        raise StateRejected(
+            f"this state was signed with another key; give every process that shares states the same {VARIABLE}"
+        )
+    try:
+        fits = keys.fits(_STATE, mac, _framed(data))
+    except UnicodeError:
+        fits = False
+    if not fits:
+        raise StateRejected("this state was changed after it was saved: its MAC does not fit; use it as it was saved")

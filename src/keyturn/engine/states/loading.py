@@ -1,0 +1,97 @@
+"""Load a saved state as a run in hand: authenticate it, fold its log, find its agents and its context again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict, cast
+
+import msgspec
+
+from ...agents.agent import Agent
+from ...agents.context import RunContextWrapper
+from ...agents.handoff import handoffs_of
+from ...core.errors import AgentMissing, RunMissing, StateRejected
+from ...core.items import own_copy
+from ...journal.base import Journal
+from ..driving.context_data import load_context, made_of
+from ..run.agents import Graph
+from ..run.frame_settings import Toolset
+from ..run.log_cache import log_in, recall
+from ..run.open_run import Live, journal_clock, wrapped
+from .blob import MAX_BYTES, unpack
+from .undelivered import Undelivered
+
+_RUN_ID = re.compile("[0-9a-f]{32}")
+
+
+class LoadOptions(TypedDict, total=False):
+    """How a saved state is loaded."""
+
+    context_override: Any
+    context_deserializer: Callable[[Any], Any] | None
+    strict_context: bool
+    allow_unsigned: bool
+    max_bytes: int
+
+
+def restored(agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions) -> tuple[Live, Undelivered]:
+    """The run that a saved state holds, and what was said on it; or `StateRejected`, or `AgentMissing`."""
+    allow, size = options.get("allow_unsigned", False), options.get("max_bytes", MAX_BYTES)
+    blob = unpack(data, allow_unsigned=allow, max_bytes=size)
+    if blob.agent != agent.name:
+        raise AgentMissing(blob.agent)
+    live = Live(recall(blob.run, blob.log), Graph(agent), _context(blob.context, options))
+    if not live.log.steps:
+        live.run.id = blob.run
+    elif live.run.id != blob.run:
+        raise StateRejected("the state's log is another run's than the state names; use it as it was saved")
+    try:
+        said = msgspec.json.decode(blob.undelivered, type=Undelivered)
+    except (msgspec.MsgspecError, RecursionError):
+        raise StateRejected("the state's decisions are not decisions; use the state as it was saved") from None
+    if not _RUN_ID.fullmatch(live.run.id) or (said.start is None and not live.log.steps):
+        raise StateRejected("the state is of no run that started or could start; use it as it was saved")
+    return live, said
+
+
+def _context(saved: str, options: LoadOptions) -> RunContextWrapper[Any]:
+    override = options.get("context_override")
+    if isinstance(override, RunContextWrapper):
+        return cast("RunContextWrapper[Any]", override)
+    strict = options.get("strict_context", False)
+    return load_context(saved, override, options.get("context_deserializer"), strict=strict)
+
+
+async def found(
+    journal: Journal,
+    run_id: str,
+    agent: Callable[[str], Agent[Any]],
+    context: Any,
+    deserializer: Callable[[Any], Any] | None,
+    *,
+    held: bool = False,
+) -> Live:
+    """The run that a journal keeps, with the context given or the one kept with it, and with the journal's clock.
+
+    `agent` gives the root by its name. Who holds the run has the time from the claim.
+    """
+    log = await log_in(journal, run_id)
+    if not log.steps:
+        raise RunMissing(run_id)
+    kept = log.run.context if context is None else None
+    given = wrapped(context) if kept is None else made_of(own_copy(kept), deserializer)
+    live = Live(log, Graph(agent(log.run.root_agent)), given, journal, kept=True)
+    if not held:  # what is decided on it is decided by the journal's time, and not by ours
+        live.clock = await journal_clock(journal)
+    return live
+
+
+async def waiting_tools(live: Live) -> dict[str, Any]:
+    """The tools of the waiting calls, for their previews and to check edits."""
+    found: dict[str, Any] = {}
+    for call in live.run.groups["wait"].values():
+        agent = live.graph.agent(call.agent)
+        toolset = Toolset(call.agent, await agent.get_all_tools(live.context), handoffs_of(agent))
+        found[call.id] = toolset.find(call.raw)
+    return found

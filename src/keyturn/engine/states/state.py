@@ -1,0 +1,321 @@
+"""A handle on a run at a position, with the decisions that were not delivered yet.
+
+A state decides nothing by itself: what is decided on it is kept with it, and appended in one step when the run is
+resumed. Two states of one result share nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, Unpack
+
+from ...agents.agent import Agent
+from ...agents.context import RunContextWrapper, TContext
+from ...agents.context import Undelivered as ContextWord
+from ...core import events as ev
+from ...core.codec import Log
+from ...core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
+from ...core.items import Item, own_copy
+from ...core.people import decider
+from ...core.preview import Preview
+from ...core.run import call_digest
+from ...core.states import WAITING
+from ...journal import opened
+from ...journal.base import Journal
+from ...models.base import Usage
+from ...policies.grants import Grant
+from ..driving.context_data import dump_context
+from ..driving.requests import requests_of
+from ..run import decisions
+from ..run.agents import Graph
+from ..run.facts import checked_items, said_items
+from ..run.log_cache import keep
+from ..run.open_run import Live, new_id, wrapped
+from ..views.items import ToolApprovalItem
+from ..views.projection import used
+from .blob import MAX_BYTES, Blob, from_text, pack, to_text
+from .loading import LoadOptions, found, restored, waiting_tools
+from .undelivered import Undelivered, edited
+
+_log = logging.getLogger("keyturn.engine")
+
+
+class RunState(Generic[TContext]):
+    """A paused run in hand: look at its interruptions, decide them, save it, resume it.
+
+    >>> from keyturn import Agent, RunState
+    >>> state = RunState(context=None, original_input="hi", starting_agent=Agent(name="a"))
+    >>> state.get_interruptions()
+    []
+    """
+
+    def __init__(
+        self,
+        context: TContext | RunContextWrapper[TContext],
+        original_input: str | list[Any],
+        starting_agent: Agent[Any],
+        max_turns: int | None = 10,
+        *,
+        conversation_id: str | None = None,
+        previous_response_id: str | None = None,
+        auto_previous_response_id: bool = False,
+    ) -> None:
+        self._live = Live(Log(), Graph(starting_agent), wrapped(context))
+        self._live.log.run.id, self._live.handed_out = new_id(), True
+        self._position = 0
+        self._interruptions: dict[str, ToolApprovalItem] = {}
+        self._said = Undelivered(
+            start={
+                "input": original_input if isinstance(original_input, str) else checked_items(original_input),
+                "max_turns": max_turns,
+                "conversation_id": conversation_id,
+                "previous_response_id": previous_response_id,
+                "auto_previous_response_id": auto_previous_response_id,
+            }
+        )
+
+    @classmethod
+    def at(cls, live: Live, position: int, interruptions: list[ToolApprovalItem]) -> RunState[Any]:
+        """A state of a run in hand; decisions given on its context come along."""
+        state: RunState[Any] = cls.__new__(cls)
+        live.handed_out = True
+        state._live, state._position, state._said = live, position, Undelivered()
+        state.settled(interruptions)
+        for given in list(live.context.decisions):
+            if isinstance(given.item, ToolApprovalItem) and given.item.call in state._interruptions:
+                state._take(given)
+        return state
+
+    def _take(self, given: ContextWord) -> None:
+        """Take in what was said on the context. What does not count any more is dropped: nobody could take it back."""
+        try:
+            if given.verb == "approve":
+                self.approve(given.item, given.always)
+            else:
+                self.reject(given.item, given.always, rejection_message=given.message)
+        except KeyturnError as error:
+            self._live.context.decisions.remove(given)
+            _log.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self._live.run.id
+
+    @property
+    def live(self) -> Live:
+        """The run this is a handle on."""
+        return self._live
+
+    @property
+    def position(self) -> int:
+        """How far the run had come when this state was made, or last resumed."""
+        return self._position
+
+    @property
+    def undelivered(self) -> Undelivered:
+        """What was said here and not delivered yet."""
+        return self._said
+
+    def delivered(self, position: int, said: Undelivered) -> None:
+        """What was said by then is in the log now."""
+        self._said, self._position = self._said.since(said), position
+
+    def forget(self, said: Undelivered) -> None:
+        """Drop what came too late: it is refused once, and not again at each resume."""
+        self._said = self._said.since(said)
+
+    def moved(self, position: int) -> None:
+        """The run came this far under this state."""
+        self._position = position
+
+    def settled(self, interruptions: list[ToolApprovalItem]) -> None:
+        """The calls that wait now."""
+        self._interruptions = {item.call: item for item in interruptions}
+
+    @property
+    def usage(self) -> Usage:
+        """What the run had used, as of this state."""
+        return used(self._live.log.steps[: self._position])
+
+    @property
+    def context(self) -> RunContextWrapper[Any]:
+        """The context with which the run will be resumed."""
+        return self._live.context
+
+    @property
+    def grants(self) -> list[ev.GrantTerms]:
+        """The standing decisions of the run, those not delivered yet included."""
+        standing = [grant for grant in self._live.run.grants.values() if grant.id not in self._said.revoked]
+        return [*standing, *self._said.grants.values()]
+
+    def get_interruptions(self) -> list[ToolApprovalItem]:
+        """The calls that wait; those decided here stay listed until the run is resumed, so that minds can change."""
+        return list(self._interruptions.values())
+
+    def approve(
+        self,
+        approval_item: Any,
+        always_approve: bool = False,
+        *,
+        edit: Mapping[str, Any] | str | None = None,
+        grant: Grant | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        seen: Preview | None = None,
+    ) -> None:
+        """Let exactly this call run.
+
+        `edit` gives other arguments, whole (or the text, of a tool that takes one): they are validated now and run as
+        they are. `seen` is what the editor was shown of the edited call: without it, a tool that looks at the world
+        asks once more where the edit touches what nobody was shown. `always_approve=True` or a `Grant` approves later
+        calls of the same tool of the same agent too.
+        """
+        item = self._pending(approval_item)
+        call = self._live.run.calls.get(item.call)
+        given = grant if grant is not None else Grant() if always_approve else None
+        made = edited(item, edit, call, seen)
+        self._said.say(decisions.approve(item.request, self._now(), edit=made, grant=given, note=note, by=by))
+
+    def reject(
+        self,
+        approval_item: Any,
+        always_reject: bool = False,
+        *,
+        rejection_message: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Refuse this call; the run goes on and the model is told `rejection_message`."""
+        item = self._pending(approval_item)
+        now, always = self._now(), always_reject
+        self._said.say(decisions.reject(item.request, now, message=rejection_message, always=always, note=note, by=by))
+
+    def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
+        """Give the model a person's own result; the tool does not run."""
+        self._said.say(decisions.answer(self._pending(approval_item).request, self._now(), output, note=note, by=by))
+
+    def resolve(
+        self,
+        approval_item: Any,
+        outcome: Literal["ran", "did_not_run", "retry"],
+        output: Any = None,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Say what became of a call in doubt: it ran (with this output), it did not, or it shall be tried again."""
+        item = self._pending(approval_item)
+        self._said.say(decisions.resolve(item.request, self._now(), outcome, output, note=note, by=by))
+
+    def revoke(self, grant: str | ev.GrantTerms, *, by: str | None = None) -> None:
+        """Take a standing decision back, one of `grants`; what it let run before stays."""
+        name: object = grant.id if isinstance(grant, ev.GrantTerms) else grant
+        if not isinstance(name, str) or name not in {given.id for given in self.grants}:
+            raise NotPending("this run has no such grant; it was revoked already or was never given")
+        self._said.revoke(name, decider(by))
+
+    def add_input(self, message: str | list[Any]) -> None:
+        """Add a message that the model reads after the results of its calls, at its next turn."""
+        if self._live.run.status in ("finished", "cancelled"):
+            raise UserError("this run is over; start another run with the message")
+        self._said.input = [*self._said.input, *said_items(message)]
+
+    @property
+    def pending_input(self) -> list[Item]:
+        """Messages added here and not delivered yet."""
+        return own_copy(self._said.input)
+
+    def clear_pending_input(self) -> None:
+        """Take back messages that were not delivered."""
+        self._said.input = []
+
+    def _pending(self, item: Any) -> ToolApprovalItem:
+        """The waiting item that somebody decides: the very one that was shown."""
+        call, run_id, digest = (getattr(item, name, None) for name in ("call", "run_id", "digest"))
+        waiting = self._interruptions.get(call) if isinstance(call, str) else None
+        shown = None if waiting is None else waiting.request
+        if waiting is None or shown is None or (shown.run, shown.digest) != (run_id, digest):
+            raise NotPending("no call of this state waits for that decision; take an item of get_interruptions()")
+        run = self._live.run
+        call = run.calls.get(shown.call)
+        if call is None or call.state not in WAITING or call_digest(run, call) != shown.digest:
+            raise Conflict(
+                "this state is stale: its run went on, and that call does not wait any more as it was shown; go on "
+                "from the newer state"
+            )
+        if shown.expires_at is not None and self._now() > shown.expires_at:
+            raise Expired("this request ran out of time; resume the run and its model is told so")
+        return waiting
+
+    def _now(self) -> int:
+        return self._live.clock()
+
+    def to_json(
+        self,
+        *,
+        context_serializer: Callable[[Any], Mapping[str, Any]] | None = None,
+        strict_context: bool = False,
+        include_tracing_api_key: bool = False,
+    ) -> dict[str, Any]:
+        """The state as a plain dict, authenticated; `schema_version` names its form."""
+        context = dump_context(self._live.context, context_serializer, strict=strict_context)
+        log = self._live.log.text(self._position)
+        keep(self.run_id, self._live.log)
+        self._said.journalled = self._said.journalled or self._live.journal is not None
+        return pack(Blob(self.run_id, self._live.graph.root.name, context, log, self._said.text()))
+
+    def to_string(
+        self,
+        *,
+        context_serializer: Callable[[Any], Mapping[str, Any]] | None = None,
+        strict_context: bool = False,
+        include_tracing_api_key: bool = False,
+    ) -> str:
+        """The same as text."""
+        return to_text(self.to_json(context_serializer=context_serializer, strict_context=strict_context))
+
+    @classmethod
+    async def from_json(
+        cls, initial_agent: Agent[Any], state_json: Mapping[str, Any], **options: Unpack[LoadOptions]
+    ) -> RunState[Any]:
+        """The state that `to_json` made, for the agent that started its run.
+
+        `context_override` takes the saved context's place, `context_deserializer` makes it of its data, and
+        `strict_context=True` refuses to load it as less than it was. Unsigned states need `allow_unsigned=True`.
+        """
+        live, said = restored(initial_agent, state_json, options)
+        return await cls.of(live, said)
+
+    @classmethod
+    async def from_string(
+        cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
+    ) -> RunState[Any]:
+        """The state that `to_string` made; the options are those of `from_json`."""
+        limit = options.get("max_bytes", MAX_BYTES)
+        return await cls.from_json(initial_agent, from_text(state_string, limit), **options)
+
+    @classmethod
+    async def load(
+        cls,
+        journal: Journal | str,
+        run_id: str,
+        agent: Agent[Any],
+        *,
+        context: Any = None,
+        context_deserializer: Callable[[Any], Any] | None = None,
+    ) -> RunState[Any]:
+        """Find a run again in a journal or its URL. `context` takes the place of the one that was kept with the run."""
+        journal = opened(journal) if isinstance(journal, str) else journal
+        return await cls.of(await found(journal, run_id, lambda _name: agent, context, context_deserializer))
+
+    @classmethod
+    async def of(cls, live: Live, said: Undelivered | None = None) -> RunState[Any]:
+        """A state of a log that was read: its agents are there, its waiting calls looked up."""
+        for frame in live.run.frames.values():
+            live.graph.agent(frame.agent)
+        live.context.usage = Usage.of(live.run.replies, live.run.usage)
+        state = cls.at(live, len(live.log), requests_of(live, await waiting_tools(live)))
+        state._said = said or Undelivered()
+        return state

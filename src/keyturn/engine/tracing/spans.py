@@ -1,0 +1,302 @@
+"""A run as spans: a subscription to the loop, like streaming, which decides nothing and never stops a run.
+
+An agent at work is a span, and so is each question to its model, each run of a tool, each look of a guardrail; a
+drive that is a trace of its own is one around them. `asked.py` has the waits between drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any, Self, TypeVar
+
+from ...agents.settings import RunConfig
+from ...core import events as ev
+from ...core.effects import Effect
+from ...core.preview import redact
+from ...core.run import Call
+from ...models.base import Model, ModelRequest, ModelResponse
+from ...tools.base import Tool
+from ...tracing import Trace, of_model, of_reply, of_request, of_usage
+from ...tracing.base import Span, Tracer
+from ..run.open_run import Live
+from .request_spans import Asked, named
+from .trace_parent import Silent, group_of, own_trace, tracer_of
+
+_T = TypeVar("_T")
+_UNTRACED: AbstractContextManager[None] = nullcontext()
+
+
+def tracing(live: Live, config: RunConfig) -> AbstractContextManager[Traces | None]:
+    """What traces one drive of a run, for as long as it lasts; None where nobody has a tracer provider."""
+    if config.tracing_disabled:
+        return Silent()
+    tracer = tracer_of(config)
+    return _UNTRACED if tracer is None else Traces(live, config, tracer)
+
+
+class Traces:
+    """One drive's spans."""
+
+    def __init__(self, live: Live, config: RunConfig, tracer: Tracer) -> None:
+        self._live = live
+        self._config = config
+        self._tracer = tracer
+        self._told = config.trace_include_sensitive_data
+        self._group = group_of(live, config)
+        self._asked = Asked(live, tracer, self._told)
+        self._agents: dict[str, tuple[str, Span]] = {}
+        self._calls: dict[str, Span] = {}
+        self._started: set[str] = set()
+        self._raised: set[str] = set()
+        self._delegated: set[str] = set()
+        self._secrets: dict[str, set[str]] = {}
+        self._stack = ExitStack()
+        self._own: Trace | None = None
+        self._here = ""
+        if self._told:  # a history holds calls of agents that are not asked in this drive
+            for agent in live.graph.agent_at.values():
+                self._know(agent.tools)
+            for event in (event for step in live.log.steps for event in step.events):
+                if isinstance(event, ev.ReplyRecorded):
+                    self.replied(event)
+
+    # ------------------------------------------------------------------------------------------------ the drive
+
+    def __enter__(self) -> Self:
+        self._own = own_trace(self._live, self._config, self._tracer, self._asked.places.get(ev.ROOT, ""))
+        if self._own is not None:
+            self._stack.enter_context(self._own)
+        self._here = self._tracer.here()
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: Any) -> None:
+        run = self._live.run
+        waits = run.status == "running" and bool(run.groups["wait"])
+        told = {"keyturn.run.id": run.id or None, "keyturn.run.status": "waiting" if waits else run.status}
+        if error is not None:
+            told["keyturn.run.status"] = "failed"
+        root = self._agents[ev.ROOT][1] if ev.ROOT in self._agents else None
+        for span in (root, None if self._own is None else self._own.span):
+            if span is not None:
+                span.tell(told)
+                if error is not None:
+                    self._failed(span, error)
+        nested = [span for frame_id, (_path, span) in self._agents.items() if frame_id != ev.ROOT]
+        for span in (*reversed(nested), *self._calls.values(), *([root] if root else [])):
+            span.end()
+        self._stack.close()
+
+    def _failed(self, span: Span, error: BaseException) -> None:
+        span.failed(type(error).__name__, str(error) if self._told else "")
+
+    # ---------------------------------------------------------------------------------------------- the effects
+
+    async def around(self, effect: Effect, work: Callable[[], Awaitable[None]]) -> None:
+        """Do one effect of the loop inside its span, so that what it starts is below it."""
+        call = self._live.run.calls.get(effect.on) if effect.do in ("run", "screen", "settle") else None
+        if call is None or effect.do == "settle":
+            with self._agent(effect.on if call is None else call.frame).current():
+                await work()
+            return
+        name = call.proposal.name
+        span = await self._call_span(effect.do, call)
+        try:
+            await self._within(span, work())
+        finally:
+            self._call_done(effect, name, span)
+
+    async def _within(self, span: Span, work: Awaitable[_T]) -> _T:
+        with span.current():
+            try:
+                return await work
+            except BaseException as error:
+                self._failed(span, error)
+                raise
+
+    async def _call_span(self, do: str, call: Call) -> Span:
+        name, agent, told = call.proposal.name, self._agent(call.frame), named(call)
+        if do == "screen":
+            return self._tracer.start(f"screen_tool {name}", told, parent=agent)
+        told |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.type": "function"}
+        if call.decision is not None:
+            told["keyturn.decision"] = call.decision.verdict
+        if self._told:
+            told["gen_ai.tool.call.arguments"] = redact(call.params, call.proposal.secrets)
+        span = self._tracer.start(f"execute_tool {name}", told, parent=agent, links=self._asked.links(call.id))
+        self._calls[call.id] = span
+        return span
+
+    def _call_done(self, effect: Effect, name: str, span: Span) -> None:
+        """A nested agent's call goes on until that agent has answered; every other one is over with its effect."""
+        if effect.do == "run":
+            if effect.on in self._live.run.frames:
+                self._delegated.add(effect.on)
+                return
+            self._calls.pop(effect.on, None)
+            if effect.on not in self._started:  # nobody shall read here that a tool ran which was held back
+                span.rename(f"hold_tool {name}")
+                span.tell({"gen_ai.operation.name": "hold_tool"})
+        span.end()
+
+    async def chat(self, model: Model, request: ModelRequest, asking: Awaitable[ModelResponse]) -> ModelResponse:
+        """Wait for a model's reply inside its span."""
+        told = of_model(model, request)
+        if told["gen_ai.conversation.id"] is None:
+            told["gen_ai.conversation.id"] = self._group
+        if self._told:
+            self._know([*request.tools, *request.handoffs])
+            told |= of_request(request, self._secrets)
+        name = told["gen_ai.request.model"]
+        span = self._tracer.start(f"chat {name}" if name else "chat", told, client=True)
+        try:
+            response = await self._within(span, asking)
+            of = {"gen_ai.response.id": response.response_id, "gen_ai.response.model": response.model or None}
+            span.tell({**of, **of_usage(response.usage)})
+            if self._told:
+                span.tell(of_reply(response.to_input_items(), self._secrets))
+            return response
+        finally:
+            span.end()
+
+    async def guardrail(self, name: str, stage: str, look: Awaitable[_T]) -> _T:
+        """Let a guardrail look inside its span."""
+        told = {"keyturn.guardrail.name": name, "keyturn.guardrail.stage": stage}
+        span = self._tracer.start(f"guardrail {name}", told)
+        try:
+            said = await self._within(span, look)
+            span.tell({"keyturn.guardrail.triggered": _triggered(said)})
+            return said
+        finally:
+            span.end()
+
+    def raised(self, call_id: str, error: BaseException) -> None:
+        """A tool raised, and its model is told so."""
+        if call_id in self._calls:
+            self._raised.add(call_id)
+            self._failed(self._calls[call_id], error)
+
+    # ------------------------------------------------------------------------------------------------ the steps
+
+    def step(self, now: int, events: list[ev.AnyEvent]) -> ev.Step:
+        """A step that is about to be appended."""
+        return self._asked.step(ev.Step(now, events), self._here, self._at_work)
+
+    def happened(self, step: ev.Step) -> None:
+        """A step was appended, by us or by somebody else."""
+        self._asked.places.update(step.spans)
+        finished = ""
+        for event in step.events:
+            if isinstance(event, ev.CallFinished):
+                finished = event.call
+            elif isinstance(event, ev.HandedOff) and finished in self._calls:
+                self._handed_off(self._calls[finished], event)
+            self._asked.happened(event)
+            heard = _HEARD.get(type(event))
+            if heard is not None:
+                heard(self, event)
+
+    def replied(self, event: ev.ReplyRecorded) -> None:
+        """Learn what was secret in its calls when they were made: their tools may be gone, or others by now."""
+        for proposal in event.proposals:
+            if proposal.secrets:
+                self._secrets.setdefault(proposal.name, set()).update(proposal.secrets)
+
+    def call_started(self, event: ev.CallStarted) -> None:
+        """A tool is about to be touched."""
+        self._started.add(event.call)
+
+    def call_voided(self, event: ev.CallVoided) -> None:
+        """A call is proposed anew."""
+        self._started.discard(event.call)
+
+    def call_lost(self, event: ev.CallLost) -> None:
+        """Nobody knows how a call ended."""
+        if event.call in self._calls:
+            self._calls[event.call].failed("in_doubt", event.why if self._told else "")
+
+    def call_finished(self, event: ev.CallFinished) -> None:
+        """A call has its result."""
+        span = self._calls.get(event.call)
+        if span is None:
+            return
+        if event.failed and event.call in self._started and event.call not in self._raised:
+            span.failed("tool_error")
+        if self._told:
+            span.tell({"gen_ai.tool.call.result": event.item.get("output")})
+        if event.call in self._delegated:
+            self._calls.pop(event.call).end()
+
+    def _handed_off(self, span: Span, event: ev.HandedOff) -> None:
+        graph = self._live.graph
+        source, target = graph.agent(self._agents[event.frame][0]).name, graph.agent(event.agent).name
+        span.rename(f"handoff {target}")
+        span.tell({"keyturn.handoff.from": source, "keyturn.handoff.to": target})
+
+    def frame_closed(self, event: ev.FrameClosed) -> None:
+        """A nested agent's work is over, and with it everything below. The root's is over with the drive."""
+        if event.frame == ev.ROOT:
+            return
+        for frame_id in [name for name in reversed(self._agents) if f"{name}/".startswith(f"{event.frame}/")]:
+            span = self._agents.pop(frame_id)[1]
+            if event.error and frame_id == event.frame:
+                span.failed(event.error)
+            span.end()
+        for call_id in [name for name in self._calls if name.startswith(f"{event.frame}/")]:
+            self._calls.pop(call_id).end()
+        if event.error and event.frame in self._calls:
+            self._raised.add(event.frame)
+            self._calls[event.frame].failed(event.error)
+
+    # ------------------------------------------------------------------------------------------------ the agents
+
+    def _at_work(self, frame_id: str) -> Span | None:
+        return self._agents[frame_id][1] if frame_id in self._agents else None
+
+    def _agent(self, frame_id: str) -> Span:
+        """The span of the agent at work in a frame; another agent there is another span."""
+        run = self._live.run
+        path = run.frames[frame_id].agent
+        known = self._agents.get(frame_id)
+        if known is not None:
+            if known[0] == path:
+                return known[1]
+            known[1].end()
+        parent: Span | None = None
+        if frame_id != ev.ROOT:
+            parent = self._calls.get(frame_id) or self._agent(run.calls[frame_id].frame)
+        name = self._live.graph.agent(path).name
+        told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
+        told |= {"gen_ai.conversation.id": self._group, "keyturn.frame": frame_id}
+        span = self._tracer.start(f"invoke_agent {name}", told, parent=parent)
+        self._agents[frame_id] = (path, span)
+        return span
+
+    def _know(self, tools: Iterable[Any]) -> None:
+        """Learn which parameters are secret, so that no call in a conversation shows them."""
+        for tool in tools:
+            if isinstance(tool, Tool):
+                self._secrets.setdefault(tool.name, set()).update(tool.secrets)
+
+
+_HEARD: dict[type[Any], Callable[[Traces, Any], None]] = {
+    ev.ReplyRecorded: Traces.replied,
+    ev.CallStarted: Traces.call_started,
+    ev.CallVoided: Traces.call_voided,
+    ev.CallLost: Traces.call_lost,
+    ev.CallFinished: Traces.call_finished,
+    ev.FrameClosed: Traces.frame_closed,
+}
+
+
+def checked(
+    traces: Traces | None, guardrail: Any, stage: str, look: Coroutine[Any, Any, _T]
+) -> Coroutine[Any, Any, _T]:
+    """A guardrail's look at something, in a span of its own where the run is traced."""
+    return look if traces is None else traces.guardrail(guardrail.get_name(), stage, look)
+
+
+def _triggered(said: Any) -> bool:
+    """Whether a guardrail of either kind said anything but to go on."""
+    behavior = getattr(said, "behavior", None)
+    return said.output.tripwire_triggered if behavior is None else behavior["type"] != "allow"

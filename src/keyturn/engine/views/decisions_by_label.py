@@ -1,0 +1,56 @@
+"""Look up the decision on a call by tool name and provider call id: for code that has no item in hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...core import events as ev
+from ...core.call_ids import call_id
+from ..run.open_run import Live
+
+_APPROVED = ("approve", "edit", "retry")
+
+
+def decision_on(live: Live, within: str, tool_name: str, label: str) -> tuple[bool | None, str | None]:
+    """Whether the newest call of that tool and label was approved or rejected, and the words of a rejection.
+
+    `within` is the frame that asks: it knows of its own calls and those below, never of its caller's.
+    """
+    calls = [call for call in _labelled(live, tool_name, label) if call.startswith(f"{within}/")]
+    standing = _standing(live, calls)
+    decision = next((standing[call] for call in reversed(calls) if call in standing), None)
+    if decision is None:
+        return None, None
+    return decision.verdict in _APPROVED, decision.message
+
+
+def _labelled(live: Live, tool_name: str, label: str) -> list[str]:
+    turns: Counter[str] = Counter()
+    found: list[str] = []
+    for step in live.log.steps:
+        for event in step.events:
+            if isinstance(event, ev.ReplyRecorded):
+                turns[event.frame] += 1
+                found += [
+                    call_id(event.frame, turns[event.frame], index)
+                    for index, proposal in enumerate(event.proposals)
+                    if (proposal.name, proposal.label) == (tool_name, label)
+                ]
+    return found
+
+
+def _standing(live: Live, calls: list[str]) -> dict[str, ev.Decision]:
+    """What stands decided of these calls: nothing that is void since, and no answer to a question of their tool's."""
+    standing: dict[str, ev.Decision] = {}
+    answering: set[str] = set()
+    for event in (event for step in live.log.steps for event in step.events):
+        if isinstance(event, ev.CallNeeds):
+            answering.add(event.call)
+        elif isinstance(event, ev.CallVoided):
+            standing.pop(event.call, None)
+        elif isinstance(event, ev.CallDecided):
+            call = event.decision.call
+            if call in calls and call not in answering:
+                standing[call] = event.decision
+            answering.discard(call)
+    return standing

@@ -1,0 +1,178 @@
+"""A frame's run as stream events: the names and the order that users know.
+
+Streaming is a subscription to the loop, never a second loop. A feed turns steps and signals into events and hands
+each to its sink at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from ...core import events as ev
+from ...core.errors import UserError
+from ...core.items import RawItem
+from ..run.agents import Graph
+from .items import AddedInputItem, RunItem, ToolApprovalItem
+from .projection import Projection
+from .signals import AgentAtWork, Delta
+
+NAMES = {
+    "message_output_item": "message_output_created",
+    "reasoning_item": "reasoning_item_created",
+    "tool_call_item": "tool_called",
+    "tool_call_output_item": "tool_output",
+    "handoff_call_item": "handoff_requested",
+    "handoff_output_item": "handoff_occured",
+    "mcp_approval_request_item": "mcp_approval_requested",
+    "mcp_approval_response_item": "mcp_approval_response",
+    "mcp_list_tools_item": "mcp_list_tools",
+}
+
+
+@dataclass(slots=True)
+class RawResponsesStreamEvent:
+    """An event of the model's stream, in the shape of the Responses API, whatever the provider.
+
+    >>> RawResponsesStreamEvent(data={"type": "response.completed"}).type
+    'raw_response_event'
+    """
+
+    data: Any
+    type: Literal["raw_response_event"] = "raw_response_event"
+
+
+@dataclass(slots=True)
+class RunItemStreamEvent:
+    """An item of the run came to be: `name` says how, `item` is it.
+
+    >>> RunItemStreamEvent("tool_called", None).type
+    'run_item_stream_event'
+    """
+
+    name: str
+    item: Any
+    type: Literal["run_item_stream_event"] = "run_item_stream_event"
+
+
+@dataclass(slots=True)
+class AgentUpdatedStreamEvent:
+    """Another agent is at work now.
+
+    >>> AgentUpdatedStreamEvent(None).type
+    'agent_updated_stream_event'
+    """
+
+    new_agent: Any
+    type: Literal["agent_updated_stream_event"] = "agent_updated_stream_event"
+
+
+@dataclass(slots=True)
+class ApprovalRequestedStreamEvent:
+    """A call waits for somebody; the run pauses once nothing else can be done.
+
+    >>> ApprovalRequestedStreamEvent(None).type
+    'approval_requested_stream_event'
+    """
+
+    item: ToolApprovalItem
+    type: Literal["approval_requested_stream_event"] = "approval_requested_stream_event"
+
+
+StreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamEvent | ApprovalRequestedStreamEvent
+Sink = Callable[[StreamEvent], None]
+
+
+def item_event(item: RunItem) -> RunItemStreamEvent:
+    """The event that tells of an item."""
+    return RunItemStreamEvent(NAMES.get(item.type, item.type), item)
+
+
+class Feed:
+    """One frame's events, handed to a sink as they happen."""
+
+    def __init__(self, graph: Graph, frame: str, sink: Sink) -> None:
+        self.projection = Projection(graph, frame)
+        self._sink = sink
+
+    def catch_up(self, steps: list[ev.Step]) -> None:
+        """Take in what happened before anybody listened, telling nobody."""
+        for step in steps:
+            self.projection.feed(step)
+
+    def step(self, step: ev.Step) -> None:
+        """Tell of the items that a step adds."""
+        for item in self.projection.feed(step):
+            if not isinstance(item, AddedInputItem):
+                self._sink(item_event(item))
+
+    def signal(self, signal: Delta | AgentAtWork) -> None:
+        """Tell of what is not recorded."""
+        if isinstance(signal, Delta):
+            event = cast("dict[str, Any]", signal.event)
+            self._sink(RawResponsesStreamEvent(RawItem(event) if type(event) is dict else event))
+        else:
+            self._sink(AgentUpdatedStreamEvent(signal.agent))
+
+    @property
+    def full(self) -> bool:
+        """Whether more waits to be heard than the listener allows."""
+        return False
+
+    async def room(self) -> None:
+        """Let the listener catch up, or raise where it does not."""
+
+    async def drained(self) -> None:
+        """Wait until everything told so far was heard."""
+
+
+class Tap(Feed):
+    """A nested agent's events, each given to its tool's `on_stream` in order, without holding up the loop."""
+
+    def __init__(self, graph: Graph, frame: str, tool: Any, tool_call: Any) -> None:
+        super().__init__(graph, frame, self._put)
+        self._callback: Callable[[Any], Any] = tool.on_stream
+        self._most: int | None = getattr(tool, "on_stream_max_pending_events", None)
+        self._tool_call = tool_call
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._left = False
+
+    @property
+    def full(self) -> bool:
+        return self._most is not None and len(self._waiting) > self._most
+
+    async def room(self) -> None:
+        await asyncio.sleep(0)
+        if self.full:
+            self._left = True
+            self._waiting.clear()
+            raise UserError(
+                f"on_stream has fallen behind: more than {self._most} events wait; hear them faster, or give as_tool "
+                "another on_stream_max_pending_events, None for no limit"
+            )
+
+    def _put(self, event: StreamEvent) -> None:
+        if self._left:
+            return
+        self._waiting.append({"event": event, "agent": self.projection.agent, "tool_call": self._tool_call})
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.ensure_future(self._work())
+
+    async def _work(self) -> None:
+        while self._waiting:
+            try:
+                answer = self._callback(self._waiting.popleft())
+                if inspect.isawaitable(answer):
+                    await answer
+            except Exception as error:  # whoever listens badly harms nobody: the run goes on
+                told = {"message": "on_stream raised while a nested agent was listened to", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(told)
+
+    async def drained(self) -> None:
+        if self._worker is not None:
+            await self._worker

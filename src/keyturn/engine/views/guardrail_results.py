@@ -1,0 +1,29 @@
+"""What guardrails said, as the objects users know, read from the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...agents.guardrail import GuardrailFunctionOutput, InputGuardrailResult, OutputGuardrailResult
+from ...agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrailResult, ToolOutputGuardrailResult
+from ...core import events as ev
+from ..run.open_run import Live
+
+
+def results_of(live: Live, reports: list[tuple[str, ev.Report]], stage: str) -> list[Any]:
+    """The results of one stage, in the order in which they came, each pause included."""
+    return [_result(live, on, report) for on, report in reports if report.stage == stage]
+
+
+def _result(live: Live, on: str, report: ev.Report) -> Any:
+    known = live.guardrails.get(f"{on}:{report.stage}:{report.name}")
+    if known is not None:
+        return known
+    named: Any = report.name
+    if report.stage in ("tool_input", "tool_output"):
+        said = ToolGuardrailFunctionOutput(report.info)
+        return (ToolInputGuardrailResult if report.stage == "tool_input" else ToolOutputGuardrailResult)(named, said)
+    output = GuardrailFunctionOutput(report.info, report.tripped)
+    if report.stage == "input":
+        return InputGuardrailResult(named, output)
+    return OutputGuardrailResult(named, None, live.graph.root, output)

@@ -1,0 +1,138 @@
+"""Project a log to what its reader sees: items, replies, and the requests that wait.
+
+Everything here reads; nothing decides. A projection is fed steps in order, so a stream and a finished
+result see the same run with the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...agents.agent import Agent
+from ...core import events as ev
+from ...core.call_ids import call_id
+from ...core.items import Item, own_copy
+from ...core.request import request_of, shown_item
+from ...core.run import Call, Run
+from ...core.usage import NOTHING
+from ...models.base import ModelResponse, Usage
+from ...tools.base import Tool
+from ..run.agents import Graph
+from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
+
+
+class Projection:
+    """The items of one frame, step by step."""
+
+    def __init__(self, graph: Graph, frame: str = ev.ROOT) -> None:
+        self.graph = graph
+        self.frame = frame
+        self.path = ""
+        self.turn = 0
+        self.replies: list[ModelResponse] = []
+        self.reports: list[tuple[str, ev.Report]] = []
+        self.input: list[Item] = []
+        self._open: set[str] = set()
+        self._added: list[Item] = []
+
+    @property
+    def agent(self) -> Agent[Any]:
+        """The agent at work in the frame."""
+        return self.graph.agent(self.path)
+
+    def feed(self, step: ev.Step) -> list[RunItem]:
+        """The items that a step adds, in the order in which they happened."""
+        made: list[RunItem] = []
+        for event in step.events:
+            read = _READ.get(type(event))
+            if read is not None:
+                read(self, event, made)
+        if self._added and not self._open:
+            made += [added_item(self.agent, item) for item in self._added]
+            self._added = []
+        return made
+
+    def opened(self, event: ev.FrameOpened, _made: list[RunItem]) -> None:
+        """An agent begins, here or in a frame that is none of ours."""
+        if event.frame == self.frame:
+            self.path, self.input = event.agent, [own_copy(item) for item in event.items if isinstance(item, dict)]
+
+    def replied(self, event: ev.ReplyRecorded, made: list[RunItem]) -> None:
+        """The model's items, and the results of calls that get no further."""
+        if event.frame != self.frame:
+            return
+        self.turn += 1
+        usage = Usage.from_counts(event.usage, event.model) if event.usage != NOTHING else Usage()
+        self.replies.append(
+            ModelResponse(own_copy(event.output), usage, event.response_id, event.request_id, event.model)
+        )
+        kinds = {proposal.item: proposal.kind for proposal in event.proposals}
+        made += [
+            reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
+        ]
+        self._open = {call_id(self.frame, self.turn, index) for index in range(len(event.proposals))}
+        for index, proposal in enumerate(event.proposals):
+            self._refused(call_id(self.frame, self.turn, index), proposal, made)
+
+    def voided(self, event: ev.CallVoided, made: list[RunItem]) -> None:
+        """A call proposed anew may be refused now."""
+        self._refused(event.call, event.proposal, made)
+
+    def _refused(self, call: str, proposal: ev.Proposal, made: list[RunItem]) -> None:
+        if proposal.refused is not None and call in self._open:
+            self._open.discard(call)
+            made.append(result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output"))))
+
+    def finished(self, event: ev.CallFinished, made: list[RunItem]) -> None:
+        """A call has its result."""
+        if event.call in self._open:
+            self._open.discard(event.call)
+            value = event.value if event.value is not None else event.item.get("output")
+            made.append(result_item(self.agent, event.item, own_copy(value)))
+
+    def handed_off(self, event: ev.HandedOff, made: list[RunItem]) -> None:
+        """The result just read was that of a handoff."""
+        if event.frame == self.frame:
+            source, result, self.path = self.agent, made.pop(), event.agent
+            made.append(HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent))
+
+    def added(self, event: ev.InputAdded, _made: list[RunItem]) -> None:
+        """What was added is read after the results that are still to come."""
+        if event.frame == self.frame:
+            self._added += event.items
+
+    def reported(self, event: ev.GuardrailReported, _made: list[RunItem]) -> None:
+        """Guardrails said something."""
+        self.reports += [(event.on, report) for report in event.reports]
+
+
+_READ: dict[type[Any], Callable[[Projection, Any, list[RunItem]], None]] = {
+    ev.FrameOpened: Projection.opened,
+    ev.ReplyRecorded: Projection.replied,
+    ev.CallVoided: Projection.voided,
+    ev.CallFinished: Projection.finished,
+    ev.HandedOff: Projection.handed_off,
+    ev.InputAdded: Projection.added,
+    ev.GuardrailReported: Projection.reported,
+}
+
+
+def used(steps: Iterable[ev.Step]) -> Usage:
+    """What the replies in these steps used, those that were refused included."""
+    counted = (
+        event for step in steps for event in step.events if isinstance(event, ev.ReplyRecorded | ev.ReplyRefused)
+    )
+    return Usage.of([(event.model, event.usage) for event in counted if event.usage != NOTHING])
+
+
+def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:
+    """A waiting call as the object that people decide on, with its tool where it is at hand."""
+    return ToolApprovalItem(
+        agent,
+        shown_item(call),
+        tool_name=call.proposal.name,
+        request=request_of(run, call),
+        text=call.text,
+        tool=tool,
+    )

@@ -1,0 +1,17 @@
+"""Make the rows of a run anew from its verified log: what holds where a row of the store is damaged."""
+
+from __future__ import annotations
+
+from ...core.errors import RunMissing
+from ...journal.base import Journal
+from ...journal.rows import Changes
+from ..run.log_cache import log_in
+from .rows import replayed
+
+
+async def rows_in(journal: Journal, run: str) -> Changes:
+    """Make all rows of a run; `LogDamaged` where its log is not the one that was written either."""
+    log = await log_in(journal, run)
+    if not log.steps:
+        raise RunMissing(run)
+    return replayed(log.steps)

@@ -1,0 +1,82 @@
+"""Who asks OpenAI, or a server that speaks its API: the caller's client, the process's default, or one made here.
+
+A client that is made here belongs to the event loop that it was made in, because its connections do, and is closed
+with it; one that was given is used as it is and never closed. The SDK is imported when the first client is needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable
+from inspect import iscoroutinefunction
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...core.errors import UserError
+from ..per_loop import ClientPerLoop, certificates
+from .defaults import OPENAI
+
+_KEYLESS = (
+    "OpenAI's API needs a key: set OPENAI_API_KEY, call set_default_openai_key(), or pass api_key= or openai_client=; "
+    "a local server takes any text"
+)
+
+
+class OpenAIAccount:
+    """Where an OpenAI model gets its client from.
+
+    >>> OpenAIAccount(client="a client", api_key="k")
+    Traceback (most recent call last):
+    ...
+    keyturn.core.errors.UserError: openai_client has a key and an address of its own; give one or the other
+    """
+
+    def __init__(self, client: Any = None, **settings: str | None) -> None:
+        given = {name: value for name, value in settings.items() if value is not None}
+        if client is not None and given:
+            raise UserError("openai_client has a key and an address of its own; give one or the other")
+        self._given = client
+        self._settings = given
+        self._made = ClientPerLoop(self._make, _closed)
+
+    async def client(self) -> tuple[Any, bool]:
+        """The client to ask with, and whether it was made here."""
+        given = self._given
+        if given is None and not self._settings:
+            given = OPENAI.client
+        if given is not None:
+            return _asynchronous(given), False
+        return await self._made.client(), True
+
+    def _make(self) -> Any:
+        try:
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+        except ModuleNotFoundError as error:
+            raise UserError(f"this model needs the package {error.name!r}: pip install 'keyturn[openai]'") from error
+        settings: dict[str, Any] = dict(self._settings)
+        key = settings.setdefault("api_key", OPENAI.key or os.environ.get("OPENAI_API_KEY"))
+        if not key:
+            raise UserError(_KEYLESS)
+        # Asking again is done here, where it is known what was told and recorded; twice would multiply.
+        return AsyncOpenAI(max_retries=0, http_client=DefaultAsyncHttpxClient(verify=certificates()), **settings)
+
+    async def close(self) -> None:
+        """Close the client that was made in this event loop."""
+        await self._made.close()
+
+
+def _closed(client: Any) -> Awaitable[None]:
+    return client.close()
+
+
+def _asynchronous(client: Any) -> Any:
+    close = getattr(client, "close", None)
+    if close is not None and not iscoroutinefunction(close) and type(client).__name__.endswith("OpenAI"):
+        raise UserError(f"openai_client must be an AsyncOpenAI, not {type(client).__name__}, which blocks every run")
+    return client
+
+
+def is_openais(client: Any) -> bool:
+    """Whether a client speaks to OpenAI itself, or to Azure's copy, and not to a server that is compatible."""
+    host = urlsplit(str(client.base_url)).hostname or ""
+    return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))

@@ -1,0 +1,103 @@
+"""OpenAI's Chat Completions, and every server that speaks it, asked through the official client.
+
+Conversations are turned into messages and replies into items of the Responses format, whole and streamed alike. The
+package `openai` is imported when the model is first asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self, cast
+
+from ...core.items import input_items
+from ..base import Model, ModelRequest, ModelResponse
+from ..faults import retries
+from ..reading import understood
+from ..reply_events import StreamEvent
+from .account import OpenAIAccount, is_openais
+from .chat_reply import checked_chat
+from .chat_request import chat_body
+from .chat_stream import ChatStream
+from .defaults import OPENAI
+from .wire import Question, events, whole
+
+_WHO = "the provider"
+
+
+class OpenAIChatCompletionsModel(Model):
+    """A model behind Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
+
+    Give your own `AsyncOpenAI`, or what one is made from. Failed requests are asked again up to twice, or as
+    `ModelSettings(retry=...)` says, while nothing of the reply has come; a client of your own does that itself,
+    unless `retry` is set.
+
+    >>> OpenAIChatCompletionsModel("qwen3", base_url="http://localhost:8000/v1", api_key="none").model
+    'qwen3'
+    """
+
+    provider = "openai"
+
+    def __init__(
+        self,
+        model: str | None = None,
+        openai_client: Any = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+    ) -> None:
+        self._name = model
+        self._account = OpenAIAccount(
+            openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
+        )
+
+    @classmethod
+    def of(cls, model: str | None, account: OpenAIAccount) -> Self:
+        """A model that asks by an account which others share."""
+        made = cls(model)
+        made._account = account
+        return made
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._name or OPENAI.model_name()
+
+    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+        """One reply to this conversation."""
+        answer = await whole(await self._question(ModelRequest(*asked, **kept), streamed=False))
+        return understood(partial(checked_chat, answer), _WHO)
+
+    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+        """The same reply as Responses events, told as its chunks come."""
+        stream, posed = ChatStream(), await self._question(ModelRequest(*asked, **kept), streamed=True)
+        async with aclosing(events(posed)) as told:
+            async for chunk, request_id in told:
+                for event in understood(partial(_all, stream.take, chunk, request_id), _WHO):
+                    yield event
+        for event in understood(partial(_all, stream.end), _WHO):
+            yield event
+
+    async def close(self) -> None:
+        """Close the client that was made here; one that was given is the giver's."""
+        await self._account.close()
+
+    async def _question(self, request: ModelRequest, *, streamed: bool) -> Question:
+        client, ours = await self._account.client()
+        if isinstance(cast("Any", request.input), str):
+            request = replace(request, input=input_items(cast("Any", request.input)))
+        settings = request.model_settings
+        return Question(
+            client.chat.completions,
+            chat_body(self.model, request, openais=is_openais(client), streamed=streamed),
+            settings,
+            retries(settings.retry, 2 if ours else 0),
+        )
+
+
+def _all(told: Callable[..., Iterator[StreamEvent]], *given: Any) -> list[StreamEvent]:
+    return list(told(*given))

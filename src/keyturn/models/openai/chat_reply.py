@@ -1,0 +1,130 @@
+"""A reply of Chat Completions as items: what was thought, said and called, and what it cost.
+
+The same for a reply that came whole and for one that was put together from a stream. A reply that was cut or filtered
+is an error, and so is one that has nothing of a reply in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from ...core.errors import ModelBehaviorError
+from ...core.items import Item
+from ..base import ModelResponse, TokenDetails, Usage
+from ..reading import charged
+from ..turns import with_own
+from .chat_calls import CallInPieces, CallsInPieces
+from .chat_messages import PROVIDER
+from .reply import ResponseFailed, check_output
+from .wire import Answer
+
+#: The fields in which servers give what the model thought; the first that holds text is what people read.
+THOUGHTS = ("reasoning_content", "reasoning")
+#: What belongs to a thought besides: signed or sealed pieces that a server wants back as they are.
+SEALED = "reasoning_details"
+
+_REMEDIES = {
+    "length": "; raise ModelSettings.max_tokens",
+    "content_filter": "; the provider's filter stopped it",
+}
+
+
+def checked_chat(answer: Answer) -> ModelResponse:
+    """The reply that a whole chat completion carries."""
+    body = answer.body
+    choices: Any = body.get("choices")
+    first: Any = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
+    message: Any = cast("Item", first).get("message") if isinstance(first, dict) else None
+    if not isinstance(message, dict):
+        raise ModelBehaviorError("the model's reply has no message among its choices; nothing of it was used")
+    with charged(usage_of(body.get("usage"))):
+        check_finish(cast("Item", first).get("finish_reason"))
+        return _said(answer, cast("Item", first), cast("Item", message))
+
+
+def _said(answer: Answer, choice: Item, said: Item) -> ModelResponse:
+    calls = CallsInPieces()
+    calls.take_whole(said.get("tool_calls"))
+    if isinstance(said.get("function_call"), dict):  # what calls were before there could be several
+        calls.take_whole([{"function": said["function_call"]}])
+    thought = {name: said[name] for name in (*THOUGHTS, SEALED) if said.get(name)}
+    items = [reasoning_item(thought)] if thought else []
+    items += message_items(said.get("content"), said.get("refusal"), _logprobs(choice))
+    items += call_items(calls.made)
+    return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
+
+
+def chat_response(items: list[Item], usage: Any, response_id: Any, request_id: str | None) -> ModelResponse:
+    """A reply made of these items."""
+    label = response_id if isinstance(response_id, str) else None
+    return ModelResponse(cast("list[Any]", check_output(items)), usage_of(usage), label, request_id)
+
+
+def check_finish(reason: Any) -> None:
+    """Refuse a reply that did not end by itself."""
+    if isinstance(reason, str) and reason in _REMEDIES:
+        raise ResponseFailed("incomplete", reason, _REMEDIES[reason])
+    if reason == "error":
+        raise ResponseFailed("failed", "error", ": the provider does not say why")
+
+
+def reasoning_item(thought: Mapping[str, Any]) -> Item:
+    """What was thought, to be read as a summary and to be sent back in the fields it came in."""
+    text = next((thought[name] for name in THOUGHTS if isinstance(thought.get(name), str)), "")
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    return with_own({"type": "reasoning", "summary": summary}, PROVIDER, thought)
+
+
+def message_items(content: Any, refusal: Any, logprobs: list[Any] | None = None) -> list[Item]:
+    """What was said, as one message; none where nothing was."""
+    parts: list[Item] = []
+    text = _text(content)
+    if text:
+        parts.append({"type": "output_text", "text": text, "annotations": []})
+        if logprobs:
+            parts[0]["logprobs"] = logprobs
+    if refusal:
+        parts.append({"type": "refusal", "refusal": str(refusal)})
+    return [{"type": "message", "role": "assistant", "status": "completed", "content": parts}] if parts else []
+
+
+def call_items(calls: Iterable[CallInPieces]) -> list[Item]:
+    """What was called."""
+    return [call.item() for call in calls]
+
+
+def _text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise ModelBehaviorError(f"the model's message is a JSON {type(content).__name__}, not a text")
+    parts = [cast("Item", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
+    return "".join(str(part.get("text") or "") for part in parts)
+
+
+def _logprobs(choice: Item) -> list[Any] | None:
+    given: Any = choice.get("logprobs")
+    return cast("Item", given).get("content") if isinstance(given, dict) else None
+
+
+def usage_of(given: Any) -> Usage:
+    """The counts of a reply."""
+    cached, written = (
+        _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
+    )
+    read = TokenDetails(cached_tokens=cached, cache_write_tokens=written)
+    thought = TokenDetails(reasoning_tokens=_number(given, "completion_tokens_details", "reasoning_tokens"))
+    sent, received = _number(given, "prompt_tokens"), _number(given, "completion_tokens")
+    return Usage(1, sent, read, received, thought, _number(given, "total_tokens") or sent + received)
+
+
+def _number(counts: Any, *path: str) -> int:
+    for name in path:
+        counts = fields_of(counts).get(name)
+    return counts if type(counts) is int else 0
+
+
+def fields_of(value: Any) -> Item:
+    """The fields of a JSON object; what is none has none."""
+    return cast("Item", value) if isinstance(value, dict) else {}

@@ -1,0 +1,79 @@
+"""What OpenAI's models fall back on in this process: a key, a client, which of its two APIs, a model name.
+
+Set once at start-up, read by the members when they need it. Other providers keep theirs in their own member.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from ...core.errors import UserError
+
+OpenAIAPI = Literal["chat_completions", "responses"]
+_APIS = ("chat_completions", "responses")
+
+
+@dataclass
+class OpenAIDefaults:
+    """The defaults as they stand. `changes` counts the settings, so that what was made with older ones is not reused.
+
+    >>> OpenAIDefaults().api
+    'responses'
+    """
+
+    key: str | None = None
+    client: Any = None
+    api: OpenAIAPI = "responses"
+    use_for_tracing: bool = True
+    changes: int = 0
+
+    def model_name(self) -> str:
+        """The model where none is named: the environment's `OPENAI_DEFAULT_MODEL`, else one of our choice."""
+        return os.environ.get("OPENAI_DEFAULT_MODEL", "").strip() or "gpt-5.6-luna"
+
+
+OPENAI = OpenAIDefaults()
+
+
+def set_default_openai_key(key: str, use_for_tracing: bool = True) -> None:
+    """Use this key where no client is given, in place of the environment's `OPENAI_API_KEY`.
+
+    >>> set_default_openai_key("sk-test")
+    >>> OPENAI.key
+    'sk-test'
+    >>> OPENAI.key = None  # as it was
+    """
+    if not isinstance(cast("Any", key), str) or not key:
+        raise UserError("the OpenAI key must be a text that is not empty; is the variable it comes from set?")
+    OPENAI.key, OPENAI.use_for_tracing = key, use_for_tracing
+    OPENAI.changes += 1
+
+
+def set_default_openai_client(client: Any, use_for_tracing: bool = True) -> None:
+    """Use this `AsyncOpenAI` client, with its address and key, for every OpenAI model that has none of its own.
+
+    >>> set_default_openai_client("a client")
+    >>> OPENAI.client
+    'a client'
+    >>> OPENAI.client = None  # as it was
+    """
+    if client is None:
+        raise UserError("set_default_openai_client needs an AsyncOpenAI client, not None")
+    OPENAI.client, OPENAI.use_for_tracing = client, use_for_tracing
+    OPENAI.changes += 1
+
+
+def set_default_openai_api(api: OpenAIAPI) -> None:
+    """Say which API a bare model name means: `responses` or `chat_completions`.
+
+    >>> set_default_openai_api("chat_completions")
+    >>> OPENAI.api
+    'chat_completions'
+    >>> set_default_openai_api("responses")
+    """
+    if api not in _APIS:
+        raise UserError(f"the OpenAI API must be 'responses' or 'chat_completions', not {api!r}")
+    OPENAI.api = api
+    OPENAI.changes += 1

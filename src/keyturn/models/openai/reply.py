@@ -1,0 +1,108 @@
+"""A response of the Responses API, checked: what a well-behaved one is, and what was wrong with any other.
+
+A checked reply is kept exactly as it came, fields and kinds of items that nobody here knows included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ...core.errors import ModelBehaviorError
+from ...core.items import Item, plain_item, wrong_in
+from ..base import ModelResponse, TokenDetails, Usage
+from ..reading import ResponseFailed, charged
+from .wire import Answer
+
+_NOTHING = "nothing of it was used"
+
+# What must be text in a call for anybody to answer it.
+_CALL_FIELDS = {
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("call_id", "name", "input"),
+    "computer_call": ("call_id",),
+    "mcp_approval_request": ("id", "server_label", "name", "arguments"),
+}
+
+# Why a response was cut, and what to do about it.
+_REMEDIES = {
+    "max_output_tokens": "; raise ModelSettings.max_tokens, or lower the effort of reasoning",
+    "content_filter": "; the provider's filter stopped it",
+}
+
+
+def checked_reply(answer: Answer) -> ModelResponse:
+    """The reply that a whole response carries."""
+    body = answer.body
+    output, usage, response_id = body.get("output"), usage_of(body.get("usage")), body.get("id")
+    with charged(usage):
+        check_ending(body.get("status"), body.get("error"), body.get("incomplete_details"))
+        check_output(output)
+    return ModelResponse(
+        cast("list[Any]", output),
+        usage,
+        response_id if isinstance(response_id, str) else None,
+        answer.request_id,
+    )
+
+
+def check_ending(status: Any, error: Any, details: Any) -> None:
+    """Refuse a response that is not complete."""
+    if status == "incomplete":
+        code = str(_field(details, "reason") or "for no reason given")
+        raise ResponseFailed("incomplete", code, _REMEDIES.get(code, ""))
+    if status == "failed" or error:
+        message = _field(error, "message")
+        raise ResponseFailed("failed", str(_field(error, "code") or "no code"), f": {message}" if message else "")
+    if status not in (None, "completed"):
+        raise ResponseFailed(str(status), "not completed", "")
+
+
+def check_output(output: Any) -> list[Item]:
+    """The items of a reply as plain dicts, or what is wrong with them."""
+    if not isinstance(output, list):
+        raise ModelBehaviorError(f"the model's reply has no list of output items; {_NOTHING}")
+    items = [_plain(entry, place) for place, entry in enumerate(cast("list[Any]", output))]
+    try:
+        msgspec.json.encode(items)
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise ModelBehaviorError(f"the model's reply cannot be written as JSON ({error.__class__.__name__})") from None
+    return items
+
+
+def _plain(entry: Any, place: int) -> Item:
+    item = plain_item(entry) if isinstance(entry, Mapping) or hasattr(entry, "model_dump") else None
+    kind = None if item is None else item.get("type")
+    if item is None or not isinstance(kind, str):
+        raise ModelBehaviorError(f"output item {place} of the model's reply has no type; {_NOTHING}")
+    wrong = [name for name in _CALL_FIELDS.get(kind, ()) if not isinstance(item.get(name), str)]
+    wrong += [] if isinstance(item.get("id"), str | None) else ["id"]
+    if wrong:
+        raise ModelBehaviorError(f"output item {place} is a {kind} whose {wrong[0]!r} is no text; {_NOTHING}")
+    unreadable = wrong_in(item)
+    if unreadable:
+        raise ModelBehaviorError(f"output item {place} {unreadable}; {_NOTHING}")
+    return item
+
+
+def usage_of(counts: Any) -> Usage:
+    """The counts of a response, from JSON or from an object of the SDK."""
+    cached, written = (
+        _number(counts, "input_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
+    )
+    read = TokenDetails(cached_tokens=cached, cache_write_tokens=written)
+    thought = TokenDetails(reasoning_tokens=_number(counts, "output_tokens_details", "reasoning_tokens"))
+    sent, received = _number(counts, "input_tokens"), _number(counts, "output_tokens")
+    return Usage(1, sent, read, received, thought, _number(counts, "total_tokens") or sent + received)
+
+
+def _number(counts: Any, *path: str) -> int:
+    for name in path:
+        counts = _field(counts, name)
+    return counts if type(counts) is int else 0
+
+
+def _field(value: Any, name: str) -> Any:
+    return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else getattr(value, name, None)

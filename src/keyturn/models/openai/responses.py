@@ -1,0 +1,124 @@
+"""OpenAI's Responses API, asked through the official client.
+
+Replies are kept as they came, and a stream's events are the client's own. A reply that is cut, failed or nonsense is
+an error, and nothing of it is told as complete. The package `openai` is imported when the model is first asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self, cast
+
+from ...core.errors import ModelBehaviorError
+from ...core.items import input_items
+from ..base import Model, ModelRequest, ModelResponse
+from ..faults import retries
+from ..reading import charged, understood
+from .account import OpenAIAccount
+from .defaults import OPENAI
+from .events import sdk_event
+from .reply import check_ending, check_output, checked_reply, usage_of
+from .request import responses_body
+from .wire import Question, events, read_out, whole
+
+_WHO = "the provider"
+_ENDINGS = ("response.failed", "response.incomplete")
+
+
+class OpenAIResponsesModel(Model):
+    """A model behind the Responses API.
+
+    Give your own `AsyncOpenAI`, or what one is made from. Without a name it is the default model, which a stored prompt
+    may replace. Failed requests are asked again up to twice, or as `ModelSettings(retry=...)` says, while nothing of
+    the reply has come; a client of your own does that itself, unless `retry` is set.
+
+    >>> OpenAIResponsesModel("gpt-5.6-luna", api_key="sk-test").model
+    'gpt-5.6-luna'
+    """
+
+    provider = "openai"
+
+    def __init__(
+        self,
+        model: str | None = None,
+        openai_client: Any = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+    ) -> None:
+        self._name = model
+        self._account = OpenAIAccount(
+            openai_client, api_key=api_key, base_url=base_url, organization=organization, project=project
+        )
+
+    @classmethod
+    def of(cls, model: str | None, account: OpenAIAccount) -> Self:
+        """A model that asks by an account which others share."""
+        made = cls(model)
+        made._account = account
+        return made
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._name or OPENAI.model_name()
+
+    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+        """One reply to this conversation."""
+        answer = await whole(await self._question(ModelRequest(*asked, **kept)))
+        return understood(partial(checked_reply, answer), _WHO)
+
+    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+        """The same reply as the client's own events, the last of which is `response.completed`."""
+        items: list[Any] = []
+        posed = await self._question(ModelRequest(*asked, **kept))
+        async with aclosing(events(posed)) as told:
+            async for given, request_id in told:
+                event = understood(partial(sdk_event, given), _WHO)
+                kind: str = event.type
+                if kind == "response.output_item.done":
+                    items.append(event.item)
+                elif kind == "response.completed" or kind in _ENDINGS:
+                    understood(partial(_check_last, event, kind, items), _WHO)
+                    event.response._request_id = request_id
+                    yield event
+                    await read_out(told)
+                    return
+                yield event
+        raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
+
+    async def close(self) -> None:
+        """Close the client that was made here; one that was given is the giver's."""
+        await self._account.close()
+
+    async def _question(self, request: ModelRequest) -> Question:
+        client, ours = await self._account.client()
+        if isinstance(cast("Any", request.input), str):
+            request = replace(request, input=input_items(cast("Any", request.input)))
+        # A stored prompt names a model of its own; only one that was asked for by name takes its place.
+        name = self._name if request.prompt is not None else self.model
+        settings = request.model_settings
+        return Question(
+            client.responses,
+            responses_body(name, request),
+            settings,
+            retries(settings.retry, 2 if ours else 0),
+            kept=request.conversation_id is not None,
+        )
+
+
+def _check_last(event: Any, kind: str, items: list[Any]) -> None:
+    response = getattr(event, "response", None)
+    if response is None:
+        raise ModelBehaviorError(f"the model's stream ended in a {kind} without a response")
+    status = getattr(response, "status", None) or kind.partition(".")[2]
+    if items and getattr(response, "output", None) == []:
+        response.output = items  # some servers tell the items in their events and do not repeat them at the end
+    with charged(usage_of(getattr(response, "usage", None))):
+        check_ending(status, getattr(response, "error", None), getattr(response, "incomplete_details", None))
+        check_output(getattr(response, "output", None))

@@ -1,0 +1,172 @@
+"""The model that says what a test tells it to: no network, no clock, no dice.
+
+A script is a queue of steps, one for each time the model is asked. A callable in its place answers every time from
+the conversation alone, so that a run which was cut and resumed, here or in another process, goes on the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any, cast
+
+from ...core.items import Item, input_items
+from ..base import Model, ModelRequest, ModelResponse, Usage
+from ..reply_events import StreamEvent, reply_events
+from .items import assistant_message, function_call, last_user_text, reasoning, refusal, tool_outputs
+from .script import (
+    InvalidModelStep,
+    ModelScriptError,
+    ModelStep,
+    Responder,
+    UnconsumedModelSteps,
+    UnexpectedModelCall,
+    read_step,
+)
+
+__all__ = [
+    "InvalidModelStep",
+    "ModelScriptError",
+    "ModelStep",
+    "ScriptedModel",
+    "StreamEvent",
+    "UnconsumedModelSteps",
+    "UnexpectedModelCall",
+    "assistant_message",
+    "function_call",
+    "last_user_text",
+    "reasoning",
+    "refusal",
+    "tool_outputs",
+]
+
+
+class ScriptedModel(Model):
+    """Answers each time with the next step; or, given one function, with what that makes of the request.
+
+    A step is whatever `ModelStep` can say, or shorter: a list of output items, one item, a text, an exception to
+    raise, a function of the request (sync or async) that returns one of these. `calls` holds every request as
+    it came: its `input` is a list of its own, but the items in it are the run's. Read them; never write to them.
+    Replies are copies: nobody's edit reaches the script.
+
+    Streamed, the same steps become Responses events, in pieces of `chunk` characters or word by word. `name` is the
+    model's name, by which what it used is counted and priced.
+
+    >>> import asyncio
+    >>> from keyturn.models.base import ModelSettings
+    >>> model = ScriptedModel([[function_call("look", {"at": "sky"})], "It is blue."])
+    >>> ask = lambda: asyncio.run(model.get_response(None, "sky?", ModelSettings(), [], None, [], None))
+    >>> ask().output[0].name, ask().output[0].content[0].text
+    ('look', 'It is blue.')
+    >>> model.assert_done()
+    """
+
+    def __init__(
+        self,
+        steps: Iterable[Any] | Responder = (),
+        *,
+        default_usage: Usage | None = None,
+        chunk: int | None = None,
+        name: str = "scripted",
+    ) -> None:
+        if isinstance(steps, str | Mapping | ModelStep | ModelResponse | BaseException):
+            raise InvalidModelStep("steps is a list of steps, or one function of the request; this is a single step")
+        if chunk is not None and chunk < 1:
+            raise InvalidModelStep("chunk is how many characters a delta has: at least 1")
+        self.calls: list[ModelRequest] = []
+        self.model = name
+        self._usage = default_usage if default_usage is not None else Usage(requests=1)
+        self._chunk = chunk
+        self._always = ModelStep(responder=steps) if callable(steps) else None
+        self._steps: deque[ModelStep] = deque()
+        self._written = 0
+        if not callable(steps):
+            self.enqueue(*steps)
+
+    @property
+    def remaining_steps(self) -> int:
+        """How many steps nobody has asked for yet."""
+        return len(self._steps)
+
+    def enqueue(self, *steps: Any) -> None:
+        """Add steps to the end of the script."""
+        if self._always is not None:
+            raise InvalidModelStep("this model answers every request with one function; it has no script to add to")
+        read = [read_step(given, f"step {place}") for place, given in enumerate(steps, self._written + 1)]
+        self._steps += read
+        self._written += len(read)
+
+    def assert_done(self) -> None:
+        """Raise `UnconsumedModelSteps` unless every step was asked for."""
+        if self._steps:
+            raise UnconsumedModelSteps(len(self._steps), asked=len(self.calls))
+
+    assert_complete = assert_done  # what openai-agents calls it
+
+    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+        """The next step, whole. Of a step that only breaks its stream off, this is the whole reply."""
+        number, _, step = await self._next(asked, kept)
+        if step.error is not None:
+            raise step.error
+        if step.stream_events is not None and not step.output:
+            raise InvalidModelStep(f"reply {number} is only told as a stream; give its ModelStep an output as well")
+        return self._reply(step, number)
+
+    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+        """The next step, as Responses events."""
+        number, request, step = await self._next(asked, kept)
+        if step.stream_events is not None:
+            async for event in _exactly(step.stream_events, request):
+                yield event
+            return
+        stop = 0 if step.error is not None and step.break_after is None else step.break_after
+        for event in islice(reply_events(self._reply(step, number), self._chunk), stop):
+            yield event
+        if step.error is not None:
+            raise step.error
+
+    async def _next(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[int, ModelRequest, ModelStep]:
+        request = ModelRequest(*asked, **kept)
+        if isinstance(cast("Any", request.input), str):
+            request = replace(request, input=input_items(cast("Any", request.input)))
+        self.calls.append(request)
+        number = len(self.calls)
+        if self._always is None and not self._steps:
+            raise UnexpectedModelCall(request, asked=number, steps=self._written)
+        step = self._always or self._steps.popleft()
+        if step.responder is not None:
+            answer = step.responder(request)
+            answer = await answer if inspect.isawaitable(answer) else answer
+            step = read_step(answer, f"the function's reply {number}")
+            if step.responder is not None:
+                raise InvalidModelStep(f"the function's reply {number} is a function again; return a reply")
+        if step.delay is not None:
+            await (step.delay() if callable(step.delay) else asyncio.sleep(step.delay))
+        return number, request, step
+
+    def _reply(self, step: ModelStep, number: int) -> ModelResponse:
+        usage = Usage.from_counts((step.usage or self._usage).counts())
+        return ModelResponse(_copy(step.output), usage, step.response_id or f"resp_{number}", step.request_id)
+
+
+def _copy(value: Any) -> Any:
+    """Plain data anew, all the way down."""
+    if isinstance(value, dict):
+        return {key: _copy(entry) for key, entry in cast("Item", value).items()}
+    return [_copy(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+async def _exactly(events: Iterable[Any] | Callable[[ModelRequest], Any], request: ModelRequest) -> AsyncIterator[Any]:
+    told: Any = events(request) if callable(events) else events
+    if hasattr(told, "__aiter__"):
+        async for event in told:
+            yield event
+        return
+    for event in told:
+        if isinstance(event, BaseException):
+            raise event
+        yield event

@@ -1,0 +1,1 @@
+"""Reading shell commands: words, programs, and what runs other programs. Nothing here is run."""

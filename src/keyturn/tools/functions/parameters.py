@@ -1,0 +1,187 @@
+"""A signature as a pydantic model: how arguments are read from JSON, printed, and told to the model.
+
+The only file of this room that builds with pydantic, which it loads when the first tool is declared.
+What cannot work is refused here, at the declaration, never at a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from inspect import Parameter
+from typing import Annotated, Any, Optional, TypeVar, Unpack, cast, get_args, get_origin
+
+import msgspec
+
+from ...core.digest import canonical
+from ...core.errors import UserError
+from ...core.strict import JsonValue
+from ..strict_schema import ensure_strict_json_schema
+from .refusal import complaints
+from .roundtrip import Survey, in_order, survey
+from .signature import Signature, accepts_none, alternatives
+
+_T = TypeVar("_T")
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One parameter as a field of the model: `key` is ours, `name` is what JSON calls it.
+
+    Fields have keys of ours because a parameter may have any name, and a pydantic model has names of its own.
+    """
+
+    key: str
+    name: str
+    parameter: Parameter
+
+
+class Parameters(msgspec.Struct, frozen=True):
+    """A callable's parameters, ready for use. `read` takes a JSON text, `show` what `read` returned."""
+
+    fields: tuple[Field, ...]
+    json_schema: dict[str, Any]
+    secrets: tuple[str, ...]
+    read: Callable[[str], Any]
+    show: Callable[[Any], dict[str, JsonValue]]
+
+
+def build_parameters(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> Parameters:
+    """Build the model of a signature; `said` are the descriptions from the docstring."""
+    model, fields = _model(tool, signature, said, strict)
+    facts = _survey(model, fields)
+    validate = model.__pydantic_validator__.validate_json
+    # Strict is strict in nested models too: their schemas promise it.
+    read: Callable[[str], Any] = partial(validate, extra="forbid") if strict else validate
+    show = _printer(model, facts)
+    _check_defaults(model, fields, read, show)
+    schema = _built(fields, model.model_json_schema)
+    return Parameters(fields, ensure_strict_json_schema(schema) if strict else schema, facts.secrets, read, show)
+
+
+def _model(tool: str, signature: Signature, said: Mapping[str, str], strict: bool) -> tuple[Any, tuple[Field, ...]]:
+    from pydantic import ConfigDict, create_model
+
+    # Our defaults are validated so that a `float = 1` prints as 1.0, which is what it will read back as.
+    config = ConfigDict(extra="forbid" if strict else "ignore", allow_inf_nan=False, validate_default=True)
+    fields: list[Field] = []
+    definitions: dict[str, Any] = {}
+    for place, parameter in enumerate(signature.parameters):
+        key = f"p{place}"
+        name, definitions[key] = _definition(parameter, said.get(parameter.name))
+        fields.append(Field(key, name, parameter))
+    names = [field.name for field in fields]
+    if len(set(names)) < len(names):
+        raise UserError(f"two parameters have one name in JSON: {', '.join(names)}")
+    model: Any = _built(fields, lambda: create_model(f"{tool}_args", __config__=config, **definitions))
+    _built(fields, model.model_rebuild)  # speaks up where a type of the user's names one that is not there
+    return model, tuple(fields)
+
+
+def _definition(parameter: Parameter, said: str | None) -> tuple[str, Any]:
+    """The name in JSON and the pydantic field of a parameter."""
+    from pydantic import Field as PydanticField
+    from pydantic.fields import FieldInfo
+
+    annotation, default = _typed(parameter)
+    has_default = default is not Parameter.empty
+    info = (
+        FieldInfo.from_annotated_attribute(annotation, default)
+        if has_default
+        else FieldInfo.from_annotation(annotation)
+    )
+    name = info.alias or parameter.name
+    if info.validation_alias not in (None, name) or info.serialization_alias not in (None, name):
+        raise UserError(f"parameter {parameter.name!r} has a one-sided alias: give it one name with alias=")
+    if info.default is None and not accepts_none(annotation):
+        annotation = Optional[annotation]  # noqa: UP045 - the annotation is a value here, and may be a string
+    description = info.description or _plain_description(annotation) or said
+    extra: dict[str, Any] = {} if description is None else {"description": description}
+    annotated: Any = Annotated[annotation, PydanticField(alias=name, **extra)]
+    return name, (annotated, default) if has_default else annotated
+
+
+def _typed(parameter: Parameter) -> tuple[Any, Any]:
+    """The type and default of the field; `*args` become a list and `**kwargs` an object."""
+    annotation, default = parameter.annotation, parameter.default
+    if parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+        return annotation, default
+    if get_origin(annotation) is Unpack:
+        return get_args(annotation)[0], default
+    if parameter.kind is Parameter.VAR_POSITIONAL:
+        return list[annotation], []
+    return dict[str, annotation], {}
+
+
+def _plain_description(annotation: Any) -> str | None:
+    """The text in `Annotated[T, "text"]`, also where that is a member of a union."""
+    if get_origin(annotation) is Annotated:
+        for note in get_args(annotation)[1:]:
+            if isinstance(note, str):
+                return note
+    return next((found for part in alternatives(annotation) if (found := _plain_description(part))), None)
+
+
+def _built(fields: Sequence[Field], build: Callable[[], _T]) -> _T:
+    try:
+        return build()
+    except Exception as error:
+        raise UserError(_blame(fields, error)) from error
+
+
+def _blame(fields: Sequence[Field], error: Exception) -> str:
+    """Which parameter it is that has no schema; found by trying each alone."""
+    from pydantic import TypeAdapter
+
+    for field in fields:
+        try:
+            TypeAdapter[Any](_typed(field.parameter)[0]).json_schema()
+        except Exception as own:
+            return f"parameter {field.name!r} has a type that JSON arguments cannot have ({_first_line(own)})"
+    return f"its parameters have no JSON schema ({_first_line(error)})"
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "message", error)).split("\n", 1)[0].split(". Set `arbitrary_types_allowed")[0]
+
+
+def _survey(model: Any, fields: tuple[Field, ...]) -> Survey:
+    core = model.__pydantic_core_schema__
+    definitions: list[Any] = []
+    if core["type"] == "definitions":
+        core, definitions = core["schema"], core["definitions"]
+    own = cast("dict[str, Any]", core["schema"]["fields"])
+    return survey({field.name: own[field.key] for field in fields}, definitions)
+
+
+def _printer(model: Any, facts: Survey) -> Callable[[Any], dict[str, JsonValue]]:
+    # Round trip: what is computed is left out, and a Json[...] prints as the text that it was read from.
+    # Warnings are for people; what does not read back is refused by comparing.
+    show = partial(model.__pydantic_serializer__.to_python, mode="json", by_alias=True, round_trip=True, warnings=False)
+    return (lambda value: in_order(value, show(value))) if facts.has_sets else show
+
+
+def _check_defaults(
+    model: Any, fields: tuple[Field, ...], read: Callable[[str], Any], show: Callable[[Any], Any]
+) -> None:
+    """Refuse a default that is no value of its type: every call that leaves it out would fail."""
+    from pydantic import ValidationError
+
+    try:
+        defaults = model.model_construct()
+    except Exception:  # a default_factory that works only at a call; the call will tell
+        return
+    try:
+        canonical(show(defaults))
+    except Exception as error:
+        names = ", ".join(repr(field.name) for field in fields if field.key in vars(defaults))
+        raise UserError(f"a default (one of {names}) cannot be written as JSON: use None or a JSON value") from error
+    try:
+        read("{}")
+    except ValidationError as error:
+        wrong = [each for each in error.errors() if each["type"] != "missing" or len(each["loc"]) > 1]
+        if wrong:
+            place = wrong[0]["loc"][0]
+            name = next((field.name for field in fields if field.key == place), place)
+            raise UserError(f"the default of parameter {name!r} is not of its type: {wrong[0]['msg']}") from error
+    except Exception as error:
+        raise UserError(f"a default is refused by the validation of its own type: {complaints(error)}") from error

@@ -1,0 +1,60 @@
+"""What somebody is told when a text does not fit a pydantic type: each place and what was expected there.
+
+The words are for a model that will try again. They never hold a Python stack, a link or a whole input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...core.errors import BadJson
+
+_MOST, _LONGEST = 8, 300
+_OWN_WORDS = {
+    "missing": "a value is required",
+    "missing_argument": "a value is required",
+    "missing_keyword_only_argument": "a value is required",
+    "extra_forbidden": "there is no such field",
+    "unexpected_keyword_argument": "there is no such field",
+}
+
+
+def cause(error: Exception) -> Exception | None:
+    """What a developer should see below the refusal: a check that crashed, never one that said no."""
+    from pydantic import ValidationError
+
+    return None if isinstance(error, ValidationError | BadJson) else error
+
+
+def complaints(error: Exception, fields: Iterable[str] = ()) -> str:
+    """The lines that say what is wrong; `fields` are the names to offer where one does not exist.
+
+    >>> complaints(RuntimeError("disk full"))
+    'the check itself failed (RuntimeError)'
+    """
+    from pydantic import ValidationError  # whoever calls this has loaded pydantic already
+
+    if isinstance(error, BadJson):
+        return str(error)
+    if not isinstance(error, ValidationError):
+        # The text of an unforeseen error is the developer's business, not the model's.
+        return f"the check itself failed ({type(error).__name__})"
+    # Not the input: a secret may be in it.
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [_line(each["loc"], each["type"], each["msg"], fields) for each in found[:_MOST]]
+    if len(found) > _MOST:
+        lines.append(f"and {len(found) - _MOST} more")
+    return "; ".join(lines)
+
+
+def _line(place: tuple[int | str, ...], kind: str, message: str, fields: Iterable[str]) -> str:
+    said = _OWN_WORDS.get(kind, message)
+    if len(place) == 1 and said == _OWN_WORDS["extra_forbidden"]:
+        names = ", ".join(fields)
+        said = f"{said}, only {names}" if names else f"{said}, and none is needed"
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+    return _cut(f"{path}: {said}" if path else said)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
