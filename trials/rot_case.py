@@ -104,6 +104,7 @@ async def tried(store: Any, truth: Truth, before: Any, touched: set[str], dice: 
     way, runs = dice.choice(WAYS), list(dict.fromkeys([*sorted(touched), *dice.sample(runs, 3)])) if touched else runs
     found = Found()
     World.taken()
+    known = store.identity
     try:
         async with asyncio.timeout(SECONDS):
             found.served = await served(store, truth.runs.values(), found)
@@ -112,6 +113,7 @@ async def tried(store: Any, truth: Truth, before: Any, touched: set[str], dice: 
     except TimeoutError:
         found.broken.append(f"hangs: no end after {SECONDS:g} s")
         return found
+    found.settled = found.settled or store.identity != known  # it may have been noticed by whoever began to work
     _judge(truth, alone, more, found)
     if found.served != before and not found.reported:
         differ = [str(name)[:8] for name in before if found.served.get(name) != before[name]]

@@ -16,8 +16,8 @@ from ..core.errors import KeyturnError, LogDamaged
 from ..core.evolve import fold
 from ..core.run import Run, new_run
 from ..core.seal import verify
-from ..engine.live import chain_of
-from ..engine.state import RunState
+from ..engine.run.open_run import chain_of
+from ..engine.states.state import RunState
 from ..journal.base import Store
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .calls import Broken
@@ -187,9 +187,10 @@ def _check_erased(taken: _Taken, report: Report) -> None:
 
 
 async def _check_store(store: Store, outside: Outside, report: Report) -> None:
-    sound: Any = getattr(store, "sound", None)
-    if sound is not None and not await sound():
-        report.add("I8", "", None, "what the store notes of itself was altered, or its key is not here")
+    faults: Any = getattr(store, "faults", None)
+    found: list[str] = [] if faults is None else await faults()
+    for what in found:
+        report.add("I8", "", None, what)
     for run in await _names(store):
         taken = await _take(store, run)
         if taken is None:

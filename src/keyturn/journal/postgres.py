@@ -192,6 +192,9 @@ class PostgresConnection:
         except psycopg.Error:  # a server that does not tell: what it was promoted or restored from cannot be noticed
             return None
 
+    def damage(self) -> list[str]:
+        return []  # the server looks after its own pages
+
     def reached(self) -> int | None:
         """How much the server wrote to its log; it is less where its disk was put back."""
         import psycopg

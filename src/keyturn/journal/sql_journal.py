@@ -264,9 +264,9 @@ class SQLJournal:
         found = await self._reader.ask(lambda db: rows_of(db, say.NAMES, me, me, me, _ALL))
         return [name for (name,) in found if isinstance(name, str)]
 
-    async def sound(self) -> bool:
-        """Say whether what the store notes of itself is what was written."""
-        return await self._reader.ask(lambda db: read_meta(db).sound and db.reached() is not None)
+    async def faults(self) -> list[str]:
+        """Say what is wrong with the store itself, whatever its runs are."""
+        return await self._reader.ask(_faults)
 
     async def whole(self, do: Callable[[Connection], Any]) -> Any:
         """Read something of all tenants: for copying and checking a store, which nobody's view may do."""
@@ -306,3 +306,8 @@ def ringing(bell: Bell, elsewhere: Callable[[list[tuple[str, str]]], None]) -> C
             elsewhere(names)
 
     return ring
+
+
+def _faults(db: Connection) -> list[str]:
+    sound = read_meta(db).sound and db.reached() is not None
+    return [*([] if sound else ["what the store notes of itself was altered, or its key is not here"]), *db.damage()]

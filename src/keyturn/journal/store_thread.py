@@ -32,7 +32,7 @@ class Connection(Protocol):
     what `tell` was given. `known` is the row of a run in the table of runs, held for this transaction. `now` is the
     time; `said` is what the database said of it along with something else, where it has a clock. `place` says which
     server, timeline and database this is, where a database can say so; `reached` is a number that only grows, 0
-    where it has none, None where it is not what was written.
+    where it has none, None where it is not what was written. `damage` says what the database finds wrong with itself.
     """
 
     told: int
@@ -52,6 +52,7 @@ class Connection(Protocol):
     def now(self, said: int | None = None) -> int: ...
     def place(self) -> str | None: ...
     def reached(self) -> int | None: ...
+    def damage(self) -> list[str]: ...
     def close(self) -> None: ...
 
 
