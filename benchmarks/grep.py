@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keyturn import Workspace
-from keyturn.tools.filesystem.search import Query
+from keyturn.tools.filesystem.search import SearchQuery
 
 
 class Case(NamedTuple):
@@ -62,7 +62,7 @@ def searchers(root: Path) -> dict[str, Callable[[Case], int]]:
     files = Workspace(root)
 
     def keyturn(case: Case) -> int:
-        found = files.search(".", Query(case.pattern, most=10**7, seconds=120))
+        found = files.search(".", SearchQuery(case.pattern, most=10**7, seconds=120))
         assert not found.stopped, found.stopped
         return len(found.lines)
 

@@ -366,10 +366,10 @@ def test_colour_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None
     assert "\x1b[1m" in keyboard.text
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not screen.Screen.here().colour
+    assert not screen.Terminal.here().colour
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "xterm")
-    assert screen.Screen.here().colour
+    assert screen.Terminal.here().colour
 
 
 @pytest.mark.parametrize("colour", [True, False])

@@ -12,7 +12,7 @@ from keyturn import Agent, Policy, Rule, Runner, function_tool
 from keyturn.cli import rows
 from keyturn.cli.demo_voice import Voice
 from keyturn.console import Undecided, desk
-from keyturn.console.screen import Screen
+from keyturn.console.screen import Terminal
 from keyturn.core.errors import KeyturnError
 from keyturn.core.preview import Preview, Text
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
@@ -72,7 +72,7 @@ def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str
     state: Any = SimpleNamespace(
         undelivered=SimpleNamespace(decisions={}), approve=refuse, answer=refuse, reject=refuse
     )
-    place = desk.Desk(state, Screen(ask=lambda _prompt: next(typed, "q"), show=written.append, width=width), None)
+    place = desk.Desk(state, Terminal(ask=lambda _prompt: next(typed, "q"), show=written.append, width=width), None)
     with pytest.raises(EOFError):
         place.settle(item, 1, 1)
     state.undelivered.decisions[item.call] = SimpleNamespace(verdict=item.given["verdict"])
@@ -149,7 +149,7 @@ def test_m5_a_terminal_that_was_made_narrower_is_noticed(monkeypatch: pytest.Mon
         monkeypatch.setenv("COLUMNS", "30")
         return keyboard(prompt)
 
-    place = Screen.here(ask=ask, show=keyboard.shown.append)
+    place = Terminal.here(ask=ask, show=keyboard.shown.append)
     place.label("agent", "x" * 90)
     place.read("decide")
     place.label("agent", "x" * 90)
@@ -161,7 +161,7 @@ def test_m5_the_demo_keeps_the_margin_too() -> None:
 
     def told(text: str, width: int) -> list[str]:
         made = list[str]()
-        voice = Voice(Screen(show=made.append, width=width))
+        voice = Voice(Terminal(show=made.append, width=width))
         voice.tell("result", text)
         voice.note("finished", "This run is over.")
         voice.screen.copied("keyturn demo --resume", text)

@@ -23,7 +23,7 @@ from keyturn.core.codec import Log
 from keyturn.core.errors import LogDamaged, NotAllowed, StoreRestored
 from keyturn.core.people import Decider
 from keyturn.core.policy import Verdict
-from keyturn.engine.states.undelivered import Undelivered
+from keyturn.engine.states.undelivered import UndeliveredDecisions
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.policies.rules import ask, deny
@@ -100,7 +100,7 @@ async def a_grant_covers_what_its_giver_could_decide(b: Bench) -> None:
 @trial
 async def a_text_cannot_say_that_somebody_logged_in(b: Bench) -> None:
     pen = b.pen().asks(terms=Approval(role="ops"))
-    said = Undelivered({"r/1.0": pen.word(roles=("ops",))})
+    said = UndeliveredDecisions({"r/1.0": pen.word(roles=("ops",))})
     pen.refuses(NotAllowed, *said.commands())
 
 

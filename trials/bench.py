@@ -98,7 +98,7 @@ class Pen:
     def __init__(self) -> None:
         self.log, self.now = Log(), 1_000
 
-    def __call__(self, *commands: cm.Command) -> None:
+    def __call__(self, *commands: cm.RunCommand) -> None:
         """Decide commands as one step."""
         events = [event for command in commands for event in step(self.log.run, command, self.now)]
         if events:
@@ -154,7 +154,7 @@ class Pen:
         """How a call stands."""
         return self.log.run.calls[name].state
 
-    def refuses(self, error: type[KeyturnError], *commands: cm.Command) -> None:
+    def refuses(self, error: type[KeyturnError], *commands: cm.RunCommand) -> None:
         """See commands refused with this error."""
         with pytest.raises(error):
             self(*commands)

@@ -12,7 +12,7 @@ from keyturn.core.run import call_digest
 from keyturn.core.states import MOVES
 from keyturn.engine.driving.writer import Writer
 from keyturn.engine.effects import before_start, fused_steps, recover, run_tool, screening
-from keyturn.engine.run.used_states import Ledger
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.engine.states import blob, state, undelivered
 from keyturn.engine.views import rows
 from keyturn.journal import generation, sealing
@@ -106,7 +106,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "single use not enforced",
         "I2 a state is resumed once",
-        Edit(Ledger.take, "position < self._positions.get(key, -1)", "False"),
+        Edit(UsedStates.take, "position < self._positions.get(key, -1)", "False"),
     ),
     mutant(
         "second decision wins",

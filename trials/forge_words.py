@@ -18,7 +18,7 @@ from keyturn.core import events as ev
 from keyturn.core.errors import KeyturnError
 from keyturn.core.people import Decider
 from keyturn.engine.states.blob import _framed
-from keyturn.engine.states.undelivered import Undelivered
+from keyturn.engine.states.undelivered import UndeliveredDecisions
 from keyturn.journal.rows import Query
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 
@@ -244,7 +244,7 @@ async def _said(dice: random.Random) -> Scene:
     [item] = state.get_interruptions()
     packed = state.to_json()
     word = ev.Decision(item.call, "approve", item.digest, World.now, decider=dice.choice((ADA, MALLORY, None)))
-    packed["undelivered"] = msgspec.json.encode(Undelivered({item.call: word})).decode()
+    packed["undelivered"] = msgspec.json.encode(UndeliveredDecisions({item.call: word})).decode()
     _signed(packed, dice)
     await _resumed(scene, packed)
     return scene
@@ -295,7 +295,7 @@ async def _unsigned(dice: random.Random) -> Scene:
     packed = state.to_json()
     packed["mac"] = None
     word = ev.Decision(item.call, "approve", item.digest, World.now, decider=dice.choice((ADA, MALLORY, None)))
-    told = Undelivered(
+    told = UndeliveredDecisions(
         {item.call: word}, {item.call: ev.GrantTerms("g", "desk", item.request.tool_digest, decider=ADA)}
     )
     packed["undelivered"] = msgspec.json.encode(told).decode()

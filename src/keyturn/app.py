@@ -22,12 +22,12 @@ from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
 from .core.people import Decider, plain_text
 from .engine.driving.writer import Writer
-from .engine.execution import Play
+from .engine.execution import Execution
 from .engine.follow import Follower
 from .engine.result import RunResult
-from .engine.run.agents import Graph
+from .engine.run.agents import AgentGraph
 from .engine.run.log_cache import log_in
-from .engine.run.open_run import Live, chain_of, clock_ms, wrapped
+from .engine.run.open_run import OpenRun, chain_of, clock_ms, wrapped
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.states.fork import forked
 from .engine.states.loading import found, waiting_tools
@@ -207,7 +207,7 @@ class App:
     async def stream(self, run_id: str) -> AsyncIterator[StreamEvent]:
         """What happens in a run, from its beginning to its end, whoever moves it. Deltas are not recorded."""
         log = Log(chain=chain_of(self.journal, run_id))
-        live = Live(log, Graph(self._agent((await self.get(run_id)).agent)), wrapped(None))
+        live = OpenRun(log, AgentGraph(self._agent((await self.get(run_id)).agent)), wrapped(None))
         follower = Follower(live)
         async with contextlib.aclosing(self.journal.watch(run_id)) as lines:
             async for line in lines:
@@ -266,7 +266,7 @@ class App:
         self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker
 
-    async def _taken(self, claim: Claim) -> Play:
+    async def _taken(self, claim: Claim) -> Execution:
         """The play of a run that this worker holds."""
         state = await self._state(claim.run, held=True)
         session = self._session(state.live.run.about.get("session"))

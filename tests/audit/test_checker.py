@@ -16,8 +16,8 @@ from keyturn.agents.context import RunContextWrapper
 from keyturn.audit.checker import Told, check, heads
 from keyturn.cli.main import main
 from keyturn.core.codec import Log
-from keyturn.engine.run.agents import Graph
-from keyturn.engine.run.open_run import Live
+from keyturn.engine.run.agents import AgentGraph
+from keyturn.engine.run.open_run import OpenRun
 from keyturn.journal import open_journal
 from keyturn.journal.base import Store
 from keyturn.testing import ScriptedModel, assistant_message, function_call
@@ -51,7 +51,7 @@ async def test_every_prefix_of_every_log_keeps_every_promise() -> None:
     for scenario in CATALOGUE[::3]:
         log = (await play(scenario)).log
         for count in range(1, len(log) + 1):
-            cut = Live(Log.read(log.lines(count)), Graph(scenario.build(Effects())), RunContextWrapper(None))
+            cut = OpenRun(Log.read(log.lines(count)), AgentGraph(scenario.build(Effects())), RunContextWrapper(None))
             report = await check(RunState.at(cut, count, []))
             assert report.ok, f"{scenario.name}, {count} lines: {report}"
 

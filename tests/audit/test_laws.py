@@ -119,7 +119,7 @@ def too_soon() -> Steps:
     return after(pen, ev.CallStarted(CALL))
 
 
-def dropped(*then: cm.Command) -> Steps:
+def dropped(*then: cm.RunCommand) -> Steps:
     pen = nested(tool("c0"))
     pen(cm.StartCall("r/1.0/1.0", "t1"), *then)
     return after(pen, ev.FrameClosed(CALL, error="Failed"), ev.CallFinished(CALL, result("outer"), failed=True))

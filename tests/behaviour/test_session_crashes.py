@@ -8,9 +8,9 @@ from keyturn import Agent, MemorySession, RunContextWrapper, RunState
 from keyturn.core.codec import Log
 from keyturn.core.events import SessionWritten
 from keyturn.engine import execution
-from keyturn.engine.run.agents import Graph
-from keyturn.engine.run.open_run import Live
-from keyturn.engine.run.used_states import Ledger
+from keyturn.engine.run.agents import AgentGraph
+from keyturn.engine.run.open_run import OpenRun
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, tool_outputs
 from keyturn.sessions.history import orphan_calls, orphan_outputs
@@ -46,7 +46,7 @@ async def test_no_crash_leaves_the_session_short_or_doubled(world: World) -> Non
         for count in {written, landed} if tape_at(log, cut) >= landed else {written}:
             session, agent = MemorySession("s"), build()
             await session.add_items(told[:count])
-            live = Live(Log.read(log.lines(cut)), Graph(agent), RunContextWrapper(None))
+            live = OpenRun(Log.read(log.lines(cut)), AgentGraph(agent), RunContextWrapper(None))
             ended = await finished(agent, RunState.at(live, cut, []), session)
             items = await session.get_items()
             where = f"cut {cut}, {count} items before"
@@ -75,7 +75,7 @@ def script(*rounds: set[str]) -> ScriptedModel:
 
 async def finished(agent: Agent[Any], state: RunState[Any], session: MemorySession) -> Any:
     """Drive a run that was cut to its end, as another process would."""
-    before, execution.LEDGER = execution.LEDGER, Ledger()
+    before, execution.LEDGER = execution.LEDGER, UsedStates()
     try:
         result = await plain(agent, state, session=session)
         while result.interruptions:

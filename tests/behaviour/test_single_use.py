@@ -21,7 +21,7 @@ from keyturn import (
 )
 from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
-from keyturn.engine.run.used_states import Ledger
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.scripted.model import ScriptedModel
 from tests.behaviour.conftest import (
     Carry,
@@ -294,7 +294,7 @@ def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Forget what this process knows of its runs, as another one would."""
 
     def forget_all() -> None:
-        monkeypatch.setattr(execution, "LEDGER", Ledger())
+        monkeypatch.setattr(execution, "LEDGER", UsedStates())
         forget()
 
     return forget_all

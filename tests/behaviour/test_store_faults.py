@@ -16,7 +16,7 @@ from keyturn.core.errors import StorageError
 from keyturn.engine.driving import lease
 from keyturn.engine.driving.drive import Drive
 from keyturn.engine.loop import Loop
-from keyturn.engine.run.frame_settings import Scope
+from keyturn.engine.run.frame_settings import FrameSettings
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.base import Claim
 from keyturn.journal.rows import Query
@@ -171,7 +171,7 @@ async def test_no_model_is_asked_for_an_agent_whose_beginning_is_not_kept_yet(st
 async def test_what_somebody_else_has_settled_meanwhile_is_no_failure() -> None:
     journal, desk = Failing(), Desk(nested=True)
     state = (await Runner.run(desk.agent, "go", journal=journal)).to_state()
-    driven = Drive(state.live, Scope(RunConfig(), state.context))
+    driven = Drive(state.live, FrameSettings(RunConfig(), state.context))
     driven.claim = await journal.claim(state.run_id, "worker", 60_000)
     loop = Loop(driven)
     await loop._perform(Effect("screen", "r/1.0/7.0"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from keyturn.cli.demo_voice import Voice
-from keyturn.console.screen import Screen
+from keyturn.console.screen import Terminal
 
 
 def spoken(width: int = 60, *, colour: bool = False) -> tuple[Voice, list[str]]:
     shown: list[str] = []
-    return Voice(Screen(show=shown.append, colour=colour, width=width)), shown
+    return Voice(Terminal(show=shown.append, colour=colour, width=width)), shown
 
 
 def test_lines_stay_inside_the_screen_and_in_their_column() -> None:

@@ -38,7 +38,7 @@ class Reference(Seen):
         self.grants: dict[str, Any] = {}
         self.usage = [0] * 7
 
-    def do(self, command: cm.Command, now: int) -> bool:
+    def do(self, command: cm.RunCommand, now: int) -> bool:
         before = pickle.dumps(vars(self))
         try:
             self.now = now

@@ -38,7 +38,7 @@ class Pen:
     def run(self) -> Run:
         return self.log.run
 
-    def __call__(self, *commands: cm.Command, at: int | None = None) -> list[ev.AnyEvent]:
+    def __call__(self, *commands: cm.RunCommand, at: int | None = None) -> list[ev.AnyEvent]:
         """Decide commands at a time, as one step."""
         self.now = self.now if at is None else at
         events = [event for command in commands for event in step(self.run, command, self.now)]
@@ -68,7 +68,7 @@ class Pen:
         settings: dict[str, Any] = {"digest": call_digest(self.run, self.call(call_id)), "at": self.now} | more
         return ev.Decision(call_id, verdict, decider=person(by) if isinstance(by, str) else by, **settings)
 
-    def screened(self, call_id: str = "r/1.0", verdict: Verdict = ALLOW) -> list[cm.Command]:
+    def screened(self, call_id: str = "r/1.0", verdict: Verdict = ALLOW) -> list[cm.RunCommand]:
         """The newest policy's word on a decision, where one is due."""
         return [cm.Screen(call_id, verdict, on_decision=True)] if self.call(call_id).recheck else []
 
@@ -80,7 +80,7 @@ class Pen:
         """Give a call its result."""
         return self(cm.FinishCall(call_id, result(self.call(call_id).proposal.label, output), **more))
 
-    def refuses(self, error: type[KeyturnError], *commands: cm.Command, at: int | None = None) -> Any:
+    def refuses(self, error: type[KeyturnError], *commands: cm.RunCommand, at: int | None = None) -> Any:
         """Decide commands that are refused with exactly this error and leave the run as it was; the error."""
         before = everything(self.run)
         with pytest.raises(error) as caught:

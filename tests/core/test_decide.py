@@ -34,7 +34,7 @@ TRIPPED = [ev.Report("g", "input", tripped=True)]
 CLEAR = [ev.Report("g", "input")]
 
 # One of each command that needs a run, as it might come in the middle of one.
-COMMANDS: list[cm.Command] = [
+COMMANDS: list[cm.RunCommand] = [
     cm.OpenFrame(CALL, "a/b", [], 5),
     cm.Resume(),
     cm.Resume(5),
@@ -86,7 +86,7 @@ def cancelled(pen: Pen | None = None) -> Pen:
     return pen
 
 
-def quiet(pen: Pen, command: cm.Command) -> list[ev.AnyEvent]:
+def quiet(pen: Pen, command: cm.RunCommand) -> list[ev.AnyEvent]:
     """The events of a command, none where it is refused; a refusal is a typed one and changes nothing."""
     before = everything(pen.run)
     try:
@@ -97,8 +97,8 @@ def quiet(pen: Pen, command: cm.Command) -> list[ev.AnyEvent]:
 
 
 def test_every_command_is_in_the_table_and_here() -> None:
-    every = {kind for kind in vars(cm).values() if isinstance(kind, type) and issubclass(kind, cm.Command)}
-    every -= {cm.Command}
+    every = {kind for kind in vars(cm).values() if isinstance(kind, type) and issubclass(kind, cm.RunCommand)}
+    every -= {cm.RunCommand}
     assert set(module._DECIDE) == every  # pyright: ignore[reportPrivateUsage]  # the table is what is tested
     assert {type(command) for command in COMMANDS} | {cm.Start} == every
 
@@ -107,7 +107,7 @@ def test_every_command_is_in_the_table_and_here() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
-def test_nothing_can_be_asked_of_a_run_that_has_not_started(command: cm.Command) -> None:
+def test_nothing_can_be_asked_of_a_run_that_has_not_started(command: cm.RunCommand) -> None:
     Pen().refuses(Conflict, command)
 
 
@@ -124,7 +124,7 @@ def test_a_run_starts_once() -> None:
 
 @pytest.mark.parametrize("over", [finished, cancelled], ids=["finished", "cancelled"])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
-def test_nothing_happens_in_a_run_that_is_over(over: Callable[[], Pen], command: cm.Command) -> None:
+def test_nothing_happens_in_a_run_that_is_over(over: Callable[[], Pen], command: cm.RunCommand) -> None:
     pen = over()
     status = pen.run.status
     events = quiet(pen, command)
@@ -432,7 +432,7 @@ def test_a_nested_agent_answers_a_started_call() -> None:
 @pytest.mark.parametrize(
     "command", [cm.FinishCall(CALL, result("outer")), cm.HandOff(CALL, result("outer"), "b")], ids=["finish", "hand"]
 )
-def test_only_its_agent_answers_a_call_that_an_agent_answers(command: cm.Command) -> None:
+def test_only_its_agent_answers_a_call_that_an_agent_answers(command: cm.RunCommand) -> None:
     nested().refuses(Conflict, command)
 
 
@@ -568,7 +568,7 @@ def places() -> dict[str, Callable[[], Pen]]:
 
 @pytest.mark.parametrize("place", places())
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
-def test_a_refusal_changes_nothing_and_an_acceptance_is_the_log(place: str, command: cm.Command) -> None:
+def test_a_refusal_changes_nothing_and_an_acceptance_is_the_log(place: str, command: cm.RunCommand) -> None:
     pen: Any = places()[place]()
     quiet(pen, command)
     assert everything(pen.run) == everything(pen.copy().run)

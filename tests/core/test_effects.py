@@ -20,7 +20,7 @@ def begun(**settings: object) -> Pen:
     return pen
 
 
-def after(pen: Pen, *commands: cm.Command) -> Pen:
+def after(pen: Pen, *commands: cm.RunCommand) -> Pen:
     for command in commands:
         pen(command)
     return pen

@@ -73,7 +73,7 @@ def assert_goes_on(run: Run) -> None:
 # What commands are made of. Small worlds: what matters is what meets what.
 
 Draw = Callable[[Any], Any]
-Maker = Callable[[Any, Draw, str], cm.Command]
+Maker = Callable[[Any, Draw, str], cm.RunCommand]
 GUARDED = st.sampled_from(["", "", "", "before", "beside"])
 LIMIT = st.sampled_from([None, None, 1, 3])
 TERMS = st.sampled_from(
@@ -162,7 +162,7 @@ class Commands(RuleBasedStateMachine):
     def run(self) -> Run:
         return self.pen.run
 
-    def do(self, command: cm.Command, later: int = 0) -> None:
+    def do(self, command: cm.RunCommand, later: int = 0) -> None:
         """Send a command to both: they agree, what was refused changed nothing, and what happened keeps the laws."""
         before, now = everything(self.run), self.pen.now + later
         usage, length, other = astuple(self.run.usage), len(self.pen.log), twin(self.run)
@@ -267,13 +267,13 @@ class Commands(RuleBasedStateMachine):
     def label(self, name: str) -> str:
         return self.run.calls[name].proposal.label if name in self.run.calls else "c0"
 
-    def start_again(self, _draw: Draw, _name: str) -> cm.Command:
+    def start_again(self, _draw: Draw, _name: str) -> cm.RunCommand:
         return start()
 
-    def reply(self, draw: Draw, name: str) -> cm.Command:
+    def reply(self, draw: Draw, name: str) -> cm.RunCommand:
         return replace(reply(*draw(proposals()), frame=name, judged=draw(RARELY)), usage=draw(USAGE))
 
-    def screen(self, draw: Draw, name: str) -> cm.Command:
+    def screen(self, draw: Draw, name: str) -> cm.RunCommand:
         verdict = Verdict(draw(st.sampled_from(["allow", "ask", "ask", "deny"])), terms=draw(TERMS))
         basis = draw(LOOKS)
         preview = None if basis is None else Preview((Text("it"),), basis=basis)
@@ -302,7 +302,7 @@ class Commands(RuleBasedStateMachine):
         self.said.append(made)
         return made
 
-    def deliver(self, draw: Draw, name: str) -> cm.Command:
+    def deliver(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.Deliver([self.decision(draw, name)])
 
     def terms(self, draw: Draw, made: list[ev.Decision]) -> ev.GrantTerms:
@@ -319,7 +319,7 @@ class Commands(RuleBasedStateMachine):
             expires_at=draw(st.sampled_from([None, None, self.pen.now + 40, self.pen.now])),
         )
 
-    def give(self, draw: Draw, name: str) -> cm.Command:
+    def give(self, draw: Draw, name: str) -> cm.RunCommand:
         """Decide on a call, and on those like it for good."""
         made = [replace(self.decision(draw, name), via="person")]
         terms = self.terms(draw, made)
@@ -329,78 +329,78 @@ class Commands(RuleBasedStateMachine):
             terms = replace(terms, agent=call.agent, tool=call.proposal.tool, verdict=verdict)
         return cm.Deliver(made if draw(SURE) else [], [terms])
 
-    def revoke(self, draw: Draw, _name: str) -> cm.Command:
+    def revoke(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), OPS)
 
-    def start_call(self, draw: Draw, name: str) -> cm.Command:
+    def start_call(self, draw: Draw, name: str) -> cm.RunCommand:
         call = self.run.calls.get(name)
         return cm.StartCall(name, call.proposal.tool if call is not None and draw(SURE) else "t9", draw(REPORTS))
 
-    def finish_call(self, draw: Draw, name: str) -> cm.Command:
+    def finish_call(self, draw: Draw, name: str) -> cm.RunCommand:
         text = draw(st.sampled_from(["one", "two"]))
         return cm.FinishCall(name, result(self.label(name), text), failed=draw(RARELY), reports=draw(REPORTS))
 
-    def need_input(self, draw: Draw, name: str) -> cm.Command:
+    def need_input(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.NeedInput(name, draw(QUESTIONS), draw(st.sampled_from([None, 1])))
 
-    def lose_call(self, draw: Draw, name: str) -> cm.Command:
+    def lose_call(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.LoseCall(name, "lost", again=draw(SURE))
 
-    def open_frame(self, draw: Draw, name: str) -> cm.Command:
+    def open_frame(self, draw: Draw, name: str) -> cm.RunCommand:
         if name.count("/") > 2:
             return cm.LoseCall(name, "too deep")
         return cm.OpenFrame(name, draw(st.sampled_from(["a", "b"])), [user(name)], draw(LIMIT), draw(GUARDED))
 
-    def hand_off(self, draw: Draw, name: str) -> cm.Command:
+    def hand_off(self, draw: Draw, name: str) -> cm.RunCommand:
         view_ = draw(st.sampled_from([None, [[0, 1]], [[0, 99], user("seen")], [user("only")]]))
         return cm.HandOff(name, result(self.label(name), "over"), "b", view_)
 
-    def void_call(self, draw: Draw, name: str) -> cm.Command:
+    def void_call(self, draw: Draw, name: str) -> cm.RunCommand:
         label = self.label(name) if draw(SURE) else "cx"
         new, args, gate = draw(st.sampled_from(["t1", "t3"])), draw(ARGS), draw(GATE)
         refused = result(label, "gone") if draw(RARELY) else None
         made = ev.Proposal("function", "t", label, 0, new, args, refused, gate, draw(TERMS), "ask", draw(RARELY))
         return cm.VoidCall(name, made, "the tool changed")
 
-    def guard_frame(self, draw: Draw, name: str) -> cm.Command:
+    def guard_frame(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.GuardFrame(name, draw(REPORTS))
 
-    def judge_frame(self, draw: Draw, name: str) -> cm.Command:
+    def judge_frame(self, draw: Draw, name: str) -> cm.RunCommand:
         item = result(self.label(name), "answer") if (name != "r") == draw(SURE) else None
         reports = draw(REPORTS) if draw(RARELY) else []
         return cm.JudgeFrame(
             name, final=draw(RARELY if name == "r" else st.booleans()), output="x", item=item, reports=reports
         )
 
-    def close_frame(self, _draw: Draw, name: str) -> cm.Command:
+    def close_frame(self, _draw: Draw, name: str) -> cm.RunCommand:
         return cm.CloseFrame(name, "Error", result(self.label(name), "sorry"))
 
-    def close_run(self, draw: Draw, _name: str) -> cm.Command:
+    def close_run(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.CloseRun("sorry", [says("sorry")], draw(REPORTS))
 
-    def add_input(self, draw: Draw, name: str) -> cm.Command:
+    def add_input(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.AddInput(name, [user(draw(st.sampled_from(["and", "but"])))])
 
-    def write_session(self, draw: Draw, name: str) -> cm.Command:
+    def write_session(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.WroteSession(name, draw(st.integers(0, 3)))
 
-    def save_context(self, draw: Draw, _name: str) -> cm.Command:
+    def save_context(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.SaveContext({"n": draw(st.integers(0, 1))})
 
-    def fail(self, _draw: Draw, _name: str) -> cm.Command:
+    def fail(self, _draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Fail("Error")
 
-    def resume(self, draw: Draw, _name: str) -> cm.Command:
+    def resume(self, draw: Draw, _name: str) -> cm.RunCommand:
         limits = {"requests": 3} if draw(RARELY) else None
         return cm.Resume(draw(st.sampled_from([None, 2, 9])), draw(RARELY), limits)
 
-    def restored(self, draw: Draw, _name: str) -> cm.Command:
+    def restored(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Restored(draw(st.sampled_from(["a copy", "another copy"]))) if draw(RARELY) else cm.Tick()
 
-    def refuse(self, draw: Draw, name: str) -> cm.Command:
+    def refuse(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.RefuseReply(name, draw(USAGE), "m")
 
-    def cancel(self, draw: Draw, _name: str) -> cm.Command:
+    def cancel(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Cancel(OPS) if draw(RARELY) else cm.Tick()
 
     def teardown(self) -> None:

@@ -200,7 +200,7 @@ def test_the_revision_grows_with_each_asking_and_the_digest_with_it() -> None:
         act()
         seen.append(shown(pen))
 
-    def approve_and(*commands: cm.Command) -> None:
+    def approve_and(*commands: cm.RunCommand) -> None:
         pen.decide("approve")
         pen.begin()
         pen(*commands)

@@ -197,7 +197,7 @@ def test_only_a_start_starts_and_only_what_is_ready() -> None:
 # ------------------------------------------------------------------------------------------------------ frames, runs
 
 
-def opened(*commands: cm.Command, **settings: Any) -> Pen:
+def opened(*commands: cm.RunCommand, **settings: Any) -> Pen:
     pen = Pen()
     pen(start(**settings))
     for command in commands:
@@ -216,7 +216,7 @@ CLOSE = cm.CloseFrame(CALL, "Error", result("outer"))
 HAND = cm.HandOff(CALL, result("c0"), "b")
 
 # Of each row a run that stands in its phase, the frame that does, and the command that makes the move.
-FRAMES: dict[tuple[str, str], tuple[Callable[[], Pen], str, cm.Command]] = {
+FRAMES: dict[tuple[str, str], tuple[Callable[[], Pen], str, cm.RunCommand]] = {
     ("model", "reply"): (opened, "r", reply()),
     ("model", "propose"): (opened, "r", reply(tool("c0", "ask"))),
     ("calls", "settle"): (handing, "r", cm.FinishCall(CALL, result("c0"))),
@@ -235,7 +235,9 @@ FRAMES: dict[tuple[str, str], tuple[Callable[[], Pen], str, cm.Command]] = {
 }
 
 
-def moves_of(monkeypatch: pytest.MonkeyPatch, thing: type[Any], pen: Pen, name: str, command: cm.Command) -> list[Any]:
+def moves_of(
+    monkeypatch: pytest.MonkeyPatch, thing: type[Any], pen: Pen, name: str, command: cm.RunCommand
+) -> list[Any]:
     """The moves that a command makes of a frame or a run, as (where it stood, verb)."""
     made: list[Any] = []
     plain = thing.move
@@ -282,7 +284,7 @@ STATUSES: dict[str, Callable[[], Pen]] = {
     "finished": finished,
     "cancelled": lambda: opened(cm.Cancel()),
 }
-RUNS: dict[str, cm.Command] = {
+RUNS: dict[str, cm.RunCommand] = {
     "start": start(),
     "resume": cm.Resume(7),
     "fail": cm.Fail("Error"),

@@ -83,27 +83,27 @@ class World:
         acts += [Act("finish", call.id) for call in run.groups["started"].values() if call.id not in run.frames]
         return acts + [Act("decide", call_id) for call_id in run.groups["wait"]]
 
-    def commands(self, run: Run, act: Act) -> list[cm.Command]:
+    def commands(self, run: Run, act: Act) -> list[cm.RunCommand]:
         """What doing one thing reports back, all in one step."""
         return _DO[act.do](self, run, act.on)
 
-    def guard(self, run: Run, frame_id: str) -> list[cm.Command]:
+    def guard(self, run: Run, frame_id: str) -> list[cm.RunCommand]:
         frame = run.frames[frame_id]
         # Beside the model it would be a race whether the model was asked at all.
         trips = frame_id != ev.ROOT and frame.guarding == "before" and self.dice("guard", frame.items[0]).random() < 0.2
         return [cm.GuardFrame(frame_id, [ev.Report("g", "input", trips)])]
 
-    def tripped(self, run: Run, frame_id: str) -> list[cm.Command]:
+    def tripped(self, run: Run, frame_id: str) -> list[cm.RunCommand]:
         if frame_id == ev.ROOT:
             return [cm.Cancel(why="a guardrail said stop")]
         return [cm.CloseFrame(frame_id, "Tripped", result(run.calls[frame_id].proposal.label, "tripped"))]
 
-    def exhausted(self, run: Run, frame_id: str) -> list[cm.Command]:
+    def exhausted(self, run: Run, frame_id: str) -> list[cm.RunCommand]:
         if frame_id == ev.ROOT:
             return [cm.Fail("MaxTurnsExceeded"), cm.Resume(run.turns + 5)]
         return [cm.CloseFrame(frame_id, "MaxTurns", result(run.calls[frame_id].proposal.label, "too long"))]
 
-    def model(self, run: Run, frame_id: str) -> list[cm.Command]:
+    def model(self, run: Run, frame_id: str) -> list[cm.RunCommand]:
         frame = run.frames[frame_id]
         dice = self.dice("model", frame.agent, frame.turn, frame.items)
         deep = frame_id.count("/")
@@ -127,7 +127,7 @@ class World:
             terms["args"] = canonical({"n": dice.randrange(100), "more": True})
         return raw, ev.Proposal("function", name, label, place, **terms)
 
-    def screen(self, run: Run, call_id: str) -> list[cm.Command]:
+    def screen(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         if call.recheck:
             return [cm.Screen(call_id, self.newest(call), on_decision=True)]
@@ -151,7 +151,7 @@ class World:
             return Verdict("allow")
         return Verdict(self.dice("policy", call.text).choice(("allow", "ask", "deny")))
 
-    def run(self, run: Run, call_id: str) -> list[cm.Command]:
+    def run(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         seen = call.preview is not None and call.preview.basis == {"it": "one"}
         if seen and self.dice("meanwhile", call.text).random() < 0.5:
@@ -159,7 +159,7 @@ class World:
             return [cm.VoidCall(call_id, again, CHANGED)]
         return [cm.StartCall(call_id, run.calls[call_id].proposal.tool)]
 
-    def finish(self, run: Run, call_id: str) -> list[cm.Command]:
+    def finish(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         label, dice = call.proposal.label, self.dice("tool", call.proposal.name, call.text)
         if "agent" in call.proposal.name:
@@ -184,14 +184,14 @@ class World:
         """What a tool gives for what it is given; also what a person finds out that it gave."""
         return f"{call.proposal.name} of {call.text}"
 
-    def settle(self, run: Run, call_id: str) -> list[cm.Command]:
+    def settle(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         told = {"denied": "denied", "rejected": "no"}.get(call.state)
         if told is None and call.decision is not None:
             told = str(call.decision.output)
         return [cm.FinishCall(call_id, result(call.proposal.label, told or "nothing"))]
 
-    def judge(self, run: Run, frame_id: str) -> list[cm.Command]:
+    def judge(self, run: Run, frame_id: str) -> list[cm.RunCommand]:
         frame = run.frames[frame_id]
         dice = self.dice("judge", frame.items)
         if frame.results and dice.random() < 0.5:
@@ -200,7 +200,7 @@ class World:
         item = None if frame_id == ev.ROOT else result(run.calls[frame_id].proposal.label, answer)
         return [cm.JudgeFrame(frame_id, final=True, output=answer, item=item)]
 
-    def decide(self, run: Run, call_id: str) -> list[cm.Command]:
+    def decide(self, run: Run, call_id: str) -> list[cm.RunCommand]:
         call = run.calls[call_id]
         by = self.who(run, call)
         made = ev.Decision(
@@ -239,7 +239,7 @@ class World:
             return replace(made, verdict="retry")
         return replace(made, output=self.output(call))
 
-    def answer(self, call: Call, made: ev.Decision) -> list[cm.Command]:
+    def answer(self, call: Call, made: ev.Decision) -> list[cm.RunCommand]:
         """What a person says to a tool's question, or that they will not say it."""
         assert call.need is not None
         dice = self.dice("answer", call.text, call.need.requests, call.need.state)
@@ -247,7 +247,7 @@ class World:
         return [cm.Deliver([replace(made, **words)])]
 
 
-_DO: dict[str, Callable[[World, Run, str], list[cm.Command]]] = {
+_DO: dict[str, Callable[[World, Run, str], list[cm.RunCommand]]] = {
     name: getattr(World, name)
     for name in ("guard", "tripped", "exhausted", "model", "screen", "run", "finish", "settle", "judge", "decide")
 }

@@ -13,7 +13,7 @@ from keyturn import App, Runner, RunState
 from keyturn.audit.checker import check
 from keyturn.core.upcasts import VERSION, readable
 from keyturn.engine import execution
-from keyturn.engine.run.used_states import Ledger
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import VARIABLE
@@ -54,7 +54,9 @@ async def test_c7_a_saved_state_shows_the_same_and_comes_to_the_same_end(
     story, saved = STORIES[path.stem], json.loads(path.read_text())
     for stage in saved["stages"]:
         DONE.clear()
-        monkeypatch.setattr(execution, "LEDGER", Ledger())  # as in another process, where nobody went on from it yet
+        monkeypatch.setattr(
+            execution, "LEDGER", UsedStates()
+        )  # as in another process, where nobody went on from it yet
         state = await RunState.from_string(story.make(), stage["state"])
         assert asks(state.get_interruptions()) == stage["asks"]
         assert await _to_the_end(story, state, streamed=streamed) == saved["answer"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keyturn import Agent, Grant, MemoryJournal, Runner, function_tool
-from keyturn.audit.checker import Head, Report, check, heads
+from keyturn.audit.checker import CheckReport, Head, check, heads
 from keyturn.core.seal import Chain, body_of
 from keyturn.journal.base import Store
 from keyturn.journal.sqlite import SQLiteJournal
@@ -75,7 +75,7 @@ async def made(path: Path) -> Kept:
     return Kept(path, known, sorted(known))
 
 
-async def looked(journal: Any, known: dict[str, Head] | None = None) -> Report:
+async def looked(journal: Any, known: dict[str, Head] | None = None) -> CheckReport:
     report = await check(journal, heads=known)
     await journal.close()
     return report

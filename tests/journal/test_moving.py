@@ -20,7 +20,7 @@ from keyturn.inbox.restored import settle
 from keyturn.journal import moving, open_journal
 from keyturn.journal.moving import copy_store
 from keyturn.journal.rows import Changes, Notice, Query, RunRow
-from keyturn.journal.store_thread import Connection
+from keyturn.journal.store_thread import StoreConnection
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.testing.suites.records import sealed_lines
 
@@ -129,7 +129,7 @@ async def test_a_store_that_has_runs_is_not_copied_to(store: Any, target: Any) -
 async def test_what_was_altered_is_found_while_it_is_copied(store: Any, target: Any) -> None:
     run = (await Runner.run(clerk(), "go", journal=store)).run_id
 
-    def alter(db: Connection) -> None:
+    def alter(db: StoreConnection) -> None:
         db.execute("UPDATE events SET line = ? WHERE run = ? AND seq = 1", b"{}", run)
 
     await store.write(alter)

@@ -16,7 +16,7 @@ from keyturn.engine.run.log_cache import log_in
 from keyturn.inbox.restored import settle
 from keyturn.journal.rows import Query
 from keyturn.journal.sql_journal import SQLJournal
-from keyturn.journal.store_thread import Connection
+from keyturn.journal.store_thread import StoreConnection
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 from .restoring import Payer, Place, go_on, waits
@@ -141,12 +141,12 @@ async def test_what_was_approved_after_one_restore_is_not_after_the_next(place: 
     await journal.close()
 
 
-def kept_of(db: Connection, run: str) -> dict[str, list[Any]]:
+def kept_of(db: StoreConnection, run: str) -> dict[str, list[Any]]:
     """All rows of a run."""
     return {table: db.execute(f"SELECT * FROM {table} WHERE run = ?", run) for table in TABLES}
 
 
-def put_back(db: Connection, run: str, rows: dict[str, list[Any]]) -> None:
+def put_back(db: StoreConnection, run: str, rows: dict[str, list[Any]]) -> None:
     """Put other rows in the place of those of a run, or none."""
     for table in TABLES:
         db.execute(f"DELETE FROM {table} WHERE run = ?", run)

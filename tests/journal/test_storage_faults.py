@@ -23,7 +23,7 @@ import pytest
 from keyturn import Agent, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
-from keyturn.engine.run.used_states import Ledger
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import state_directory
@@ -119,7 +119,7 @@ async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing
         shutil.copy(path, file)
         shutil.rmtree(state_directory() / "stores", ignore_errors=True)  # as on another machine
         journal = SQLiteJournal(file, clock=clock)
-        monkeypatch.setattr("keyturn.engine.execution.LEDGER", Ledger())  # as another process would have it
+        monkeypatch.setattr("keyturn.engine.execution.LEDGER", UsedStates())  # as another process would have it
         disk.armed(lambda what, count, at=at: apsw.FullError if what == "write" and count >= at else None)
         ended: Any = None
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Runner, RunState, function_tool
-from keyturn.audit.checker import Report, check
+from keyturn.audit.checker import CheckReport, check
 from keyturn.core.errors import LogDamaged, StorageError
 from keyturn.core.seal import Chain, erased
 from keyturn.engine.run.log_cache import log_in
@@ -55,7 +55,7 @@ async def test_h1_a_changed_byte_in_any_column_is_found(kept: Kept, table: str, 
             assert (first.run, first.position) == (row["run"], row["seq"])
 
 
-async def shown(kept: Kept, old: str, new: str) -> Report:
+async def shown(kept: Kept, old: str, new: str) -> CheckReport:
     [(name, body)] = kept.rows("SELECT id, body FROM requests WHERE body LIKE ? LIMIT 1", f"%{old}%")
     return await looked(kept.tampered("UPDATE requests SET body = ? WHERE id = ?", body.replace(old, new, 1), name))
 

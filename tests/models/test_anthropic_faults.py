@@ -19,7 +19,7 @@ from keyturn.models.anthropic.model import AnthropicModel
 from keyturn.models.base import ModelResponse, ModelSettings
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.anthropic import MessagesServer, events
-from keyturn.testing.loopback.server import Fault, Reply
+from keyturn.testing.loopback.server import Fault, HttpReply
 
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 SOON = {"retry-after": "0"}
@@ -111,7 +111,7 @@ async def test_a_dead_line_is_tried_again(streamed: bool) -> None:
 async def test_a_stream_that_fails_before_it_said_anything_is_asked_again() -> None:
     """An overload is often said in the stream, behind a good status."""
     begun = {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "usage": {}}}
-    late = Reply.stream(
+    late = HttpReply.stream(
         [begun, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}], named=True
     )
     async with served(lambda _request: late, Fault("cut", events=1), "Done.") as (server, model):
@@ -207,7 +207,7 @@ STOP = {"type": "message_stop"}
 )
 async def test_a_stream_of_nonsense_is_said_to_be_nonsense(events: Any) -> None:
     told = [f"{each}" if isinstance(each, str) else each for each in events]
-    reply = Reply(200, {"content-type": "text/event-stream"}, parts=tuple(_named(each) for each in told))
+    reply = HttpReply(200, {"content-type": "text/event-stream"}, parts=tuple(_named(each) for each in told))
     async with served(lambda _request: reply) as (_, model):
         with pytest.raises(ModelBehaviorError):
             await ask(model, True)
@@ -305,7 +305,7 @@ async def test_a_server_that_tells_arguments_at_once_is_understood() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
         STOP,
     ]
-    async with served(lambda _request: Reply.stream(told, named=True)) as (_, model):
+    async with served(lambda _request: HttpReply.stream(told, named=True)) as (_, model):
         reply = await ask(model, True)
     assert reply.output[0]["arguments"] == '{"n":1}'
 
@@ -325,7 +325,7 @@ async def test_arguments_stay_as_the_model_wrote_them() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
         STOP,
     ]
-    async with served(lambda _request: Reply.stream(told, named=True)) as (_, model):
+    async with served(lambda _request: HttpReply.stream(told, named=True)) as (_, model):
         reply = await ask(model, True)
     assert reply.output[0]["arguments"] == twice
 
@@ -352,8 +352,8 @@ async def test_citations_are_annotations_and_go_back(streamed: bool) -> None:
         "usage": {"input_tokens": 1, "output_tokens": 1, "output_tokens_details": {"thinking_tokens": 0}},
     }
 
-    def cite(request: Any) -> Reply:
-        return Reply.stream(events(whole), named=True) if request.json.get("stream") else Reply.json(whole)
+    def cite(request: Any) -> HttpReply:
+        return HttpReply.stream(events(whole), named=True) if request.json.get("stream") else HttpReply.json(whole)
 
     async with served(cite, "ok") as (server, model):
         reply = await ask(model, streamed)
@@ -414,7 +414,7 @@ async def test_clients_of_other_clouds(name: str, place: str, streamed: bool) ->
 
     def answer(request: Any) -> Any:
         asked.append(request)
-        told = Reply.stream(events(whole), named=True) if streamed else Reply.json(whole)
+        told = HttpReply.stream(events(whole), named=True) if streamed else HttpReply.json(whole)
         body = b"".join(told.parts) if told.parts is not None else told.body
         return httpx2.Response(200, headers=dict(told.headers), content=body)
 

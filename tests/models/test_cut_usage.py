@@ -22,7 +22,7 @@ from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
-from keyturn.testing.loopback.server import Reply, Request
+from keyturn.testing.loopback.server import HttpReply, HttpRequest
 from tests.models.errand import run
 
 CUT = ModelStep([{**assistant_message("Half a sen"), "status": "incomplete"}], usage=Usage(1, 11, output_tokens=7))
@@ -30,19 +30,19 @@ HEAD = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
 COUNTED = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 
 
-def cut_response(request: Request) -> Reply:
+def cut_response(request: HttpRequest) -> HttpReply:
     counts = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
     why = {"reason": "max_output_tokens"}
     return unfinished(request, "incomplete", incomplete_details=why, usage=counts)
 
 
-def cut_completion(request: Request) -> Reply:
+def cut_completion(request: HttpRequest) -> HttpReply:
     said = {"index": 0, "finish_reason": "length"}
     if not request.json.get("stream"):
         message = {"role": "assistant", "content": "Half a sen"}
-        return Reply.json({**HEAD, "choices": [{**said, "message": message}], "usage": COUNTED})
+        return HttpReply.json({**HEAD, "choices": [{**said, "message": message}], "usage": COUNTED})
     begun = {**HEAD, "choices": [{**said, "delta": {"content": "Half a sen"}}]}
-    return Reply.stream([begun, {**HEAD, "choices": [], "usage": COUNTED}, "[DONE]"])
+    return HttpReply.stream([begun, {**HEAD, "choices": [], "usage": COUNTED}, "[DONE]"])
 
 
 Opened = tuple[Any, Callable[[str], Any]]

@@ -19,7 +19,7 @@ from keyturn.models.base import ModelResponse, ModelSettings
 from keyturn.models.google.model import GoogleModel
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.google import GeminiServer
-from keyturn.testing.loopback.server import Fault, Reply
+from keyturn.testing.loopback.server import Fault, HttpReply
 
 both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 SOON = {"retry-after": "0"}
@@ -124,7 +124,7 @@ async def test_a_stream_that_ends_early_but_politely_is_no_reply(fault: Any) -> 
 
 
 async def test_an_error_in_the_stream_comes_as_it_is() -> None:
-    late = Reply.stream([{"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}])
+    late = HttpReply.stream([{"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}])
     async with served(lambda _request: late, "Done.") as (server, model):
         assert text(await ask(model, True)) == "Done."
     assert len(server.requests) == 2
@@ -179,7 +179,7 @@ async def test_nonsense_is_said_to_be_nonsense(name: str) -> None:
 
 @pytest.mark.parametrize("name", NONSENSE)
 async def test_a_stream_of_nonsense_is_said_to_be_nonsense(name: str) -> None:
-    reply = Reply(200, {"content-type": "text/event-stream"}, parts=(b"data: " + NONSENSE[name] + b"\n\n",))
+    reply = HttpReply(200, {"content-type": "text/event-stream"}, parts=(b"data: " + NONSENSE[name] + b"\n\n",))
     async with served(lambda _request: reply) as (_, model):
         with pytest.raises(ModelBehaviorError, match="nothing of it was used"):
             await ask(model, True)
@@ -205,8 +205,8 @@ async def test_a_reply_that_was_withheld_is_a_refusal_and_its_calls_are_void(str
 async def test_an_end_that_is_none_is_an_error_that_says_which(reason: str, streamed: bool) -> None:
     whole = {"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]}
 
-    def end(request: Any) -> Reply:
-        return Reply.stream([whole]) if "stream" in request.path else Reply.json(whole)
+    def end(request: Any) -> HttpReply:
+        return HttpReply.stream([whole]) if "stream" in request.path else HttpReply.json(whole)
 
     async with served(end) as (_, model):
         with pytest.raises(ModelBehaviorError, match=reason):

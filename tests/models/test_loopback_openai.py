@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from keyturn.models.base import TokenDetails, Usage
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.models.scripted.script import ModelStep
-from keyturn.testing.loopback.chat import ChatServer, Dialect
+from keyturn.testing.loopback.chat import ChatDialect, ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
 from keyturn.testing.loopback.server import LoopbackServer
 from tests.models.openai_serving import plain_and_streamed
@@ -179,16 +179,16 @@ async def test_a_completion_is_one_of_the_sdks(step: ModelStep) -> None:
 
 
 DIALECTS = [
-    Dialect(),
-    Dialect(index="zero", label="every"),
-    Dialect(label="last", name="cut", mixed=True, usage="every"),
-    Dialect(name="every", thoughts="reasoning", done=False),
+    ChatDialect(),
+    ChatDialect(index="zero", label="every"),
+    ChatDialect(label="last", name="cut", mixed=True, usage="every"),
+    ChatDialect(name="every", thoughts="reasoning", done=False),
 ]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("step", [STREAMED, REFUSED])
-async def test_each_chunk_is_one_of_the_sdks(step: ModelStep, dialect: Dialect) -> None:
+async def test_each_chunk_is_one_of_the_sdks(step: ModelStep, dialect: ChatDialect) -> None:
     async with ChatServer([step], dialect) as server:
         told = events((await chat(server, stream=True, stream_options={"include_usage": True})).text)
     assert (told[-1] == "[DONE]") == dialect.done

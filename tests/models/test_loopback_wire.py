@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from keyturn.models.scripted.script import ModelStep
-from keyturn.testing.loopback.server import Fault, LoopbackServer, Reply, Request
+from keyturn.testing.loopback.server import Fault, HttpReply, HttpRequest, LoopbackServer
 
 
 class Echo(LoopbackServer):
@@ -18,15 +18,15 @@ class Echo(LoopbackServer):
 
     base_path = "/base"
 
-    def reply(self, request: Request, step: ModelStep) -> Reply:
+    def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
         said = [part["text"] for item in step.output for part in item["content"]]
         streamed = request.json is not None and request.json.get("stream")
-        return Reply.stream([{"type": "said", "text": text} for text in said]) if streamed else Reply.json(said)
+        return HttpReply.stream([{"type": "said", "text": text} for text in said]) if streamed else HttpReply.json(said)
 
     def error(self, status: int, message: str) -> Any:
         return {"message": message}
 
-    def refuse(self, request: Request) -> tuple[int, str] | None:
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
         return (404, "not here") if request.path != "/base/ask" else None
 
 
@@ -63,7 +63,7 @@ async def test_events_end_and_can_be_named() -> None:
     async with Echo([["a", "b"]]) as server:
         lines = (await post(server, {"stream": True})).text.split("\n")
     assert lines == ['data: {"type":"said","text":"a"}', "", 'data: {"type":"said","text":"b"}', "", ""]
-    named = Reply.stream([{"type": "said"}, "[DONE]"], named=True)
+    named = HttpReply.stream([{"type": "said"}, "[DONE]"], named=True)
     assert named.parts == (b'event: said\ndata: {"type":"said"}\n\n', b"data: [DONE]\n\n")
 
 
@@ -91,11 +91,11 @@ async def test_a_mistake_in_the_script_comes_back_as_an_error(script: Any, compl
 async def test_functions_may_wait_and_give_any_step() -> None:
     opened = asyncio.Event()
 
-    async def later(request: Request) -> Any:
+    async def later(request: HttpRequest) -> Any:
         await opened.wait()
         return Fault(ModelStep("late", delay=0))
 
-    async with Echo([ModelStep(responder=later), Fault(Reply.json("as it is"))]) as server:
+    async with Echo([ModelStep(responder=later), Fault(HttpReply.json("as it is"))]) as server:
         waiting = asyncio.ensure_future(post(server))
         opened.set()
         assert (await waiting).json() == ["late"]

@@ -28,7 +28,7 @@ from keyturn import (
 )
 from keyturn.engine.run.log_cache import forget
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning
-from keyturn.testing.loopback.server import Reply, Request
+from keyturn.testing.loopback.server import HttpReply, HttpRequest
 from tests.models.errand import run
 from tests.models.test_crossing import MEMBERS, model_of
 
@@ -92,11 +92,11 @@ def broken_event(dice: Random, part: bytes) -> bytes:
     return head + b"data: " + changed + b"\n\n"
 
 
-def broken(dice: Random, reply: Reply) -> Reply:
+def broken(dice: Random, reply: HttpReply) -> HttpReply:
     """A good answer, spoiled."""
     if reply.parts is None:
         body = json.dumps(spoiled(dice, json.loads(reply.body))).encode()
-        return Reply(reply.status, reply.headers, body if dice.random() < 0.9 else mangled(dice, body))
+        return HttpReply(reply.status, reply.headers, body if dice.random() < 0.9 else mangled(dice, body))
     parts = list(reply.parts)
     place, other, act = dice.randrange(len(parts)), dice.randrange(len(parts)), dice.random()
     if act < 0.75:
@@ -107,7 +107,7 @@ def broken(dice: Random, reply: Reply) -> Reply:
         parts.insert(other, parts[place])
     else:
         parts[place], parts[other] = parts[other], parts[place]
-    return Reply(reply.status, reply.headers, parts=tuple(parts))
+    return HttpReply(reply.status, reply.headers, parts=tuple(parts))
 
 
 async def play(member: Any, pay: Any, streamed: bool, dice: Random) -> str:
@@ -115,7 +115,7 @@ async def play(member: Any, pay: Any, streamed: bool, dice: Random) -> str:
     bad = dice.choice([1, 1, 1, 2])
 
     class Spoiling(member[0]):
-        def reply(self, request: Request, step: Any) -> Reply:
+        def reply(self, request: HttpRequest, step: Any) -> HttpReply:
             reply = super().reply(request, step)
             return broken(dice, reply) if self.answered == bad else reply
 

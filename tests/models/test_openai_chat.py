@@ -16,8 +16,8 @@ from keyturn.models.openai.account import is_openais
 from keyturn.models.openai.chat_messages import PROVIDER, chat_messages
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.models.scripted.script import ModelStep
-from keyturn.testing.loopback.chat import ChatServer, Dialect
-from keyturn.testing.loopback.server import Reply
+from keyturn.testing.loopback.chat import ChatDialect, ChatServer
+from keyturn.testing.loopback.server import HttpReply
 from keyturn.testing.suites.models import ModelSuite
 from tests.models.openai_serving import (
     ask,
@@ -33,19 +33,19 @@ from tests.models.openai_serving import (
 CHECK: TypeAdapter[Any] = TypeAdapter(CompletionCreateParams)
 
 DIALECTS = {
-    "zero": Dialect(index="zero"),
-    "zero-every": Dialect(index="zero", label="every", name="every"),
-    "missing": Dialect(index="missing"),
-    "missing-never": Dialect(index="missing", label="never", arguments="object"),
-    "late": Dialect(label="last", name="cut"),
-    "mixed": Dialect(mixed=True, name="cut", label="every"),
-    "object": Dialect(arguments="object", usage="every", done=False),
-    "thoughts": Dialect(thoughts="reasoning"),
+    "zero": ChatDialect(index="zero"),
+    "zero-every": ChatDialect(index="zero", label="every", name="every"),
+    "missing": ChatDialect(index="missing"),
+    "missing-never": ChatDialect(index="missing", label="never", arguments="object"),
+    "late": ChatDialect(label="last", name="cut"),
+    "mixed": ChatDialect(mixed=True, name="cut", label="every"),
+    "object": ChatDialect(arguments="object", usage="every", done=False),
+    "thoughts": ChatDialect(thoughts="reasoning"),
 }
 
 
 class ChatSuite(ModelSuite):
-    dialect = Dialect()
+    dialect = ChatDialect()
 
     async def make_model(self, script: list[ModelStep]) -> Any:
         return hosted(await ChatServer(script, self.dialect).start())
@@ -67,7 +67,7 @@ class TestNoIndex(ChatSuite):
 
 
 class TestLateAndMixed(ChatSuite):
-    dialect = Dialect(label="last", name="cut", mixed=True)
+    dialect = ChatDialect(label="last", name="cut", mixed=True)
 
 
 def checked(body: Any) -> Any:
@@ -355,7 +355,7 @@ EVERYTHING = [
 
 @plain_and_streamed
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-async def test_a_reply_is_the_same_in_every_dialect(dialect: Dialect, streamed: bool) -> None:
+async def test_a_reply_is_the_same_in_every_dialect(dialect: ChatDialect, streamed: bool) -> None:
     step = ModelStep(EVERYTHING, usage=USED, response_id="chatcmpl-mine", request_id="req_mine")
     async with served(ChatServer([step], dialect)) as model:
         reply = await ask(model, streamed=streamed)
@@ -374,7 +374,7 @@ async def test_a_reply_is_the_same_in_every_dialect(dialect: Dialect, streamed: 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-async def test_the_events_say_what_the_reply_says(dialect: Dialect) -> None:
+async def test_the_events_say_what_the_reply_says(dialect: ChatDialect) -> None:
     async with served(ChatServer([EVERYTHING], dialect)) as model:
         events = await events_of(model)
     assert [event.sequence_number for event in events] == list(range(len(events)))
@@ -415,7 +415,7 @@ async def test_deltas_come_as_they_come() -> None:
 
 def completion(message: Any, **other: Any) -> Any:
     choice = {"index": 0, "message": message, "finish_reason": "stop", **other}
-    return lambda _request: Reply.json({"id": "c", "object": "chat.completion", "choices": [choice]})
+    return lambda _request: HttpReply.json({"id": "c", "object": "chat.completion", "choices": [choice]})
 
 
 def called(label: str | None = None, **told: Any) -> Any:
@@ -475,7 +475,7 @@ async def test_log_probabilities_and_sealed_thoughts(streamed: bool) -> None:
             {"index": 0, "delta": {"content": "hi"}, "logprobs": probable},
             {"index": 0, "delta": {}, "finish_reason": "stop"},
         ]
-        step: Any = lambda _request: Reply.stream([*({**head, "choices": [each]} for each in choices), "[DONE]"])  # noqa: E731  # one of two, as a value
+        step: Any = lambda _request: HttpReply.stream([*({**head, "choices": [each]} for each in choices), "[DONE]"])  # noqa: E731  # one of two, as a value
     else:
         step = completion(said, logprobs=probable)
     async with served(ChatServer([step])) as model:

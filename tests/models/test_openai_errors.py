@@ -19,7 +19,7 @@ from keyturn.models.scripted.items import assistant_message, function_call
 from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
-from keyturn.testing.loopback.server import Fault, Reply
+from keyturn.testing.loopback.server import Fault, HttpReply
 from tests.models.openai_serving import (
     NOW,
     ask,
@@ -150,7 +150,7 @@ async def test_tries_are_counted(api: Any, streamed: bool, waits: list[float]) -
         Fault(status=404),
         Fault(status=429, headers={"retry-after": "3600"}),
         Fault(status=503, headers={"x-should-retry": "false"}),
-        lambda _request: Reply.json({"error": {"message": "no credit", "code": "insufficient_quota"}}, 429),
+        lambda _request: HttpReply.json({"error": {"message": "no credit", "code": "insufficient_quota"}}, 429),
     ],
     ids=["400", "401", "404", "an hour", "advice", "no credit"],
 )
@@ -269,7 +269,7 @@ async def test_a_nonsense_answer_says_what_is_wrong(api: Any, streamed: bool, bo
 async def test_an_item_that_is_nonsense(item: Any, complaint: str, streamed: bool) -> None:
     whole = {"id": "r", "status": "completed", "output": [item]}
     event = {"type": "response.completed", "response": whole, "sequence_number": 0}
-    reply = Reply.stream([event], named=True) if streamed else Reply.json(whole)
+    reply = HttpReply.stream([event], named=True) if streamed else HttpReply.json(whole)
     async with served(ResponsesServer([lambda _request: reply])) as model:
         with pytest.raises(ModelBehaviorError, match=complaint):
             await ask(model, streamed=streamed)
@@ -281,7 +281,7 @@ async def test_a_text_that_no_log_can_hold(streamed: bool) -> None:
     body = b'{"id": "r", "status": "completed", "output": [{"type": "odd", "x": "\\ud83d"}]}'
     event = b'data: {"type": "response.completed", "sequence_number": 0, "response": ' + body + b"}\n\n"
     headers = {"content-type": "text/event-stream"}
-    reply = Reply(headers=headers, body=event) if streamed else Reply(body=body)
+    reply = HttpReply(headers=headers, body=event) if streamed else HttpReply(body=body)
     async with served(ResponsesServer([lambda _request: reply])) as model:
         with pytest.raises(ModelBehaviorError, match=r"cannot be written as JSON|not JSON"):
             await ask(model, streamed=streamed)
@@ -292,14 +292,14 @@ async def test_a_text_that_no_log_can_hold(streamed: bool) -> None:
     "data", ["{broken", '{"type": "response.completed"', "NaN]", '"text"', "5", "[]", "{}", '{"choices": 5}']
 )
 async def test_an_event_that_is_nonsense(api: Any, data: str) -> None:
-    reply = Reply.stream([data, "[DONE]"])
+    reply = HttpReply.stream([data, "[DONE]"])
     async with served(api([lambda _request: reply])) as model:
         with pytest.raises(ModelBehaviorError):
             await events_of(model)
 
 
 async def test_an_event_that_is_no_text() -> None:
-    reply = Reply(headers={"content-type": "text/event-stream"}, body=b"data: \xff\xfe\n\n")
+    reply = HttpReply(headers={"content-type": "text/event-stream"}, body=b"data: \xff\xfe\n\n")
     for api in (ResponsesServer, ChatServer):
         async with served(api([lambda _request: reply])) as model:
             with pytest.raises(ModelBehaviorError, match="not JSON"):
@@ -307,7 +307,7 @@ async def test_an_event_that_is_no_text() -> None:
 
 
 async def test_a_last_event_without_a_response() -> None:
-    reply = Reply.stream([{"type": "response.completed", "sequence_number": 0}], named=True)
+    reply = HttpReply.stream([{"type": "response.completed", "sequence_number": 0}], named=True)
     async with served(ResponsesServer([lambda _request: reply])) as model:
         with pytest.raises(ModelBehaviorError, match="without a response"):
             await events_of(model)
@@ -351,9 +351,9 @@ async def test_a_completion_that_is_not_complete(reason: str, complaint: str, st
     said = {"index": 0, "finish_reason": reason}
     head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
     if streamed:
-        reply = Reply.stream([{**head, "choices": [{**said, "delta": {"content": "to b"}}]}, "[DONE]"])
+        reply = HttpReply.stream([{**head, "choices": [{**said, "delta": {"content": "to b"}}]}, "[DONE]"])
     else:
-        reply = Reply.json({**head, "choices": [{**said, "message": {"role": "assistant", "content": "to b"}}]})
+        reply = HttpReply.json({**head, "choices": [{**said, "message": {"role": "assistant", "content": "to b"}}]})
     async with served(ChatServer([lambda _request: reply])) as model:
         with pytest.raises(ResponseFailed, match=complaint):
             await ask(model, streamed=streamed)
@@ -364,7 +364,7 @@ async def test_an_error_in_the_middle_of_a_stream(api: Any) -> None:
     """Both ways of saying it: under "error", and as an event of that type."""
     server = api([])
     for told in ({"error": {"message": "overloaded", "code": "server_error"}}, error_event()):
-        reply = Reply.stream([told], named="type" in told)
+        reply = HttpReply.stream([told], named="type" in told)
         if api is ChatServer and "type" in told:
             continue
         async with served(api([lambda _request, reply=reply: reply])) as model:
@@ -379,7 +379,7 @@ def error_event() -> Any:
 
 
 async def test_an_error_that_comes_before_anything_is_asked_again(waits: list[float]) -> None:
-    server = ResponsesServer([lambda _request: Reply.stream([error_event()], named=True), "ok"])
+    server = ResponsesServer([lambda _request: HttpReply.stream([error_event()], named=True), "ok"])
     async with served(server) as model:
         assert (await ask(model, settings=TWICE, streamed=True)).output[0].content[0].text == "ok"
     assert len(waits) == 1
@@ -389,7 +389,7 @@ async def test_an_error_that_comes_before_anything_is_asked_again(waits: list[fl
 async def test_an_error_under_a_good_status(api: Any) -> None:
     """Some gateways answer 200 and an error."""
     for error in ({"message": "no such model", "code": 404}, "no such model"):
-        async with served(api([lambda _request, error=error: Reply.json({"error": error})])) as model:
+        async with served(api([lambda _request, error=error: HttpReply.json({"error": error})])) as model:
             with pytest.raises(openai.APIError, match="no such model"):
                 await ask(model)
 

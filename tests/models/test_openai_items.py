@@ -15,7 +15,7 @@ from keyturn.models.openai.request import sent_items
 from keyturn.models.scripted.items import assistant_message
 from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
-from keyturn.testing.loopback.server import Reply, Request
+from keyturn.testing.loopback.server import HttpReply, HttpRequest
 from tests.models.openai_items import KNOWN, SEALED, UNKNOWN
 from tests.models.openai_serving import ask, bodies, plain_and_streamed, served
 
@@ -23,13 +23,13 @@ from tests.models.openai_serving import ask, bodies, plain_and_streamed, served
 def told(items: list[dict[str, Any]]) -> Any:
     """A step that gives these items exactly, as they would come."""
 
-    def reply(request: Request) -> Reply:
+    def reply(request: HttpRequest) -> HttpReply:
         from keyturn.models.base import ModelResponse, Usage
 
         whole = response_body(ModelResponse(list(items), Usage(), "resp_1"), request.json)
         if not request.json.get("stream"):
-            return Reply.json(whole)
-        return Reply.stream([{"type": "response.completed", "sequence_number": 0, "response": whole}], named=True)
+            return HttpReply.json(whole)
+        return HttpReply.stream([{"type": "response.completed", "sequence_number": 0, "response": whole}], named=True)
 
     return reply
 

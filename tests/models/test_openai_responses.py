@@ -21,7 +21,7 @@ from keyturn.models.scripted.items import assistant_message, function_call
 from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
-from keyturn.testing.loopback.server import Fault, Reply, Request
+from keyturn.testing.loopback.server import Fault, HttpReply, HttpRequest
 from keyturn.testing.suites.models import ModelSuite
 from tests.models.openai_serving import (
     ask,
@@ -312,11 +312,13 @@ async def test_a_listener_that_leaves_early_lets_go_of_the_line() -> None:
 async def test_items_that_only_the_events_told_are_kept() -> None:
     """Some servers leave the last event's list empty."""
 
-    def reply(request: Request) -> Reply:
+    def reply(request: HttpRequest) -> HttpReply:
         item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "pay", "arguments": "{}"}
         whole = response_body(ModelResponse([], Usage(), "resp_1"), request.json)
         done = {"type": "response.output_item.done", "output_index": 0, "sequence_number": 0, "item": item}
-        return Reply.stream([done, {"type": "response.completed", "sequence_number": 1, "response": whole}], named=True)
+        return HttpReply.stream(
+            [done, {"type": "response.completed", "sequence_number": 1, "response": whole}], named=True
+        )
 
     async with served(ResponsesServer([reply])) as model:
         assert (await ask(model, streamed=True)).output[0]["call_id"] == "c1"

@@ -16,7 +16,7 @@ from openai.types.responses.response_input_item_param import ResponseInputItemPa
 
 from keyturn.core.items import Item
 from keyturn.testing.loopback.responses import ResponsesServer
-from keyturn.testing.loopback.server import Fault, Reply, Request
+from keyturn.testing.loopback.server import Fault, HttpReply, HttpRequest
 
 PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
 
@@ -56,15 +56,15 @@ class ConversationsServer(ResponsesServer):
         """The paths below /v1/conversations that were asked for with a method."""
         return [request.path for request in self.requests if request.method == method and self._own(request)]
 
-    def _own(self, request: Request) -> bool:
+    def _own(self, request: HttpRequest) -> bool:
         return request.path.startswith("/v1/conversations")
 
-    def refuse(self, request: Request) -> tuple[int, str] | None:
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
         if self._own(request) and request.headers.get("authorization", "").startswith("Bearer "):
             return None
         return super().refuse(request)
 
-    def _respond_to(self, request: Request) -> Any:
+    def _respond_to(self, request: HttpRequest) -> Any:
         if not self._own(request):
             return self.replies.popleft()
         parts = [unquote(part) for part in request.path.removeprefix("/v1/conversations").split("/")[1:]]
@@ -75,16 +75,16 @@ class ConversationsServer(ResponsesServer):
             return Fault(status=404, message=f"Conversation with id '{parts[0]}' not found.")
         return handle(self, request, *parts)
 
-    def begin(self, _request: Request) -> Reply:
+    def begin(self, _request: HttpRequest) -> HttpReply:
         name = f"conv_{next(self._ids)}"
         self.kept[name] = []
-        return Reply.json(_conversation(name))
+        return HttpReply.json(_conversation(name))
 
-    def delete(self, _request: Request, name: str) -> Reply:
+    def delete(self, _request: HttpRequest, name: str) -> HttpReply:
         del self.kept[name]
-        return Reply.json({"id": name, "object": "conversation.deleted", "deleted": True})
+        return HttpReply.json({"id": name, "object": "conversation.deleted", "deleted": True})
 
-    def create(self, request: Request, name: str, _items: str) -> Reply | Fault:
+    def create(self, request: HttpRequest, name: str, _items: str) -> HttpReply | Fault:
         given: list[Item] = request.json["items"]
         fault = self.faults.popleft() if self.faults else None
         if fault is not None and fault.status is not None:
@@ -101,22 +101,22 @@ class ConversationsServer(ResponsesServer):
             return Fault(reply, headers=fault.headers, body=fault.body, events=fault.events)
         return reply
 
-    def list(self, request: Request, name: str, _items: str) -> Reply:
+    def list(self, request: HttpRequest, name: str, _items: str) -> HttpReply:
         query = parse_qs(request.query)
         items = self.kept[name] if query.get("order") == ["asc"] else self.kept[name][::-1]
         after = query.get("after", [""])[0] if self.paged else ""
         start = next((n + 1 for n, item in enumerate(items) if item["id"] == after), 0)
         limit = int(query.get("limit", ["20"])[0])
         if not 1 <= limit <= 100:
-            return Reply.json(self.error(400, "Invalid 'limit'"), 400)
+            return HttpReply.json(self.error(400, "Invalid 'limit'"), 400)
         page = [_shown(item, query.get("include[]", query.get("include", []))) for item in items[start : start + limit]]
         return _listed(page, more=start + limit < len(items))
 
-    def remove(self, _request: Request, name: str, _items: str, item_id: str) -> Reply:
+    def remove(self, _request: HttpRequest, name: str, _items: str, item_id: str) -> HttpReply:
         if all(item["id"] != item_id for item in self.kept[name]):
-            return Reply.json(self.error(404, f"Item with id '{item_id}' not found."), 404)
+            return HttpReply.json(self.error(404, f"Item with id '{item_id}' not found."), 404)
         self.kept[name] = [item for item in self.kept[name] if item["id"] != item_id]
-        return Reply.json(_conversation(name))
+        return HttpReply.json(_conversation(name))
 
     def _as_kept(self, item: Item) -> Item:
         kind = item.get("type", "message")
@@ -138,9 +138,9 @@ def _conversation(name: str) -> Item:
     return {"id": name, "object": "conversation", "created_at": 1_760_000_000, "metadata": {}}
 
 
-def _listed(items: list[Item], *, more: bool) -> Reply:
+def _listed(items: list[Item], *, more: bool) -> HttpReply:
     ids = {"first_id": items[0]["id"], "last_id": items[-1]["id"]} if items else {"first_id": None, "last_id": None}
-    return Reply.json({"object": "list", "data": items, "has_more": more, **ids})
+    return HttpReply.json({"object": "list", "data": items, "has_more": more, **ids})
 
 
 def _wrong(item: Item, index: int) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 
 import keyturn
 from keyturn.testing import ToolSuite
-from keyturn.testing.suites.tool_table import BEHAVIOURS, MARKS, Table, Told, markdown, text, written
+from keyturn.testing.suites.tool_table import BEHAVIOURS, MARKS, KindReport, Table, markdown, text, written
 from keyturn.tools.base import Tool
 
 pytest_plugins = ["pytester"]
@@ -44,7 +44,7 @@ def suites() -> dict[str, type[ToolSuite]]:
 
 def written_as(suite: type[ToolSuite]) -> str:
     table = Table()
-    table.add(Told(suite.__name__, [], "an_approved_call_runs_once", "plain", "passed", ""))
+    table.add(KindReport(suite.__name__, [], "an_approved_call_runs_once", "plain", "passed", ""))
     return next(table.rows())[0]
 
 
@@ -141,7 +141,7 @@ def test_it_tells_what_a_run_told(
 
 def test_a_page_keeps_what_stands_around_the_table() -> None:
     table = Table()
-    table.add(Told("TestToyTool", ["ToyTool", "toy"], "an_approved_call_runs_once", "streamed", "passed", ""))
+    table.add(KindReport("TestToyTool", ["ToyTool", "toy"], "an_approved_call_runs_once", "streamed", "passed", ""))
     page = written(f"before\n{MARKS[0]}what stood here\n{MARKS[1]}\nafter\n", table)
     assert page.startswith("before\n")
     assert page.endswith("\nafter\n")

@@ -16,7 +16,7 @@ import pytest
 
 from keyturn import ApplyPatchTool, ToolContext, WorkspaceEditor, filesystem_tools
 from keyturn.tools.base import ToolProblem
-from keyturn.tools.filesystem.search import Query
+from keyturn.tools.filesystem.search import SearchQuery
 from keyturn.tools.filesystem.workspace import Workspace
 
 SECRET = "the-secret-outside"
@@ -115,11 +115,11 @@ def test_a_search_stays_inside(root: Path, tmp_path: Path) -> None:
     with swapping(root / "a" / "swap", outside):
         for turn in range(250):
             for path in (".", "a/swap", "a/swap/f.txt"):
-                said.add(tried(lambda path=path: files.search(path, Query("e"))))  # type: ignore[misc]  # called at once
+                said.add(tried(lambda path=path: files.search(path, SearchQuery("e"))))  # type: ignore[misc]  # called at once
                 if path != "a/swap/f.txt":
-                    said.add(tried(lambda path=path: files.search(path, Query(None, glob="**"))))  # type: ignore[misc]  # at once
+                    said.add(tried(lambda path=path: files.search(path, SearchQuery(None, glob="**"))))  # type: ignore[misc]  # at once
             if turn % 50 == 0:
-                said.add(tried(lambda: files.search("a/swap", Query("[es]"))))
+                said.add(tried(lambda: files.search("a/swap", SearchQuery("[es]"))))
     assert [text for text in said if SECRET in text] == []
     assert state(outside) == before
 
@@ -127,7 +127,7 @@ def test_a_search_stays_inside(root: Path, tmp_path: Path) -> None:
 def test_rules_of_what_to_ignore_are_not_read_through_links(root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside" / "rules").write_text("*.txt\n")
     (root / ".gitignore").symlink_to(tmp_path / "outside" / "rules")
-    found = Workspace(root).search(".", Query("word")).lines
+    found = Workspace(root).search(".", SearchQuery("word")).lines
     assert found == ["a/swap/f.txt:1:word"]
 
 
@@ -141,7 +141,7 @@ def test_a_root_that_is_swapped_itself_leads_nowhere(root: Path, tmp_path: Path)
     with swapping(place, outside):
         for _ in range(300):
             said.add(tried(lambda: files.read("f.txt").text))
-            said.add(tried(lambda: files.search(".", Query("e"))))
+            said.add(tried(lambda: files.search(".", SearchQuery("e"))))
             said.add(tried(lambda: files.write("new.txt", b"pwned")))
             said.add(tried(files.entries))
     assert state(outside) == before

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyturn import FileProblem, PathRefused, Workspace
-from keyturn.tools.filesystem.search import Query, _literal_lines, _regex_lines  # type: ignore[reportPrivateUsage]  # in this process
+from keyturn.tools.filesystem.search import SearchQuery, _literal_lines, _regex_lines  # type: ignore[reportPrivateUsage]  # in this process
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def files(tmp_path: Path) -> Workspace:
 
 
 def found(files: Workspace, pattern: str | None, path: str = ".", **query: object) -> list[str]:
-    return files.search(path, Query(pattern, **query)).lines  # type: ignore[arg-type]  # the fields of a query
+    return files.search(path, SearchQuery(pattern, **query)).lines  # type: ignore[arg-type]  # the fields of a query
 
 
 ALL = [
@@ -68,10 +68,10 @@ def test_text_is_found_in_order(files: Workspace, pattern: str) -> None:
 
 
 def test_what_was_passed_by_is_counted(files: Workspace) -> None:
-    answer = files.search(".", Query("TODO"))
+    answer = files.search(".", SearchQuery("TODO"))
     assert answer.passed == {"hidden": 2, "ignored": 1, "binary": 1, "links and special files": 2}
     assert answer.stopped == ""
-    assert files.search(".", Query("TODO", most=2)).stopped == "2 results are shown"
+    assert files.search(".", SearchQuery("TODO", most=2)).stopped == "2 results are shown"
 
 
 def test_case_is_ignored_where_that_is_asked(files: Workspace) -> None:
@@ -110,7 +110,7 @@ def test_names_are_found(files: Workspace) -> None:
 
 @pytest.mark.parametrize("path", ["..", "link", "link/root", "file-link", "/etc", "src/../.."])
 def test_a_search_stays_inside(files: Workspace, path: str) -> None:
-    for query in (Query("secret"), Query("secre[t]"), Query(None, glob="**")):
+    for query in (SearchQuery("secret"), SearchQuery("secre[t]"), SearchQuery(None, glob="**")):
         with pytest.raises(PathRefused):
             files.search(path, query)
     assert found(files, "secret") == found(files, "secre[t]") == []
@@ -120,12 +120,12 @@ def test_a_search_stays_inside(files: Workspace, path: str) -> None:
 def test_a_pattern_that_takes_for_ever_is_ended(files: Workspace, pattern: str) -> None:
     files.write("evil.txt", b"a" * 38 + b"!\n")
     with pytest.raises(FileProblem, match=r"longer than 0\.2 s|ended early"):
-        files.search("evil.txt", Query(pattern, seconds=0.2))
+        files.search("evil.txt", SearchQuery(pattern, seconds=0.2))
 
 
 def test_a_search_without_an_end_in_sight_stops_and_says_so(files: Workspace) -> None:
     for pattern in ("TODO", "TOD[O]"):
-        answer = files.search(".", Query(pattern, seconds=0))
+        answer = files.search(".", SearchQuery(pattern, seconds=0))
         assert (answer.lines, answer.stopped) == ([], "the time was up")
 
 
@@ -141,11 +141,11 @@ def test_a_search_without_an_end_in_sight_stops_and_says_so(files: Workspace) ->
 )
 def test_a_wrong_pattern_is_refused(files: Workspace, pattern: str, why: str) -> None:
     with pytest.raises(FileProblem, match=why):
-        files.search(".", Query(pattern))
+        files.search(".", SearchQuery(pattern))
 
 
 def test_a_wrong_glob_is_refused(files: Workspace) -> None:
-    for query in (Query(None, glob="../*"), Query("TODO", glob="/*"), Query("TOD[O]", glob="")):
+    for query in (SearchQuery(None, glob="../*"), SearchQuery("TODO", glob="/*"), SearchQuery("TOD[O]", glob="")):
         with pytest.raises(FileProblem, match="pattern"):
             files.search(".", query)
 
@@ -183,12 +183,12 @@ def test_names_that_are_no_text_are_shown_escaped(files: Workspace) -> None:
 
 
 def test_too_large_files_are_passed_by(files: Workspace) -> None:
-    assert files.search(".", Query("TODO", file_bytes=10)).passed["too large"] == 4
+    assert files.search(".", SearchQuery("TODO", file_bytes=10)).passed["too large"] == 4
 
 
 def test_very_deep_directories_end_somewhere(files: Workspace) -> None:
     files.write("d/" * 140 + "x.txt", b"NEEDLE")
-    answer = files.search(".", Query("NEEDLE"))
+    answer = files.search(".", SearchQuery("NEEDLE"))
     assert (answer.lines, answer.passed["too deep"]) == ([], 1)
 
 
@@ -199,7 +199,7 @@ def test_a_text_is_found_where_it_is(tmp_path_factory: pytest.TempPathFactory, t
     root = tmp_path_factory.mktemp("any")
     (root / "x").write_bytes(text.encode())
     lines = [f"x:{number}" for number, line in enumerate(re.split("\n", text), 1) if needle in line]
-    answer = Workspace(root).search(".", Query(needle)).lines
+    answer = Workspace(root).search(".", SearchQuery(needle)).lines
     assert [line.rsplit(":", 1)[0] for line in answer] == lines
 
 
@@ -213,7 +213,7 @@ def test_every_way_to_match_finds_the_same_lines(pieces: list[bytes], pattern: s
     data = b"\n".join(pieces)
     text = data.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
     lines = [number for number, line in enumerate(text.split("\n"), 1) if re.search(pattern, line)]
-    if Query(pattern).regex:
+    if SearchQuery(pattern).regex:
         found = _regex_lines(pattern, False)(data)
     else:
         found = _literal_lines(pattern)(data)

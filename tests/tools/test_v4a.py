@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from keyturn import ApplyPatchOperation, InvalidPatch, UserError, apply_diff
-from keyturn.render.diff import Row, script
+from keyturn.render.diff import DiffRow, script
 from keyturn.tools.patches.v4a import operations_of
 from tests.table import each
 
@@ -193,7 +193,7 @@ def texts(draw: st.DrawFn) -> tuple[str, str]:
 
 def v4a(before: str, after: str) -> str:
     """One hunk of all lines, as V4A has them: the last line has no newline to be told of."""
-    rows = list(script(before, after)) or [Row(" ", before)]
+    rows = list(script(before, after)) or [DiffRow(" ", before)]
     lines = [row.sign + row.text.removesuffix("\n") for row in rows]
     return "@@\n" + "".join(f"{line}\n" for line in lines)
 

@@ -13,7 +13,7 @@ from typing import Any
 from keyturn.core.seal import Ring
 from keyturn.engine import execution, worker
 from keyturn.engine.run import open_run
-from keyturn.engine.run.used_states import Ledger
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import memory
 
 from .loop import PROCESS, Process, VirtualLoop
@@ -62,11 +62,11 @@ class _Ledgers:
     def give_back(self, run: str, position: int | None) -> None:
         self._own().give_back(run, position)
 
-    def _own(self) -> Ledger:
+    def _own(self) -> UsedStates:
         here = PROCESS.get(_NOBODY).here
-        ledger: Ledger | None = here.get("ledger")
+        ledger: UsedStates | None = here.get("ledger")
         if ledger is None:
-            ledger = here["ledger"] = Ledger()
+            ledger = here["ledger"] = UsedStates()
         return ledger
 
 

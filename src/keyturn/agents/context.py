@@ -4,8 +4,8 @@ given to; nothing is defined here but the names that users and the engine import
 
 from __future__ import annotations
 
-from ..tools.context import Known, LetRun, RunContextWrapper, TContext, ToolContext, Undelivered
+from ..tools.context import Known, LetRun, RunContextWrapper, TContext, ToolContext, WrapperDecision
 
 AgentHookContext = RunContextWrapper
 
-__all__ = ["AgentHookContext", "Known", "LetRun", "RunContextWrapper", "TContext", "ToolContext", "Undelivered"]
+__all__ = ["AgentHookContext", "Known", "LetRun", "RunContextWrapper", "TContext", "ToolContext", "WrapperDecision"]

@@ -78,7 +78,7 @@ def request_name(salt: str, call_id: str) -> str:
 
 
 @dataclass
-class Call:
+class AuditedCall:
     """One call as its log tells it.
 
     `place` is new, asked, ready, running, doubt (in doubt), asking (its tool needs an answer), dead (it will not run)

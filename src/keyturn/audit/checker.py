@@ -23,10 +23,10 @@ from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .calls import Broken
 from .log import LogAutomaton
 from .outside import Outside
-from .report import Head, Report, Told, Violation
+from .report import CheckReport, Head, Told, Violation
 from .rows import DerivedRows, compare_run
 
-__all__ = ["Head", "Report", "Told", "Violation", "check", "heads"]
+__all__ = ["CheckReport", "Head", "Told", "Violation", "check", "heads"]
 
 _PAGE = 500
 _TRIES = 5
@@ -38,7 +38,7 @@ async def check(
     effects: Mapping[str, int] | None = None,
     acknowledged: Iterable[Told | tuple[str, str, str]] = (),
     heads: Mapping[str, Head | tuple[int, str]] | None = None,
-) -> Report:
+) -> CheckReport:
     """Read a store, or one state, and say which of the invariants I1 to I8 do not hold, where.
 
     `effects` says how often the world saw each idempotency key, `acknowledged` which decisions somebody was told are
@@ -54,7 +54,7 @@ async def check(
     True
     """
     outside = Outside(effects, acknowledged, heads)
-    report = Report()
+    report = CheckReport()
     if isinstance(store, RunState):
         _check_state(store, outside, report)
     else:
@@ -97,7 +97,7 @@ class _Taken:
 # One run ------------------------------------------------------------------------------------------------------------
 
 
-def _check_state(state: RunState[Any], outside: Outside, report: Report) -> None:
+def _check_state(state: RunState[Any], outside: Outside, report: CheckReport) -> None:
     lines = state.live.log.lines(state.position)
     report.runs += 1
     report.lines += len(lines)
@@ -105,7 +105,7 @@ def _check_state(state: RunState[Any], outside: Outside, report: Report) -> None
         _check_log(_Taken(state.run_id, lines), outside, report)
 
 
-def _check_log(taken: _Taken, outside: Outside, report: Report) -> _Read | None:
+def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | None:
     """Read the lines of a run through the automaton; what they come to, None where they break a promise."""
     read = _Read(LogAutomaton(taken.run))
     for position, line in enumerate(taken.lines):
@@ -154,7 +154,7 @@ class _Read:
         return not (pending(run) or run.groups["wait"] or run.groups["started"])
 
 
-def _check_taken(taken: _Taken, outside: Outside, report: Report) -> None:
+def _check_taken(taken: _Taken, outside: Outside, report: CheckReport) -> None:
     report.runs += 1
     report.lines += len(taken.links)
     erased = taken.row is not None and taken.row.status == "erased"
@@ -177,7 +177,7 @@ def _check_taken(taken: _Taken, outside: Outside, report: Report) -> None:
         report.add(invariant, taken.run, None, what)
 
 
-def _check_erased(taken: _Taken, report: Report) -> None:
+def _check_erased(taken: _Taken, report: CheckReport) -> None:
     report.erased += 1
     if taken.lines or taken.requests or taken.grants:
         report.add("I8", taken.run, None, "the run was erased, and not all that it said is gone")
@@ -186,7 +186,7 @@ def _check_erased(taken: _Taken, report: Report) -> None:
 # One store ----------------------------------------------------------------------------------------------------------
 
 
-async def _check_store(store: Store, outside: Outside, report: Report) -> None:
+async def _check_store(store: Store, outside: Outside, report: CheckReport) -> None:
     faults: Any = getattr(store, "faults", None)
     found: list[str] = [] if faults is None else await faults()
     for what in found:
@@ -260,7 +260,7 @@ async def _grants(store: Store, run: str | None) -> AsyncGenerator[GrantRow, Non
         after = (0, f"{page[-1].run}/{page[-1].id}")
 
 
-async def _check_orphans(store: Store, report: Report) -> None:
+async def _check_orphans(store: Store, report: CheckReport) -> None:
     """Rows of runs that have no log: somebody took it away, or it never was."""
     known = ""
     async for row in _requests(store, None):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .calls import Broken, Call
+from .calls import AuditedCall, Broken
 
 
 @dataclass
-class Frame:
+class AuditedFrame:
     """An agent at work: its guardrails, its calls, and whose turn it is.
 
     `phase` is model, calls or judge. `judged` says that the agent looks at the results of its calls before its model.
@@ -33,11 +33,11 @@ class Frames:
     """What is open in one run. `starts` counts how often each call was started, those that are settled included."""
 
     def __init__(self) -> None:
-        self.calls: dict[str, Call] = {}
-        self.frames: dict[str, Frame] = {}
+        self.calls: dict[str, AuditedCall] = {}
+        self.frames: dict[str, AuditedFrame] = {}
         self.starts: dict[str, int] = {}
 
-    def at(self, name: str) -> Call:
+    def at(self, name: str) -> AuditedCall:
         """Return a call that is open, or raise `Broken`."""
         call = self.calls.get(name)
         if call is None:
@@ -45,7 +45,7 @@ class Frames:
             raise Broken("I2" if ran else "I8", f"something happened to call {name}, which is not open")
         return call
 
-    def frame(self, name: str) -> Frame:
+    def frame(self, name: str) -> AuditedFrame:
         """Return a frame in which an agent is at work, or raise `Broken`."""
         frame = self.frames.get(name)
         if frame is None:
@@ -56,7 +56,7 @@ class Frames:
         """Say whether a nested agent answers a call."""
         return call in self.frames
 
-    def may_run(self, call: Call) -> str:
+    def may_run(self, call: AuditedCall) -> str:
         """Say why a call may not start now because of what is around it; "" where it may."""
         frame = self.frame(call.frame)
         if frame.guarded or frame.tripped:
@@ -65,7 +65,7 @@ class Frames:
         early = waits and not all(other.proposal.last for other in self._unsettled(frame))
         return "before its siblings had their results" if early else ""
 
-    def settled(self, call: Call) -> None:
+    def settled(self, call: AuditedCall) -> None:
         """Take note that a call has its result."""
         frame = self.frame(call.frame)
         frame.open -= 1
@@ -75,7 +75,7 @@ class Frames:
             return
         self.forget(frame)
 
-    def forget(self, frame: Frame) -> None:
+    def forget(self, frame: AuditedFrame) -> None:
         """Drop a reply of which every call has its result."""
         if frame.open or not frame.barrier:
             return
@@ -84,5 +84,5 @@ class Frames:
         frame.calls = {}
         frame.phase = "judge" if frame.judged else "model"
 
-    def _unsettled(self, frame: Frame) -> list[Call]:
+    def _unsettled(self, frame: AuditedFrame) -> list[AuditedCall]:
         return [call for name in frame.calls if (call := self.calls[name]).place != "settled"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import events as ev
 from ..core.policy import Approval
-from .calls import WAITING, Broken, Call, need
+from .calls import WAITING, AuditedCall, Broken, need
 from .deciders import agree, is_escalation, lacks_reason, objection, quorum, takes_people
 from .grants import GRANT, Standing
 
@@ -65,7 +65,7 @@ class Gate(Standing):
         call.preview = event.preview
         call.screened_in = self.line
 
-    def _as_stated(self, event: ev.CallScreened, call: Call) -> None:
+    def _as_stated(self, event: ev.CallScreened, call: AuditedCall) -> None:
         """A tool that always asks is asked about: on its own terms, those of an escalation or of the newest policy."""
         if call.proposal.gate != "ask" or event.action == "deny":
             return
@@ -75,7 +75,7 @@ class Gate(Standing):
         stated = (call.must_ask and others) or event.terms == call.proposal.terms
         need(stated, "I1", f"call {call.id} was screened on other terms than its tool states")
 
-    def _allowed(self, event: ev.CallScreened, call: Call) -> None:
+    def _allowed(self, event: ev.CallScreened, call: AuditedCall) -> None:
         need(not call.must_ask, "I4", f"call {call.id} was voided, and was allowed without being asked about again")
         if event.by.startswith(GRANT):
             self.owed = (event.by.removeprefix(GRANT), call.id)
@@ -128,7 +128,7 @@ class Gate(Standing):
         call.must_ask = False
         self.decided_now.append(call)
 
-    def _check(self, call: Call, made: ev.Decision) -> None:
+    def _check(self, call: AuditedCall, made: ev.Decision) -> None:
         """What holds for every decision, whether it settles the call or not."""
         need(made.digest == call.digest(self.run), "I4", f"a decision of call {call.id} is for other bytes")
         self._check_via(call, made)
@@ -146,7 +146,7 @@ class Gate(Standing):
             lacks = made.via in ("person", "on_approval") and lacks_reason(call.terms, made)
             need(not lacks, "I1", f"call {call.id} was decided without the reason that its terms ask for")
 
-    def _check_via(self, call: Call, made: ev.Decision) -> None:
+    def _check_via(self, call: AuditedCall, made: ev.Decision) -> None:
         """Whether what decided may decide this: a person, or what is none."""
         if made.via == "person":
             why = objection(call.terms, made.decider, self.requester, made.proof)
@@ -164,7 +164,7 @@ class Gate(Standing):
         granted = made.grant is not None
         need(granted == (made.via == "grant"), "I1", f"the decision of call {call.id} does not say which grant made it")
 
-    def _check_no_person(self, call: Call, made: ev.Decision) -> None:
+    def _check_no_person(self, call: AuditedCall, made: ev.Decision) -> None:
         asked = call.place == "asked" and made.verdict in ("approve", "reject")
         if made.via == "grant":
             need(asked, "I1", f"a grant decided call {call.id}, which was waiting for more than approval")
@@ -182,13 +182,13 @@ class Gate(Standing):
         else:
             need(made.via == "clock", "I7", f"call {call.id} was decided by something unknown")
 
-    def _voices(self, call: Call, made: ev.Decision) -> int:
+    def _voices(self, call: AuditedCall, made: ev.Decision) -> int:
         """How many people have said the same as this decision, its own decider among them."""
         within = call.terms.execute_by_ms if call.terms is not None else None
         fresh = {by: vote for by, vote in call.votes.items() if within is None or self.now <= vote.at + within}
         return len({by for by, vote in fresh.items() if agree(vote, made)} | {made.by or ""})
 
-    def _check_edit(self, call: Call, made: ev.Decision) -> None:
+    def _check_edit(self, call: AuditedCall, made: ev.Decision) -> None:
         """Whether what will run is what was shown, or exactly what a person wrote in its place."""
         if made.args is None:
             need(made.verdict != "edit", "I4", f"call {call.id} was edited, and the log does not say to what")
@@ -203,10 +203,10 @@ class Gate(Standing):
 
     # Time ----------------------------------------------------------------------------------------------------------
 
-    def _ran_out(self, call: Call) -> bool:
+    def _ran_out(self, call: AuditedCall) -> bool:
         return call.expires_at is not None and self.now > call.expires_at
 
-    def _check_expiry(self, call: Call) -> None:
+    def _check_expiry(self, call: AuditedCall) -> None:
         need(self._ran_out(call), "I6", f"call {call.id} expired before its time")
         terms = call.terms or Approval()
         more = terms.on_expiry == "escalate" or (terms.on_expiry == "ask_again" and call.asks + 1 < terms.max_asks)
@@ -345,7 +345,7 @@ class Gate(Standing):
         call.recheck = False
         call.votes = {}
 
-    def _running(self, name: str, what: str) -> Call:
+    def _running(self, name: str, what: str) -> AuditedCall:
         call = self.at(name)
         need(call.place == "running", "I2", f"call {call.id} {what} while it was {call.place}")
         need(not self.framed(call.id), "I2", f"call {call.id} {what} while a nested agent was answering it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.policy import Approval
 from ..core.predicate import holds, may_hold
-from .calls import Broken, Call, need, value_of
+from .calls import AuditedCall, Broken, need, value_of
 from .deciders import objection, quorum
 from .frames import Frames
 
@@ -28,7 +28,7 @@ class Standing(Frames):
         self.grants: dict[str, ev.GrantTerms] = {}
         self.uses: dict[str, int] = {}
         self.owed: tuple[str, str] | None = None
-        self.decided_now: list[Call] = []
+        self.decided_now: list[AuditedCall] = []
         self._given_in: dict[str, int] = {}
 
     def given(self, event: ev.GrantGiven) -> None:
@@ -46,7 +46,7 @@ class Standing(Frames):
         need(event.grant in self.grants, "I8", f"grant {event.grant} was revoked and did not stand")
         del self.grants[event.grant]
 
-    def by_grant(self, call: Call, made: ev.Decision) -> None:
+    def by_grant(self, call: AuditedCall, made: ev.Decision) -> None:
         """Owe the use of a grant that decides a call: one that waits already takes a new grant, or a person."""
         name = made.grant or ""
         at_once = call.screened_in == self.line and not call.must_ask
@@ -69,12 +69,12 @@ class Standing(Frames):
         need(not why, "I1", f"grant {grant.id} decided call {call.id} and {why}")
         self.uses[grant.id] += 1
 
-    def newest(self, call: Call, terms: Approval | None) -> str:
+    def newest(self, call: AuditedCall, terms: Approval | None) -> str:
         """Return what the newest grant that covers a call says; "" where none does."""
         grants = reversed(self.grants.values())
         return next((grant.verdict for grant in grants if not self.uncovered(grant, call, terms)), "")
 
-    def uncovered(self, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> str:
+    def uncovered(self, grant: ev.GrantTerms, call: AuditedCall, terms: Approval | None) -> str:
         """Say why a grant does not cover a call; "" where it does."""
         if (grant.agent, grant.tool) != (call.agent, call.proposal.tool):
             return "is for another tool or agent"
@@ -91,7 +91,7 @@ class Standing(Frames):
         return "" if means(grant.where, value_of(call.args)) else "is for other arguments"
 
 
-def _goes_with(grant: ev.GrantTerms, call: Call) -> bool:
+def _goes_with(grant: ev.GrantTerms, call: AuditedCall) -> bool:
     """Say whether the giver of a grant decided this call, in the same sense."""
     if (call.agent, call.proposal.tool) != (grant.agent, grant.tool):
         return False

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import events as ev
-from .calls import Broken, Call, need
-from .frames import Frame
+from .calls import AuditedCall, Broken, need
+from .frames import AuditedFrame
 from .gate import Gate
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
@@ -79,7 +79,7 @@ class LogAutomaton(Gate):
         )
         running = root or self.at(event.frame).place == "running"
         need(running, "I1", f"a nested agent was to answer call {event.frame}, which had not started")
-        self.frames[event.frame] = Frame(event.agent, event.guarded, barrier=event.barrier)
+        self.frames[event.frame] = AuditedFrame(event.agent, event.guarded, barrier=event.barrier)
 
     def closed(self, event: ev.FrameClosed) -> None:
         frame = self.frame(event.frame)
@@ -142,11 +142,11 @@ class LogAutomaton(Gate):
         for place, proposal in enumerate(event.proposals):
             name = f"{event.frame}/{frame.turn}.{place}"
             need(0 <= proposal.item < len(event.output), "I8", f"call {name} is in no reply of its model")
-            self._propose(frame, Call(name, event.frame, frame.agent, event.output[proposal.item], proposal))
+            self._propose(frame, AuditedCall(name, event.frame, frame.agent, event.output[proposal.item], proposal))
         if event.proposals:
             self.forget(frame)
 
-    def _propose(self, frame: Frame, call: Call) -> None:
+    def _propose(self, frame: AuditedFrame, call: AuditedCall) -> None:
         made = call.proposal
         call.propose(made)
         if call.place == "settled":  # it was refused before it came to the gate

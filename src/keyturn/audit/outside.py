@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..core import events as ev
 from .calls import request_name
 from .log import LogAutomaton
-from .report import Head, Report, Told
+from .report import CheckReport, Head, Told
 
 
 class Outside:
     """What somebody else saw, and what of it was not met yet.
 
-    >>> report = Report()
+    >>> report = CheckReport()
     >>> Outside(None, [("run", "r/1.0", "approve")], None).left(report)
     >>> report.violations[0].invariant
     'I5'
@@ -39,7 +39,7 @@ class Outside:
             self._told[told.run].append(told)
         self._whole = True
 
-    def compare_head(self, run: str, links: Sequence[tuple[str, str]], report: Report) -> None:
+    def compare_head(self, run: str, links: Sequence[tuple[str, str]], report: CheckReport) -> None:
         """A log goes on from where it was seen."""
         self._runs.discard(run)
         lines, hash_ = self._heads.get(run, (0, ""))
@@ -49,7 +49,7 @@ class Outside:
         elif lines and links[lines - 1][1] != hash_:
             report.add("I8", run, None, f"the first {lines} lines are not those that were seen")
 
-    def compare_effects(self, automaton: LogAutomaton, report: Report) -> None:
+    def compare_effects(self, automaton: LogAutomaton, report: CheckReport) -> None:
         """What the world saw was started, each time."""
         if not self._effects:
             return
@@ -77,7 +77,7 @@ class Outside:
         self._told.pop(run, None)
         self._whole = False
 
-    def left(self, report: Report) -> None:
+    def left(self, report: CheckReport) -> None:
         """Say what was met nowhere."""
         for run in sorted(self._runs):
             report.add("I5", run, None, "the run was seen and is gone")

@@ -67,12 +67,12 @@ class Head(NamedTuple):
 
 
 @dataclass
-class Report:
+class CheckReport:
     """What was looked at and what was found. `unproven` counts the lines that no head kept elsewhere vouches for.
 
     The first thousand violations are listed, all are counted. `moving` are runs that changed each time they were read.
 
-    >>> report = Report()
+    >>> report = CheckReport()
     >>> report.add("I1", "run", 3, "call r/1.0 started without a decision")
     >>> report.ok, report.found, [violation.invariant for violation in report.violations]
     (False, 1, ['I1'])

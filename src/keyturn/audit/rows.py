@@ -18,7 +18,7 @@ from ..core.effects import waiting
 from ..core.preview import REDACTED, Json, Preview
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
-from .calls import WAITING, Broken, Call, canonical_text, request_name, value_of
+from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
 from .log import LogAutomaton
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
@@ -78,7 +78,7 @@ class DerivedRows:
         if name is not None:
             self.requests[name] = replace(self.requests[name], state=state, closed_at=at, by=by)
 
-    def _begin(self, call: Call) -> None:
+    def _begin(self, call: AuditedCall) -> None:
         name = request_name(self._log.salt, call.id)
         if not self._log.over:
             self._open[call.id] = name
@@ -100,7 +100,7 @@ class DerivedRows:
             closed_at=self._log.now if self._log.over else None,
         )
 
-    def _body(self, call: Call) -> dict[str, Any]:
+    def _body(self, call: AuditedCall) -> dict[str, Any]:
         """What people are shown of a waiting call beside the columns of its row."""
         made = call.proposal
         params = _hidden(value_of(call.args), made.secrets)
@@ -121,7 +121,7 @@ class DerivedRows:
             "secrets": list(made.secrets),
         }
 
-    def _difference(self, call: Call) -> Any:
+    def _difference(self, call: AuditedCall) -> Any:
         before, after = call.former_tool, call.proposal.tool
         tools = self._log.tools
         return {"before": tools.get(before), "after": tools.get(after)} if before not in ("", after) else None
@@ -245,7 +245,7 @@ def _hidden(value: Any, secrets: Collection[str]) -> Any:
     return seen
 
 
-def _preview(call: Call, params: Any) -> Any:
+def _preview(call: AuditedCall, params: Any) -> Any:
     """The preview that people see where it says more than the arguments do; a row leaves it out where it does not."""
     plain = Preview((Json(params),))
     made = call.preview or call.proposal.preview

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..audit.checker import Head, Report, check, heads
+from ..audit.checker import CheckReport, Head, check, heads
 from ..core.errors import KeyturnError, UnsafeStore, UserError
 from ..journal import open_journal
 from .rows import must_be_there, print_labelled, print_row
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if report.ok and not report.moving else 1
 
 
-async def _checked(arguments: argparse.Namespace) -> Report:
+async def _checked(arguments: argparse.Namespace) -> CheckReport:
     known = None if arguments.heads is None else _read(arguments.heads)
     must_be_there(arguments.url)
     whole: Any = open_journal(arguments.url)

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..console.screen import Screen
+from ..console.screen import Terminal
 from ..core.errors import KeyturnError, UserError
 from .demo_agent import demo_agent
 from .demo_player import Player
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _supervise(directory: Path | None, player: Player, *, played: bool) -> int:
     player.model()  # what is missing is said before anything is made
-    voice = Voice(Screen.here())
+    voice = Voice(Terminal.here())
     home = Path(tempfile.mkdtemp(prefix="keyturn-demo-")) if directory is None else directory
     home.mkdir(parents=True, exist_ok=True)
     if any(home.iterdir()):

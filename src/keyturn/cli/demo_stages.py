@@ -17,7 +17,7 @@ from typing import Any, LiteralString
 
 from ..agents.agent import Agent
 from ..console.decisions import Undecided, decide
-from ..console.screen import Screen
+from ..console.screen import Terminal
 from ..core.errors import Conflict, KeyturnError, StateRejected, UserError
 from ..core.preview import Diff, Preview
 from ..engine.runner import Runner
@@ -46,7 +46,7 @@ class Stage:
     @classmethod
     def at(cls, state_file: Path, player: Player | None, *, played: bool) -> Stage:
         """A stage of this process."""
-        return cls(state_file, Voice(Screen.here()), player, played)
+        return cls(state_file, Voice(Terminal.here()), player, played)
 
     @property
     def world(self) -> World:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import LiteralString
 
-from ..console.screen import MARGIN, Screen
+from ..console.screen import MARGIN, Terminal
 from ..render.escape import escape
-from ..render.layout import Line
+from ..render.layout import LayoutLine
 from ..render.terminal import folded_words, rows
 
 COLUMN = 10
@@ -29,7 +29,7 @@ _COLOURS: dict[str, LiteralString] = {
 class Voice:
     """A screen, and the demo's way of using it."""
 
-    screen: Screen
+    screen: Terminal
 
     @property
     def width(self) -> int:
@@ -42,7 +42,7 @@ class Voice:
             self.screen.label(word, text)
             return
         room = self.width - len(MARGIN) - COLUMN
-        lines = [Line("text", line) for line in escape(text).split("\n")]
+        lines = [LayoutLine("text", line) for line in escape(text).split("\n")]
         self._beside(word, [row for line in lines for row in rows(line, width=room)])
 
     def note(self, word: LiteralString, words: LiteralString, *values: int) -> None:

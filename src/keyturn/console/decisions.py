@@ -12,7 +12,7 @@ from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.items import ItemHelpers, MessageOutputItem, ToolApprovalItem
 from .desk import Desk
-from .screen import Screen
+from .screen import Terminal
 
 
 class Undecided(KeyturnError):
@@ -70,7 +70,7 @@ def decide(
     'Done.'
     """
     state = waiting if isinstance(waiting, RunState) else waiting.to_state()
-    desk = Desk(state, Screen.here(ask, show, colour, width), by)
+    desk = Desk(state, Terminal.here(ask, show, colour, width), by)
     items = state.get_interruptions()
     try:
         if not isinstance(waiting, RunState):
@@ -84,7 +84,7 @@ def decide(
     return state
 
 
-def _show_words(screen: Screen, result: Any) -> None:
+def _show_words(screen: Terminal, result: Any) -> None:
     """What the model said last, marked as its own words."""
     made = [item for item in result.new_items if not isinstance(item, ToolApprovalItem)]
     last = next((item for item in reversed(made) if isinstance(item, MessageOutputItem)), None)

@@ -22,8 +22,8 @@ from ..engine.views.items import ToolApprovalItem
 from ..policies.grants import Grant
 from ..render.names import mixed_script
 from ..tools.base import InvalidArguments, tool_digest
-from .request import Request
-from .screen import Screen
+from .request import ShownRequest
+from .screen import Terminal
 
 _WANTS: dict[str, LiteralString] = {
     "approval": "wants to run",
@@ -40,7 +40,7 @@ _IN_DOUBT: LiteralString = (
 class Desk:
     """Where one state is decided."""
 
-    def __init__(self, state: RunState[Any], screen: Screen, by: str | None) -> None:
+    def __init__(self, state: RunState[Any], screen: Terminal, by: str | None) -> None:
         self.state, self.screen, self.by = state, screen, by
         self.granted: set[tuple[int, str | None]] = set()  # by agent and tool
 
@@ -53,13 +53,13 @@ class Desk:
         if item.kind == "approval" and _granted(item) in self.granted:
             self.screen.label("What you granted covers it", item.qualified_name or "")
             return
-        request = Request(item)
+        request = ShownRequest(item)
         self._introduce(item, place, count)
         self.present(request)
         while not self._decided(request):
             pass
 
-    def _decided(self, request: Request) -> bool:
+    def _decided(self, request: ShownRequest) -> bool:
         """Ask once. True when the call needs no more asking."""
         screen, keys = self.screen, offered(request)
         screen.say()
@@ -103,7 +103,7 @@ class Desk:
             before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
             screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
 
-    def present(self, request: Request) -> None:
+    def present(self, request: ShownRequest) -> None:
         """What would run: all of it, or its first rows and a mark that says what is missing."""
         preview = request.preview()
         rows = self.screen.rows(preview)
@@ -115,13 +115,13 @@ class Desk:
             self.screen.label("sha256 of the whole", sha256(msgspec.json.encode(preview)).hexdigest())
 
 
-def _approve(desk: Desk, request: Request) -> bool:
+def _approve(desk: Desk, request: ShownRequest) -> bool:
     desk.state.approve(request.item, edit=request.edit, seen=request.seen(), by=desk.by)
     desk.screen.decided("Approved." if request.edit is None else "Approved as you changed it.", runs=True)
     return True
 
 
-def _grant(desk: Desk, request: Request) -> bool:
+def _grant(desk: Desk, request: ShownRequest) -> bool:
     item = request.item
     terms = desk.screen.read("for how long? empty: this whole run; 3: three more calls; 2h: two hours")
     grant = Grant(uses=int(terms)) if terms.isdecimal() else Grant(expires=terms or None)
@@ -139,14 +139,14 @@ def _granted(item: ToolApprovalItem) -> tuple[int, str | None]:
     return id(item.agent), item.name if item.tool is None else tool_digest(item.tool, item.raw_item)
 
 
-def _reject(desk: Desk, request: Request) -> bool:
+def _reject(desk: Desk, request: ShownRequest) -> bool:
     why = desk.screen.read("why? the model reads it; empty: no reason")
     desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
     desk.screen.decided("Rejected.", runs=False)
     return True
 
 
-def _answer(desk: Desk, request: Request) -> bool:
+def _answer(desk: Desk, request: ShownRequest) -> bool:
     words = desk.screen.read("its result, as the model reads it")
     if not words:
         desk.screen.say("Nothing was written, so nothing was decided.")
@@ -160,7 +160,7 @@ _PICK: LiteralString = "one of these, or its number"
 _WRITE: LiteralString = "your answer; an object or a list as JSON"
 
 
-def _tell(desk: Desk, request: Request) -> bool:
+def _tell(desk: Desk, request: ShownRequest) -> bool:
     """Answer what a tool asks. Choices are the model's or a stranger's words."""
     for place, choice in enumerate(request.choices, 1):
         desk.screen.label("choice", f"{place}  {choice}")
@@ -178,14 +178,14 @@ def _tell(desk: Desk, request: Request) -> bool:
     return True
 
 
-def _refuse(desk: Desk, request: Request) -> bool:
+def _refuse(desk: Desk, request: ShownRequest) -> bool:
     why = desk.screen.read("why? its tool hears it; empty: no reason")
     desk.state.reject(request.item, rejection_message=why or None, by=desk.by)
     desk.screen.decided("Refused. The tool is told that there is no answer.", runs=False)
     return True
 
 
-def _edit(desk: Desk, request: Request) -> bool:
+def _edit(desk: Desk, request: ShownRequest) -> bool:
     """One change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
     while text := desk.screen.read("name=value, or all arguments as JSON; empty: no change"):
         try:
@@ -200,41 +200,41 @@ def _edit(desk: Desk, request: Request) -> bool:
     return False
 
 
-def _ran(desk: Desk, request: Request) -> bool:
+def _ran(desk: Desk, request: ShownRequest) -> bool:
     words = desk.screen.read("what came of it? empty: you only know that it ran")
     desk.state.resolve(request.item, "ran", words or None, by=desk.by)
     desk.screen.decided("Noted: it ran.", runs=False)
     return True
 
 
-def _did_not_run(desk: Desk, request: Request) -> bool:
+def _did_not_run(desk: Desk, request: ShownRequest) -> bool:
     desk.state.resolve(request.item, "did_not_run", by=desk.by)
     desk.screen.decided("Noted: it did not run, and will not.", runs=False)
     return True
 
 
-def _retry(desk: Desk, request: Request) -> bool:
+def _retry(desk: Desk, request: ShownRequest) -> bool:
     desk.state.resolve(request.item, "retry", by=desk.by)
     desk.screen.decided("It is tried again.", runs=True)
     return True
 
 
-def _show_all(desk: Desk, request: Request) -> bool:
+def _show_all(desk: Desk, request: ShownRequest) -> bool:
     request.seen_whole = True
     desk.present(request)
     return False
 
 
-def _later(desk: Desk, request: Request) -> bool:
+def _later(desk: Desk, request: ShownRequest) -> bool:
     desk.screen.decided("Left waiting.", runs=False)
     return True
 
 
-def _quit(desk: Desk, request: Request) -> bool:
+def _quit(desk: Desk, request: ShownRequest) -> bool:
     raise EOFError
 
 
-def _explain(desk: Desk, request: Request) -> bool:
+def _explain(desk: Desk, request: ShownRequest) -> bool:
     for letter, key in offered(request).items():
         desk.screen.explain(letter, key.word + ": " + key.meaning)
     desk.screen.say("A decision is for exactly this call and no other.")
@@ -246,7 +246,7 @@ class Key(NamedTuple):
     """What a key does; `runs` says that it lets the tool run."""
 
     word: LiteralString
-    act: Callable[[Desk, Request], bool]
+    act: Callable[[Desk, ShownRequest], bool]
     meaning: LiteralString
     runs: bool = False
 
@@ -276,7 +276,7 @@ _OFFERED: dict[str, tuple[LiteralString, ...]] = {
 }
 
 
-def offered(request: Request) -> dict[LiteralString, Key]:
+def offered(request: ShownRequest) -> dict[LiteralString, Key]:
     """The keys that this call, as it is now, can be decided with."""
     kind = request.item.kind
     letters = _OFFERED[kind] if request.seen_whole else ("s", *_OFFERED[kind])

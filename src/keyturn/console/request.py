@@ -19,7 +19,7 @@ from ..engine.views.items import ToolApprovalItem
 from ..tools.base import plain_preview
 
 
-class Request:
+class ShownRequest:
     """A waiting call, with the change that somebody made to it, if any."""
 
     def __init__(self, item: ToolApprovalItem) -> None:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from ..core.preview import Preview, Text
 from ..render.escape import escape
-from ..render.layout import Line
+from ..render.layout import LayoutLine
 from ..render.terminal import NARROWEST, folded_words, render, rows, wants_colour
 
 MARGIN: LiteralString = "  "
@@ -33,10 +33,10 @@ class TooNarrow(EOFError):
 
 
 @dataclass(kw_only=True)
-class Screen:
+class Terminal:
     """Where to write and whom to ask; all of it can be put in place by a test.
 
-    >>> Screen(ask=lambda prompt: " a ").read("decide")
+    >>> Terminal(ask=lambda prompt: " a ").read("decide")
     'a'
     """
 
@@ -52,7 +52,7 @@ class Screen:
         show: Callable[[str], object] | None = None,
         colour: bool | None = None,
         width: int | None = None,
-    ) -> Screen:
+    ) -> Terminal:
         """Describe the screen of this process; what is given stands instead."""
         return cls(
             ask=ask or _typed_afresh,
@@ -92,7 +92,7 @@ class Screen:
 
     def label(self, lead: LiteralString, text: str) -> None:
         """Write a text of anybody's behind words of ours that say what it is; it stays behind them."""
-        line = Line("text", escape(text, keep=""), lead)
+        line = LayoutLine("text", escape(text, keep=""), lead)
         for row in rows(line, colour=self.colour, width=self._room()):
             self.show(MARGIN + row)
 

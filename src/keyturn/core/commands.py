@@ -18,11 +18,11 @@ from .preview import Preview
 from .usage import Counts
 
 
-class Command(msgspec.Struct, frozen=True, gc=False):
+class RunCommand(msgspec.Struct, frozen=True, gc=False):
     """The base of all commands."""
 
 
-class Start(Command, frozen=True):
+class Start(RunCommand, frozen=True):
     """Begin a run, or open a nested frame for a started call: the caller fills what applies."""
 
     run: str
@@ -39,7 +39,7 @@ class Start(Command, frozen=True):
     barrier: bool = True
 
 
-class OpenFrame(Command, frozen=True):
+class OpenFrame(RunCommand, frozen=True):
     """Let a nested agent answer a started call."""
 
     call: str
@@ -51,7 +51,7 @@ class OpenFrame(Command, frozen=True):
     response_id: str | None = None
 
 
-class Resume(Command, frozen=True):
+class Resume(RunCommand, frozen=True):
     """Take the run up again. `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage."""
 
     max_turns: int | None = None
@@ -59,20 +59,20 @@ class Resume(Command, frozen=True):
     limits: dict[str, Any] | None = None
 
 
-class SaveContext(Command, frozen=True):
+class SaveContext(RunCommand, frozen=True):
     """Record the caller's context."""
 
     context: Any
 
 
-class AddInput(Command, frozen=True):
+class AddInput(RunCommand, frozen=True):
     """Add a message, to be read at the next model call."""
 
     frame: str
     items: list[Item]
 
 
-class RecordReply(Command, frozen=True):
+class RecordReply(RunCommand, frozen=True):
     """Record a model's whole reply. `turn` is how many its frame had when the model was asked."""
 
     frame: str
@@ -87,7 +87,7 @@ class RecordReply(Command, frozen=True):
     turn: int | None = None
 
 
-class RefuseReply(Command, frozen=True):
+class RefuseReply(RunCommand, frozen=True):
     """Count what a reply used of which nothing else can be recorded."""
 
     frame: str
@@ -95,7 +95,7 @@ class RefuseReply(Command, frozen=True):
     model: str = ""
 
 
-class Screen(Command, frozen=True):
+class Screen(RunCommand, frozen=True):
     """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown.
 
     `on_decision` says that it is the newest policy's word on a decision, and no first verdict.
@@ -108,7 +108,7 @@ class Screen(Command, frozen=True):
     preview: Preview | None = None
 
 
-class Deliver(Command, frozen=True):
+class Deliver(RunCommand, frozen=True):
     """Give decisions and standing decisions, all in one step. `replaced` are those that were replaced in hand."""
 
     decisions: list[Decision]
@@ -116,14 +116,14 @@ class Deliver(Command, frozen=True):
     replaced: list[Decision] = []
 
 
-class Revoke(Command, frozen=True):
+class Revoke(RunCommand, frozen=True):
     """Take a standing decision back."""
 
     grant: str
     decider: Decider | None = None
 
 
-class StartCall(Command, frozen=True):
+class StartCall(RunCommand, frozen=True):
     """Say that a tool is about to be touched; `tool` is the digest of the tool that would run."""
 
     call: str
@@ -131,7 +131,7 @@ class StartCall(Command, frozen=True):
     reports: list[Report] = []
 
 
-class VoidCall(Command, frozen=True):
+class VoidCall(RunCommand, frozen=True):
     """Propose a call anew because what was shown is not what would run."""
 
     call: str
@@ -140,7 +140,7 @@ class VoidCall(Command, frozen=True):
     tools: dict[str, Any] = {}
 
 
-class NeedInput(Command, frozen=True):
+class NeedInput(RunCommand, frozen=True):
     """Let a started call wait for answers; its tool is called again when they are there."""
 
     call: str
@@ -149,7 +149,7 @@ class NeedInput(Command, frozen=True):
     preview: Preview | None = None
 
 
-class FinishCall(Command, frozen=True):
+class FinishCall(RunCommand, frozen=True):
     """Record a call's result for the model."""
 
     call: str
@@ -159,7 +159,7 @@ class FinishCall(Command, frozen=True):
     reports: list[Report] = []
 
 
-class LoseCall(Command, frozen=True):
+class LoseCall(RunCommand, frozen=True):
     """Say that a started call will never report. Only the holder of the run may say so.
 
     `again` is whether a call that can be repeated may be started anew at once; where it may not, a person is asked.
@@ -170,7 +170,7 @@ class LoseCall(Command, frozen=True):
     again: bool = True
 
 
-class HandOff(Command, frozen=True):
+class HandOff(RunCommand, frozen=True):
     """Finish a call by letting another agent go on in its frame."""
 
     call: str
@@ -179,14 +179,14 @@ class HandOff(Command, frozen=True):
     view: list[list[int] | Item] | None = None
 
 
-class GuardFrame(Command, frozen=True):
+class GuardFrame(RunCommand, frozen=True):
     """Record what the input guardrails of a frame said."""
 
     frame: str
     reports: list[Report]
 
 
-class JudgeFrame(Command, frozen=True):
+class JudgeFrame(RunCommand, frozen=True):
     """Record whether a frame has its final answer. `item` is a nested frame's result for its caller."""
 
     frame: str
@@ -196,7 +196,7 @@ class JudgeFrame(Command, frozen=True):
     reports: list[Report] = []
 
 
-class CloseFrame(Command, frozen=True):
+class CloseFrame(RunCommand, frozen=True):
     """End a nested frame that failed; `item` is what its caller's model reads."""
 
     frame: str
@@ -204,7 +204,7 @@ class CloseFrame(Command, frozen=True):
     item: Item
 
 
-class CloseRun(Command, frozen=True):
+class CloseRun(RunCommand, frozen=True):
     """End the run with an answer that no model gave: an error handler's."""
 
     output: Any
@@ -212,32 +212,32 @@ class CloseRun(Command, frozen=True):
     reports: list[Report] = []
 
 
-class WroteSession(Command, frozen=True):
+class WroteSession(RunCommand, frozen=True):
     """Record how much of a frame's tape its session holds."""
 
     frame: str
     count: int
 
 
-class Fail(Command, frozen=True):
+class Fail(RunCommand, frozen=True):
     """Record that the run stopped on an error."""
 
     error: str
 
 
-class Cancel(Command, frozen=True):
+class Cancel(RunCommand, frozen=True):
     """End the run."""
 
     decider: Decider | None = None
     why: str = ""
 
 
-class Restored(Command, frozen=True):
+class Restored(RunCommand, frozen=True):
     """Say that the run's store was restored from a copy; each run is told once of each restore, which `nonce` names."""
 
     why: str
     nonce: str = ""
 
 
-class Tick(Command, frozen=True):
+class Tick(RunCommand, frozen=True):
     """Let time pass: requests that ran out are expired, escalated or asked again."""

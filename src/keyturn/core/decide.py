@@ -37,7 +37,7 @@ from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
 
 
-def step(run: Run, command: cm.Command, now: int) -> list[ev.AnyEvent]:
+def step(run: Run, command: cm.RunCommand, now: int) -> list[ev.AnyEvent]:
     """Decide a command at a time, fold its events into the run, and return them."""
     if run.status == "new" and type(command) is not cm.Start:
         raise Conflict("this run has not started; nothing can be asked of it yet")
@@ -254,8 +254,8 @@ def _cancel(run: Run, c: cm.Cancel) -> Events:
     yield ev.RunCancelled(c.decider, c.why)
 
 
-_DECIDE: dict[type[cm.Command], Callable[[Run, Any], Events]] = cast(
-    "dict[type[cm.Command], Callable[[Run, Any], Events]]",
+_DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
+    "dict[type[cm.RunCommand], Callable[[Run, Any], Events]]",
     {
         cm.Start: _start,
         cm.OpenFrame: _open_frame,

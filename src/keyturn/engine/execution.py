@@ -30,16 +30,16 @@ from .effects.proposals import check_terms
 from .effects.recover import recover
 from .loop import advance
 from .result import RunResult
-from .run.frame_settings import Scope
+from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.open_run import Live, journal_clock, new_id, new_salt
+from .run.open_run import OpenRun, journal_clock, new_id, new_salt
 from .run.used_states import LEDGER
 from .session.sync import opening, reopen, save_session
 from .states.refusals import refused
 from .states.state import RunState
 from .tracing.spans import tracing
 from .views.decisions_by_label import decision_on
-from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, Sink
+from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, Sink
 
 _PROCESS = f"process-{os.getpid()}"
 
@@ -50,10 +50,10 @@ class TurnLimit(NamedTuple):
     most: int | None
 
 
-class Play:
+class Execution:
     """One run in one caller's hands."""
 
-    def __init__(self, live: Live, scope: Scope, state: RunState[Any], max_turns: TurnLimit | None) -> None:
+    def __init__(self, live: OpenRun, scope: FrameSettings, state: RunState[Any], max_turns: TurnLimit | None) -> None:
         self.live = live
         self.scope = scope
         self.state = state
@@ -76,7 +76,7 @@ class Play:
 
     def listen(self, sink: Sink) -> None:
         """Hand the root's events to a sink."""
-        feed = self.drive.feeds[ev.ROOT] = Feed(self.live.graph, ev.ROOT, sink)
+        feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink)
         feed.catch_up(self.live.log.steps)
         root = self.run.frames.get(ev.ROOT)
         if root is not None and not root.fresh:  # a fresh one is announced when it is asked

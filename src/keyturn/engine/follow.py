@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core import events as ev
-from .run.open_run import Live
+from .run.open_run import OpenRun
 from .states.loading import waiting_tools
-from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, Feed, StreamEvent
+from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, StreamEvent
 from .views.projection import approval_item
 from .views.rows import opened_by
 
@@ -16,10 +16,10 @@ from .views.rows import opened_by
 class Follower:
     """Fold a run line by line and say what there is to tell. The log of `live` has a chain."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: OpenRun) -> None:
         self._live = live
         self._told: list[StreamEvent] = []
-        self._feed = Feed(live.graph, ev.ROOT, self._told.append)
+        self._feed = EventFeed(live.graph, ev.ROOT, self._told.append)
         self._agent = ""
 
     async def told_by(self, line: bytes) -> list[StreamEvent]:

@@ -15,7 +15,7 @@ from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
 from .driving.requests import requests_of
-from .run.open_run import Live
+from .run.open_run import OpenRun
 from .states.state import RunState
 from .views.guardrail_results import results_of
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
@@ -38,7 +38,7 @@ class RunResult:
     """
 
     def __init__(
-        self, live: Live, tools: dict[str, Any] | None = None, *, frame: str = ev.ROOT, value: Any = None
+        self, live: OpenRun, tools: dict[str, Any] | None = None, *, frame: str = ev.ROOT, value: Any = None
     ) -> None:
         run = live.run
         self._live = live
@@ -175,7 +175,7 @@ def in_order(items: list[RunItem]) -> list[RunItem]:
     return ordered + sorted(outputs, key=lambda one: rank.get(one.call_id, 0))
 
 
-def _final_output(live: Live) -> Any:
+def _final_output(live: OpenRun) -> Any:
     run = live.run
     if run.status != "finished":
         return None
@@ -184,7 +184,7 @@ def _final_output(live: Live) -> Any:
     return _parsed(live, run, run.frames[ev.ROOT])
 
 
-def _parsed(live: Live, run: Run, frame: Frame) -> Any:
+def _parsed(live: OpenRun, run: Run, frame: Frame) -> Any:
     """The answer of a run that finished elsewhere, as a value of the agent's output type."""
     schema = output_schema_for(live.graph.agent(frame.agent).output_type)
     reply = [item for item in frame.items[frame.sent - frame.replied : frame.sent] if isinstance(item, dict)]

@@ -17,11 +17,11 @@ from ..agents.settings import RunConfig, check_error_handlers
 from ..core.errors import AgentMissing, UserError
 from ..journal import opened
 from ..journal.base import Journal
-from .execution import Play, TurnLimit
+from .execution import Execution, TurnLimit
 from .result import RunResult
-from .run.agents import Graph
-from .run.frame_settings import Scope
-from .run.open_run import Live, wrapped
+from .run.agents import AgentGraph
+from .run.frame_settings import FrameSettings
+from .run.open_run import OpenRun, wrapped
 from .states.state import RunState
 from .stream import RunResultStreaming
 
@@ -151,7 +151,7 @@ def _wait_for(work: Coroutine[Any, Any, T]) -> T:
     return value
 
 
-def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Play:
+def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
     """The play of an input or a state; the options are those of `Runner.run`, and have its defaults."""
     given = _DEFAULTS | options
     if isinstance(input, RunResult | RunResultStreaming):
@@ -179,7 +179,7 @@ def _check_given(given: dict[str, Any]) -> None:
         raise UserError(f"max_turns must be a whole number, 0 or more, or None for no limit, not {limit!r}")
 
 
-def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, Any]) -> Play:
+def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, Any]) -> Execution:
     if not isinstance(agent, Agent):
         raise UserError(f"Runner runs an Agent, not a {type(agent).__name__}")
     if not isinstance(input, str | list):
@@ -197,10 +197,10 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
     live = state.live
     live.journal, live.session, live.policy = _journal(given["journal"]), given["session"], config.policy
     live.handed_out = False
-    return Play(live, _scope(live, config, given, state.undelivered.start or {}), state, None)
+    return Execution(live, _scope(live, config, given, state.undelivered.start or {}), state, None)
 
 
-def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Play:
+def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Execution:
     live = state.live
     _attach_agent(live, agent)
     named = given["conversation_id"]
@@ -221,20 +221,20 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
     start = state.undelivered.start or {}
     limit = given["max_turns"]
     chosen = None if isinstance(limit, _Default) else TurnLimit(None if limit is None else int(limit))
-    return Play(live, _scope(live, config, given, start), state, chosen)
+    return Execution(live, _scope(live, config, given, start), state, chosen)
 
 
-def _attach_agent(live: Live, agent: Agent[Any]) -> None:
+def _attach_agent(live: OpenRun, agent: Agent[Any]) -> None:
     """Take the agent given at a resume: the root again, perhaps rebuilt, or any agent of its graph."""
     root = live.graph.root
     if agent is root or id(agent) in live.graph.path_of:
         return
     if agent.name != root.name:
         raise AgentMissing(root.name)
-    live.graph = Graph(agent)
+    live.graph = AgentGraph(agent)
 
 
-def _scope(live: Live, config: RunConfig, given: dict[str, Any], start: dict[str, Any]) -> Scope:
+def _scope(live: OpenRun, config: RunConfig, given: dict[str, Any], start: dict[str, Any]) -> FrameSettings:
     about = live.run.about
     conversation = given["conversation_id"] or start.get("conversation_id") or about.get("conversation_id")
     chained = bool(
@@ -244,7 +244,7 @@ def _scope(live: Live, config: RunConfig, given: dict[str, Any], start: dict[str
         or start.get("auto_previous_response_id")
         or about.get("chained")
     )
-    return Scope(
+    return FrameSettings(
         config,
         live.context,
         given["hooks"],

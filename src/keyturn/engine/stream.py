@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..agents.agent import Agent
 from ..core import events as ev
-from .execution import Play
+from .execution import Execution
 from .result import RunResult
 from .states.state import RunState
 from .views.event_stream import StreamEvent
@@ -28,7 +28,7 @@ class RunResultStreaming:
     ('agent_updated_stream_event', 'hello')
     """
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Execution) -> None:
         self._play = play
         self._queue: deque[StreamEvent] = deque()
         self._wake: asyncio.Future[None] | None = None

@@ -15,14 +15,14 @@ from typing import Any
 from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, StoreRestored
 from ..journal.base import Claim, Store
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
-from .execution import Play
+from .execution import Execution
 from .run.open_run import new_id
 
 log = logging.getLogger("keyturn.worker")
 
 _BACKOFF = 1.0  # how long a store that fails is left alone, in seconds
 
-Takes = Callable[[Claim], Awaitable[Play]]
+Takes = Callable[[Claim], Awaitable[Execution]]
 
 
 class Worker:
@@ -47,7 +47,7 @@ class Worker:
         self._unsettled = True
         self._slots, self._grace = slots, grace
         self._tasks: set[asyncio.Task[None]] = set()
-        self._plays: dict[str, Play] = {}
+        self._plays: dict[str, Execution] = {}
         # The runs of which it was said that they are frozen.
         self._told: set[str] = set()
         self._leaving = asyncio.Event()

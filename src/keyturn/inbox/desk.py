@@ -25,10 +25,10 @@ from ..core.states import WAITING
 from ..engine.driving.requests import requests_of
 from ..engine.driving.writer import Writer, Written
 from ..engine.run import decisions
-from ..engine.run.agents import Graph
+from ..engine.run.agents import AgentGraph
 from ..engine.run.facts import said_items
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import Live, journal_clock, wrapped
+from ..engine.run.open_run import OpenRun, journal_clock, wrapped
 from ..engine.states.loading import waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
@@ -154,7 +154,7 @@ class Inbox:
         """End a run. What is in flight is stopped; nothing of the run waits any more."""
         await self.tell(run, cm.Cancel(_named(by), plain_text(why, "why")))
 
-    async def tell(self, run: str, *commands: cm.Command) -> Run:
+    async def tell(self, run: str, *commands: cm.RunCommand) -> Run:
         """Decide commands against a run as it stands and append what comes of it; the run afterwards."""
         log = await self._read(run)
         await self._commit(log, *commands)
@@ -178,7 +178,7 @@ class Inbox:
             raise RunMissing(run)
         return log
 
-    async def _commit(self, log: Log, *commands: cm.Command) -> Written:
+    async def _commit(self, log: Log, *commands: cm.RunCommand) -> Written:
         writer = Writer(log, self._store, await journal_clock(self._store))
         writer.open = known_open(log.run)
         return await writer.commit(*commands)
@@ -200,7 +200,7 @@ class Inbox:
             raise Conflict("the request is no longer the one that was shown; look at it again")
         return log, waiting
 
-    async def _deliver(self, log: Log, shown: _Named, said: decisions.Said) -> RequestRow:
+    async def _deliver(self, log: Log, shown: _Named, said: decisions.MadeDecision) -> RequestRow:
         """Record a decision; a run that failed is taken up again by it."""
         deliver = cm.Deliver([said.decision], [] if said.grant is None else [said.grant])
         resume = [cm.Resume()] if log.run.status == "failed" else []
@@ -220,7 +220,7 @@ class Inbox:
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
-        live = Live(log, Graph(agent), wrapped(None))
+        live = OpenRun(log, AgentGraph(agent), wrapped(None))
         items = requests_of(live, await waiting_tools(live))
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:

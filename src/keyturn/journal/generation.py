@@ -20,7 +20,7 @@ from ..keys import ring
 from . import statements as say
 from .marks import Mark, is_template, known, mark_of, noticed, replace_marks
 from .pages import rows_of
-from .store_thread import Connection
+from .store_thread import StoreConnection
 
 ID, GENERATION, RESTORED, PLACE, MOVED, FILLING = "id", "generation", "restored", "place", "moved", "filling"
 SEAL, COUNT = "seal", "count"
@@ -80,12 +80,12 @@ class Origin:
         if self.why is not None:
             raise StoreRestored(f"this store {self.why}: {_HOW}")
 
-    def look(self, db: Connection) -> None:
+    def look(self, db: StoreConnection) -> None:
         """See where the store comes from, as it is now. Nothing is written."""
         with self._lock:
             self._look(db)
 
-    def _look(self, db: Connection) -> None:
+    def _look(self, db: StoreConnection) -> None:
         meta = read_meta(db)
         settled = meta.sound and RESTORED not in meta.notes and meta.generation > self.generation
         if self.why is not None and not settled:  # whatever else it says by now
@@ -141,7 +141,7 @@ class Origin:
                 self.mark.reached(row)
 
 
-def _elsewhere(meta: Meta, db: Connection) -> str | None:
+def _elsewhere(meta: Meta, db: StoreConnection) -> str | None:
     """Say that a store is on another server than it was, where it has a place."""
     known, place = meta.notes.get(PLACE), db.place()
     if None in (known, place) or known == place:
@@ -165,7 +165,7 @@ def _shut(meta: Meta) -> str | None:
 # What is written ----------------------------------------------------------------------------------------------------
 
 
-def read_meta(db: Connection) -> Meta:
+def read_meta(db: StoreConnection) -> Meta:
     """Read what a store notes of itself."""
     return _meta(rows_of(db, say.META, 100))
 
@@ -180,7 +180,7 @@ def _covered(notes: dict[str, str]) -> bytes:
     return json.dumps(sorted(notes.items())).encode()
 
 
-def write_meta(db: Connection, notes: dict[str, str]) -> None:
+def write_meta(db: StoreConnection, notes: dict[str, str]) -> None:
     """Write down and seal what a store notes of itself, all of it."""
     for name in (ID, GENERATION, RESTORED, PLACE, MOVED, FILLING):
         if name not in notes:
@@ -189,12 +189,12 @@ def write_meta(db: Connection, notes: dict[str, str]) -> None:
         db.execute(say.SET_META, name, value)
 
 
-def begin(db: Connection) -> None:
+def begin(db: StoreConnection) -> None:
     """Give a new store its id and its first generation."""
     _begin(db, 1, 0, {})
 
 
-def _begin(db: Connection, generation: int, row: int, more: dict[str, str]) -> str:
+def _begin(db: StoreConnection, generation: int, row: int, more: dict[str, str]) -> str:
     place, store = db.place(), secrets.token_hex(16)
     notes = {ID: store, GENERATION: str(generation)} | ({} if place is None else {PLACE: place})
     write_meta(db, notes | more)
@@ -202,7 +202,7 @@ def _begin(db: Connection, generation: int, row: int, more: dict[str, str]) -> s
     return store
 
 
-def next_generation(db: Connection, origin: Origin, why: str | None = None) -> None:
+def next_generation(db: StoreConnection, origin: Origin, why: str | None = None) -> None:
     """Give a store a new id, so that it has nothing more to do with what it was copied from.
 
     With `why` it is not settled yet, and its id is what is new in all that is asked about again. Whatever had the old
@@ -215,7 +215,7 @@ def next_generation(db: Connection, origin: Origin, why: str | None = None) -> N
     replace_marks(origin.at)
 
 
-def set_note(db: Connection, name: str, value: str | None) -> None:
+def set_note(db: StoreConnection, name: str, value: str | None) -> None:
     """Note that a store was moved, or is being filled, or that it is no longer so."""
     meta = read_meta(db)
     if not meta.sound:
@@ -224,7 +224,7 @@ def set_note(db: Connection, name: str, value: str | None) -> None:
     write_meta(db, notes if value is None else notes | {name: value})
 
 
-def settle_template(db: Connection, origin: Origin) -> None:
+def settle_template(db: StoreConnection, origin: Origin) -> None:
     """Make a copy of an empty store a store of its own."""
     meta = read_meta(db)
     if not meta.sound or _shut(meta) is not None:

@@ -13,7 +13,7 @@ from ..core.seal import Chain, verify
 from ..keys import ring
 from . import statements as say
 from .sql_journal import SQLJournal
-from .store_thread import Connection
+from .store_thread import StoreConnection
 
 _PAGE = 500
 
@@ -72,7 +72,7 @@ async def _copied(source: SQLJournal, target: SQLJournal, table: str) -> int:
         count, after = count + len(page), tuple(page[-1][: len(key)])
 
 
-def _page(db: Connection, table: str, after: tuple[Any, ...] | None) -> list[Any]:
+def _page(db: StoreConnection, table: str, after: tuple[Any, ...] | None) -> list[Any]:
     key, others = _TABLES[table]
     columns, order = ", ".join((*key, *others)), ", ".join(key)
     if table == "runs":  # who held a run is not there any more, and what was to be looked at is looked at once
@@ -81,13 +81,13 @@ def _page(db: Connection, table: str, after: tuple[Any, ...] | None) -> list[Any
     return db.execute(f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT {_PAGE}", *(after or ()))
 
 
-def _insert(db: Connection, table: str, names: tuple[str, ...], rows: list[Any]) -> None:
+def _insert(db: StoreConnection, table: str, names: tuple[str, ...], rows: list[Any]) -> None:
     statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
     for row in rows:
         db.tell(statement, *row)
 
 
-def _at_rest(db: Connection) -> list[Any]:
+def _at_rest(db: StoreConnection) -> list[Any]:
     """How much there is, so that what is added meanwhile is noticed; or `Conflict` while runs are held."""
     held = int(db.execute("SELECT count(*) FROM runs WHERE holder IS NOT NULL AND held_until > ?", db.now())[0][0])
     if held:
@@ -95,7 +95,7 @@ def _at_rest(db: Connection) -> list[Any]:
     return [db.execute(f"SELECT count(*) FROM {table}") for table in _TABLES]
 
 
-def _any(db: Connection) -> bool:
+def _any(db: StoreConnection) -> bool:
     return any(db.execute(each) for each in say.ANY)
 
 

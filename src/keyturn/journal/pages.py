@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .store_thread import Connection
+from .store_thread import StoreConnection
 
 _LIMIT = "LIMIT ?"
 
 
-def rows_of(db: Connection, statement: str, *values: Any) -> list[Any]:
+def rows_of(db: StoreConnection, statement: str, *values: Any) -> list[Any]:
     """Run a statement whose last value is its limit; rows that cannot be read are left out."""
     try:
         return db.execute(statement, *values)
@@ -21,7 +21,7 @@ def rows_of(db: Connection, statement: str, *values: Any) -> list[Any]:
         return _one_by_one(db, statement, None, values)[0]
 
 
-def keyed_rows(db: Connection, statement: str, keys: str, *values: Any) -> tuple[list[Any], list[Any]]:
+def keyed_rows(db: StoreConnection, statement: str, keys: str, *values: Any) -> tuple[list[Any], list[Any]]:
     """Run a statement whose last value is its limit; its rows, and the keys of those that cannot be read.
 
     `keys` selects keys alone, which can always be read.
@@ -33,7 +33,7 @@ def keyed_rows(db: Connection, statement: str, keys: str, *values: Any) -> tuple
 
 
 def _one_by_one(
-    db: Connection, statement: str, keys: str | None, values: tuple[Any, ...]
+    db: StoreConnection, statement: str, keys: str | None, values: tuple[Any, ...]
 ) -> tuple[list[Any], list[Any]]:
     *given, limit = values
     rows, broken = list[Any](), list[Any]()
@@ -50,7 +50,7 @@ def _one_by_one(
     return rows, broken
 
 
-def _one(db: Connection, statement: str, given: list[Any], place: int) -> list[Any] | None:
+def _one(db: StoreConnection, statement: str, given: list[Any], place: int) -> list[Any] | None:
     """The row at a place, none where there are no more; None where it cannot be read."""
     assert statement.endswith(_LIMIT)
     try:

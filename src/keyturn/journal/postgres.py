@@ -22,7 +22,7 @@ from . import statements as say
 from .bell import Bell
 from .generation import Origin, begin, read_meta, settle_template
 from .sql_journal import Rung, SQLJournal
-from .store_thread import Outcome, StoreThread
+from .store_thread import BatchFailed, StoreThread
 
 CHANNEL = "keyturn"
 _AGAIN = {"40001", "40P01", "55P03"}
@@ -340,17 +340,17 @@ def _plain_url(url: str) -> bool:
     return _URL.fullmatch(url) is not None
 
 
-def judge(error: BaseException) -> Outcome:
+def judge(error: BaseException) -> BatchFailed:
     """What an error of PostgreSQL's means for what was asked."""
     import psycopg
 
     state = getattr(error, "sqlstate", None)
     if state in _AGAIN:
-        return Outcome(StorageError(f"the journal's database was too busy: {error}"), again=True)
+        return BatchFailed(StorageError(f"the journal's database was too busy: {error}"), again=True)
     if state in _FULL:
-        return Outcome(StorageFull("there is no room left in the journal's database; make room and resume"))
+        return BatchFailed(StorageFull("there is no room left in the journal's database; make room and resume"))
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return Outcome(StorageError(f"the journal's database cannot be reached: {error}"), unknown=True)
+        return BatchFailed(StorageError(f"the journal's database cannot be reached: {error}"), unknown=True)
     if isinstance(error, psycopg.Error):
-        return Outcome(StorageError(f"the journal's database refused: {error}"))
-    return Outcome(error)
+        return BatchFailed(StorageError(f"the journal's database refused: {error}"))
+    return BatchFailed(error)

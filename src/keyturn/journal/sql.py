@@ -18,8 +18,8 @@ from .base import Claim, LostRace
 from .pages import keyed_rows
 from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import DAMAGED, Row, askable, columns, marked, plain, seal_row, verified
-from .statements import Dialect
-from .store_thread import Connection
+from .statements import SqlDialect
+from .store_thread import StoreConnection
 
 _NO_ROW = "cannot be reached: what the journal's table of runs says of the run is not what was written there"
 
@@ -51,13 +51,19 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 class Tenant:
     """One tenant's part of a database."""
 
-    def __init__(self, dialect: Dialect, tenant: str, keys: Keys) -> None:
+    def __init__(self, dialect: SqlDialect, tenant: str, keys: Keys) -> None:
         self._dialect = dialect
         self.name = tenant
         self._keys = keys
 
     def append(
-        self, db: Connection, run: str, expected: int, lines: list[bytes], claim: Claim | None, changes: Changes | None
+        self,
+        db: StoreConnection,
+        run: str,
+        expected: int,
+        lines: list[bytes],
+        claim: Claim | None,
+        changes: Changes | None,
     ) -> None:
         """Add lines and what they change."""
         at = self._place(db, run) if claim is None else self._held(db, run, claim)
@@ -83,13 +89,13 @@ class Tenant:
             db.tell(say.STARTED, row.started_at, self.name, run)
         self._change(db, changes, keys)
 
-    def holds(self, db: Connection, run: str, place: int, line: bytes) -> bool:
+    def holds(self, db: StoreConnection, run: str, place: int, line: bytes) -> bool:
         """Whether the log has that very line at a place: what a writer asks whose commit was never answered."""
         self._settle(db, run)
         found = db.execute(say.LINE_AT, self.name, run, place)
         return bool(found) and _bytes(found[0][0]) == line
 
-    def read(self, db: Connection, run: str, after: int) -> list[bytes]:
+    def read(self, db: StoreConnection, run: str, after: int) -> list[bytes]:
         """Lines from a place on: as many as the head says, or `LogDamaged`."""
         after = max(after, 0)
         found = db.execute(say.LINES, after, self.name, run)
@@ -104,7 +110,7 @@ class Tenant:
             raise LogDamaged(run, after + len(lines), "is not there, or not as many lines are as the journal counts")
         return lines
 
-    def head(self, db: Connection, run: str) -> int:
+    def head(self, db: StoreConnection, run: str) -> int:
         """How many lines a log has."""
         found = db.execute(say.HEAD, self.name, run)
         head = found[0][0] if found else 0
@@ -112,15 +118,15 @@ class Tenant:
             raise LogDamaged(run, 0, _NO_ROW)
         return head
 
-    def links(self, db: Connection, run: str) -> list[tuple[str, str]]:
+    def links(self, db: StoreConnection, run: str) -> list[tuple[str, str]]:
         """The digests and seals of a log's lines."""
         return [parted(_bytes(line)) for _, line in db.execute(say.ALL_LINES, self.name, run)]
 
-    def shelve(self, db: Connection, run: str, later: int) -> None:
+    def shelve(self, db: StoreConnection, run: str, later: int) -> None:
         """Let a run of which nothing can be read be looked at later; no other waits for it."""
         db.tell(say.SHELVE, db.now() + later, self.name, run)
 
-    def claim(self, db: Connection, run: str, worker: str, ttl_ms: int) -> Claim:
+    def claim(self, db: StoreConnection, run: str, worker: str, ttl_ms: int) -> Claim:
         """Take a run."""
         at = self._place(db, run)
         if at.holder is not None and at.now < at.until:
@@ -131,25 +137,25 @@ class Tenant:
         db.tell(say.TAKEN, made.epoch, worker, made.until, self.name, run)
         return made
 
-    def cap(self, db: Connection, run: str, ttl_ms: int) -> None:
+    def cap(self, db: StoreConnection, run: str, ttl_ms: int) -> None:
         """Let a claim that ends too far ahead end in time: who lives renews it before."""
         at = self._known(db, run)
         if at is not None and at.holder is not None and at.until > at.now + LONGEST_MS:
             db.tell(say.RENEWED, at.now + ttl_ms, self.name, run)
 
-    def held_by(self, db: Connection, run: str) -> tuple[str, int] | None:
+    def held_by(self, db: StoreConnection, run: str) -> tuple[str, int] | None:
         """Who holds a run, and under which epoch: what a worker asks whose claim was never answered."""
         self._settle(db, run)
         found = db.execute(say.HEAD, self.name, run)
         return (found[0][2], int(found[0][1])) if found and found[0][2] is not None else None
 
-    def renew(self, db: Connection, claim: Claim, ttl_ms: int) -> Claim:
+    def renew(self, db: StoreConnection, claim: Claim, ttl_ms: int) -> Claim:
         """Hold a run for longer."""
         now = self._held(db, claim.run, claim).now
         db.tell(say.RENEWED, now + ttl_ms, self.name, claim.run)
         return msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
 
-    def release(self, db: Connection, claim: Claim, due: int | None) -> bool:
+    def release(self, db: StoreConnection, claim: Claim, due: int | None) -> bool:
         """Give a run back; whether somebody may have to look at it at some time."""
         try:
             at = self._held(db, claim.run, claim)
@@ -159,43 +165,43 @@ class Tenant:
         db.tell(say.RELEASED, min(times, default=None), self.name, claim.run)
         return bool(times)
 
-    def due(self, db: Connection, limit: int) -> list[str]:
+    def due(self, db: StoreConnection, limit: int) -> list[str]:
         """Runs that are due."""
         now = db.now()
         times = (now, now + LONGEST_MS, now)
         found = db.execute(self._dialect.due, *(value for time in times for value in (self.name, time)), limit)
         return [run for _, run in found]
 
-    def next_due(self, db: Connection) -> tuple[int | None, int]:
+    def next_due(self, db: StoreConnection) -> tuple[int | None, int]:
         """When the next run is due, and the time now."""
         found = db.execute(self._dialect.next_due, self.name, self.name)
         first = found[0][0] if found else None
         return (int(first) if isinstance(first, int) else None), db.now()
 
-    def runs(self, db: Connection, query: Query) -> list[RunRow]:
+    def runs(self, db: StoreConnection, query: Query) -> list[RunRow]:
         """Rows of runs."""
         asked = {"run": query.id or query.run, "status": query.state, "agent": query.agent}
         return self._page(db, RunRow, ("runs", say.RUN_COLUMNS), asked, ("started_at", "run"), query)
 
-    def requests(self, db: Connection, query: Query) -> list[RequestRow]:
+    def requests(self, db: StoreConnection, query: Query) -> list[RequestRow]:
         """Rows of requests."""
         asked = {name: getattr(query, name) for name in ("id", "run", "state", "agent", "tool", "kind")}
         return self._page(db, RequestRow, ("requests", say.REQUEST_COLUMNS), asked, ("asked_at", "id"), query)
 
-    def grants(self, db: Connection, query: Query) -> list[GrantRow]:
+    def grants(self, db: StoreConnection, query: Query) -> list[GrantRow]:
         """Rows of grants."""
         revoked = None if query.state is None else int(query.state == "revoked")
         asked = {"id": query.id, "run": query.run, "agent": query.agent, "tool": query.tool, "revoked": revoked}
         return self._page(db, GrantRow, ("grants", say.GRANT_COLUMNS), asked, ("0", "run || '/' || id"), query)
 
-    def outbox(self, db: Connection, limit: int, done: int | None) -> list[Notice]:
+    def outbox(self, db: StoreConnection, limit: int, done: int | None) -> list[Notice]:
         """What is to be told."""
         if done is not None:
             db.tell(say.TOLD, self.name, done)
         found, broken = keyed_rows(db, say.TO_TELL, say.TO_TELL_NUMBERS, self.name, max(limit, 0))
         return sorted((_notice(*row) for row in found + broken), key=lambda notice: notice.number)
 
-    def erase(self, db: Connection, run: str) -> None:
+    def erase(self, db: StoreConnection, run: str) -> None:
         """Forget what a run says; the digests of its lines stay."""
         at = self._known(db, run)
         if at is None:
@@ -212,12 +218,12 @@ class Tenant:
         for statement in say.ERASE:
             db.tell(statement, self.name, run)
 
-    def _settle(self, db: Connection, run: str) -> None:
+    def _settle(self, db: StoreConnection, run: str) -> None:
         """Wait until nobody is at work on a run: the commit whose answer got lost may still be under way."""
         if self._dialect.locked:
             self._place(db, run)
 
-    def _known(self, db: Connection, run: str) -> Place | None:
+    def _known(self, db: StoreConnection, run: str) -> Place | None:
         """Where a run is, for whoever is about to change that; None for one that is not known."""
         found = db.known(self.name, run)
         if not found:
@@ -229,7 +235,7 @@ class Tenant:
         except msgspec.ValidationError:
             raise LogDamaged(run, 0, _NO_ROW) from None
 
-    def _place(self, db: Connection, run: str) -> Place:
+    def _place(self, db: StoreConnection, run: str) -> Place:
         """Where a run is; one that is not known begins here."""
         at = self._known(db, run)
         if at is None:
@@ -238,7 +244,7 @@ class Tenant:
             assert at is not None
         return at
 
-    def _held(self, db: Connection, run: str, claim: Claim) -> Place:
+    def _held(self, db: StoreConnection, run: str, claim: Claim) -> Place:
         """Where a run is that is still held under this claim, or `Conflict`."""
         at = self._known(db, run)
         if at is None or at.holder is None:
@@ -251,7 +257,7 @@ class Tenant:
             )
         return at
 
-    def _change(self, db: Connection, changes: Changes, keys: Ring) -> None:
+    def _change(self, db: StoreConnection, changes: Changes, keys: Ring) -> None:
         for closing in changes.closed:
             self._close(db, closing, keys)
         for row in changes.opened:
@@ -264,7 +270,7 @@ class Tenant:
         for notice in changes.notices:
             db.tell(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
 
-    def _close(self, db: Connection, end: Closing, keys: Ring) -> None:
+    def _close(self, db: StoreConnection, end: Closing, keys: Ring) -> None:
         """Close a request. One that was altered before is not sealed anew: that would make a forgery good."""
         found = db.execute(say.REQUEST, self.name, end.id)
         if not found:
@@ -274,7 +280,7 @@ class Tenant:
         fresh = "" if row.state == DAMAGED else seal_row(keys, self.name, row.ended(end))
         db.tell(say.CLOSE, end.state, end.at, end.by, fresh, self.name, end.id)
 
-    def _revoke(self, db: Connection, run: str, name: str, keys: Ring) -> None:
+    def _revoke(self, db: StoreConnection, run: str, name: str, keys: Ring) -> None:
         found = db.execute(say.GRANT_OF, self.name, run, name)
         if not found:
             return
@@ -287,7 +293,7 @@ class Tenant:
 
     def _page(
         self,
-        db: Connection,
+        db: StoreConnection,
         kind: type[Row],
         what: tuple[str, str],
         asked: dict[str, Any],

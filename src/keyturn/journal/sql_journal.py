@@ -22,8 +22,8 @@ from .pages import rows_of
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import check_name, fits_a_store
 from .sql import HeldAhead, Tenant
-from .statements import Dialect
-from .store_thread import Connection, StoreThread
+from .statements import SqlDialect
+from .store_thread import StoreConnection, StoreThread
 
 # How long a run that cannot even be claimed is left alone.
 SHELVED_MS = 3_600_000
@@ -36,7 +36,7 @@ class SQLJournal:
     keys = staticmethod(ring)
 
     def __init__(
-        self, dialect: Dialect, threads: tuple[StoreThread, StoreThread], bell: Bell, tenant: str, origin: Origin
+        self, dialect: SqlDialect, threads: tuple[StoreThread, StoreThread], bell: Bell, tenant: str, origin: Origin
     ) -> None:
         self.tenant = check_name("a tenant's name", tenant)
         self._dialect, self._bell = dialect, bell
@@ -71,7 +71,7 @@ class SQLJournal:
         told = [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
         wrote: list[bytes] = []
 
-        def append(db: Connection) -> Any:
+        def append(db: StoreConnection) -> Any:
             if claim is None:  # what is said to a store that was moved is heard by nobody
                 self._look(db)
                 self.moved()
@@ -80,7 +80,7 @@ class SQLJournal:
             wrote[:] = added[-1:]
             return Rung([(self.tenant, run), *told]) if added else None
 
-        def appended(db: Connection) -> tuple[bool, Any]:
+        def appended(db: StoreConnection) -> tuple[bool, Any]:
             place = expected + len(added) - 1
             there = bool(wrote) and self._mine.holds(db, run, place, wrote[0])
             return there, Rung([(self.tenant, run), *told])
@@ -112,13 +112,13 @@ class SQLJournal:
         await self._check_origin()
         made: list[Claim] = []
 
-        def take(db: Connection) -> Claim:
+        def take(db: StoreConnection) -> Claim:
             self._look(db)
             self._origin.check()
             made[:] = [self._mine.claim(db, run, worker, ttl_ms)]
             return made[0]
 
-        def taken(db: Connection) -> tuple[bool, Any]:
+        def taken(db: StoreConnection) -> tuple[bool, Any]:
             found = bool(made) and self._mine.held_by(db, run) == (worker, made[0].epoch)
             return found, made[0] if found else None
 
@@ -136,10 +136,10 @@ class SQLJournal:
         return await self._writer.ask(lambda db: self._mine.renew(db, claim, ttl_ms), firm=False)
 
     async def release(self, claim: Claim, due: int | None = None) -> None:
-        def release(db: Connection) -> Any:
+        def release(db: StoreConnection) -> Any:
             return Rung([(self.tenant, DUE)]) if self._mine.release(db, claim, due) else None
 
-        def released(db: Connection) -> tuple[bool, Any]:
+        def released(db: StoreConnection) -> tuple[bool, Any]:
             gone = self._mine.held_by(db, claim.run) != (claim.worker, claim.epoch)
             return gone, Rung([(self.tenant, DUE)])
 
@@ -214,7 +214,7 @@ class SQLJournal:
         """Note that the store is a copy that was brought back, as was noticed or somebody knows; the restore's id."""
         given = why if why is not None else self._origin.why
 
-        def note(db: Connection) -> str:
+        def note(db: StoreConnection) -> str:
             read_meta(db).check_whole()
             if why is not None:
                 next_generation(db, self._origin, why)
@@ -233,7 +233,7 @@ class SQLJournal:
         await self._writer.ask(lambda db: next_generation(db, self._origin))
         await self._writer.ask(self._origin.look)
 
-    def _note(self, db: Connection) -> None:
+    def _note(self, db: StoreConnection) -> None:
         """Write down what was noticed before anything else is: what is added may hide it."""
         if self._origin.why is not None and not self._origin.noted and not self._origin.noted_in(read_meta(db)):
             next_generation(db, self._origin, self._origin.why)
@@ -243,7 +243,7 @@ class SQLJournal:
         await self._writer.ask(lambda db: set_note(db, name, value))
         await self._writer.ask(self._origin.look)
 
-    def _look(self, db: Connection) -> None:
+    def _look(self, db: StoreConnection) -> None:
         """See whether the store is the one it was, where its connection does not as a transaction begins."""
         if self._origin.always:
             self._origin.look(db)
@@ -268,11 +268,11 @@ class SQLJournal:
         """Say what is wrong with the store itself, whatever its runs are."""
         return await self._reader.ask(_faults)
 
-    async def whole(self, do: Callable[[Connection], Any]) -> Any:
+    async def whole(self, do: Callable[[StoreConnection], Any]) -> Any:
         """Read something of all tenants: for copying and checking a store, which nobody's view may do."""
         return await self._reader.ask(do)
 
-    async def write(self, do: Callable[[Connection], Any]) -> Any:
+    async def write(self, do: Callable[[StoreConnection], Any]) -> Any:
         """Write something of all tenants: for filling an empty store."""
         return await self._writer.ask(do)
 
@@ -308,6 +308,6 @@ def ringing(bell: Bell, elsewhere: Callable[[list[tuple[str, str]]], None]) -> C
     return ring
 
 
-def _faults(db: Connection) -> list[str]:
+def _faults(db: StoreConnection) -> list[str]:
     sound = read_meta(db).sound and db.reached() is not None
     return [*([] if sound else ["what the store notes of itself was altered, or its key is not here"]), *db.damage()]

@@ -26,7 +26,7 @@ from .file_system import network_kind
 from .generation import COUNT, ID, Origin, begin, count_in, counted, read_meta, settle_template
 from .pages import rows_of
 from .sql_journal import SQLJournal, ringing
-from .store_thread import Outcome, StoreThread
+from .store_thread import BatchFailed, StoreThread
 
 BUSY_SECONDS = 60.0
 # A commit writes whole pages of which it changes little: small pages are a third of the bytes.
@@ -319,22 +319,26 @@ def _origin(db: SQLiteConnection, file: Path) -> Origin:
     return origin
 
 
-def judge(error: BaseException) -> Outcome:
+def judge(error: BaseException) -> BatchFailed:
     """What an error of SQLite's means for what was asked."""
     import apsw
 
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Outcome(StorageError(f"the journal's file stayed locked for {BUSY_SECONDS:g} s: {error}"), again=True)
+        return BatchFailed(
+            StorageError(f"the journal's file stayed locked for {BUSY_SECONDS:g} s: {error}"), again=True
+        )
     if isinstance(error, apsw.FullError):
-        return Outcome(StorageFull("there is no room left for the journal; make room and resume: nothing was lost"))
+        return BatchFailed(StorageFull("there is no room left for the journal; make room and resume: nothing was lost"))
     if isinstance(error, apsw.IOError):
         # The file is opened anew before anything else is written: what a failed fsync left behind is not trusted.
-        return Outcome(StorageError(f"the journal's file could not be written: {error}"), unknown=False)
+        return BatchFailed(StorageError(f"the journal's file could not be written: {error}"), unknown=False)
     if isinstance(error, apsw.Error):
-        return Outcome(StorageError(f"the journal's database refused: {error}"))
+        return BatchFailed(StorageError(f"the journal's database refused: {error}"))
     if isinstance(error, UnicodeError | OverflowError):
-        return Outcome(StorageError(f"the journal's file holds, or was given, what is no text or no number: {error}"))
-    return Outcome(error)
+        return BatchFailed(
+            StorageError(f"the journal's file holds, or was given, what is no text or no number: {error}")
+        )
+    return BatchFailed(error)
 
 
 def _patience() -> Callable[[int], bool]:

@@ -14,7 +14,7 @@ SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlDialect:
     """Where the two databases differ in words."""
 
     blob: str
@@ -67,14 +67,14 @@ class Dialect:
         return statement if self.mark == "?" else statement.replace("?", self.mark)
 
 
-SQLITE = Dialect(
+SQLITE = SqlDialect(
     *("BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", " WITHOUT ROWID", "", "?", "0"),
     whole="typeof({}) = 'integer'",
     # Most names are ASCII, which is decided without a call; a NUL would end the comparison early.
     text="typeof({0}) = 'text' AND instr(CAST({0} AS BLOB), x'00') = 0 "
     "AND ({0} NOT GLOB '*[^ -~]*' OR keyturn_text(CAST({0} AS BLOB)))",
 )
-POSTGRES = Dialect(
+POSTGRES = SqlDialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
     time="(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     whole="",
@@ -82,12 +82,12 @@ POSTGRES = Dialect(
 )
 
 
-def migrations(dialect: Dialect) -> list[list[str]]:
+def migrations(dialect: SqlDialect) -> list[list[str]]:
     """The statements of each version of the schema from `FIRST` on. One that was released is never changed again."""
     return [_first(dialect)]
 
 
-def _first(dialect: Dialect) -> list[str]:
+def _first(dialect: SqlDialect) -> list[str]:
     blob, compact = dialect.blob, dialect.compact
     return [
         "CREATE TABLE runs (tenant TEXT NOT NULL, run TEXT NOT NULL, head BIGINT NOT NULL DEFAULT 0, "

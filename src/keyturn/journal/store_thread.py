@@ -24,7 +24,7 @@ MOST_AT_ONCE = 64
 PATIENCE = 20.0
 
 
-class Connection(Protocol):
+class StoreConnection(Protocol):
     """What a member's connection can do. Errors of the database come out as they are.
 
     `begin` is told whether the transaction must be on disk when it was committed, and which runs it is about. `commit`
@@ -56,7 +56,7 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
-class Outcome(Exception):
+class BatchFailed(Exception):
     """How a batch failed: `again` says that none of it happened, `unknown` that nobody can tell yet."""
 
     def __init__(self, error: BaseException, *, again: bool = False, unknown: bool = False) -> None:
@@ -71,8 +71,8 @@ class Job:
     What is not `firm` need not outlive the machine: it is on disk once something firm that came later is.
     """
 
-    do: Callable[[Connection], Any]
-    done: Callable[[Connection], tuple[bool, Any]] | None
+    do: Callable[[StoreConnection], Any]
+    done: Callable[[StoreConnection], tuple[bool, Any]] | None
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     firm: bool = True
@@ -91,13 +91,13 @@ class Job:
 
 
 class StoreThread:
-    """The thread. `connect` opens the connection in it; `judge` turns a database's error into an `Outcome`."""
+    """The thread. `connect` opens the connection in it; `judge` turns a database's error into an `BatchFailed`."""
 
     def __init__(
         self,
         name: str,
-        connect: Callable[[], Connection],
-        judge: Callable[[BaseException], Outcome],
+        connect: Callable[[], StoreConnection],
+        judge: Callable[[BaseException], BatchFailed],
         after: Callable[[list[Any]], None] | None = None,
         *,
         writes: bool = True,
@@ -107,7 +107,7 @@ class StoreThread:
         self._patience = patience
         self._jobs: deque[Job] = deque()
         self._ready = threading.Condition()
-        self._connection: Connection | None = None
+        self._connection: StoreConnection | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
         self._process = 0
@@ -124,8 +124,8 @@ class StoreThread:
 
     async def ask(
         self,
-        do: Callable[[Connection], Any],
-        done: Callable[[Connection], tuple[bool, Any]] | None = None,
+        do: Callable[[StoreConnection], Any],
+        done: Callable[[StoreConnection], tuple[bool, Any]] | None = None,
         *,
         firm: bool = True,
         run: tuple[str, str] | None = None,
@@ -217,7 +217,7 @@ class StoreThread:
                 job.error = job.error or outcome.error
             return
 
-    def _try(self, batch: list[Job], *, again: bool) -> Outcome | None:
+    def _try(self, batch: list[Job], *, again: bool) -> BatchFailed | None:
         """Do what is to be done; how it failed, if it did. What was done is taken out of the batch."""
         try:
             connection = self._open()
@@ -238,7 +238,7 @@ class StoreThread:
         threading.Event().wait(min(0.005 * 2**tries, 0.5))
         return True
 
-    def _together(self, connection: Connection, batch: list[Job]) -> None:
+    def _together(self, connection: StoreConnection, batch: list[Job]) -> None:
         """Do a batch as one transaction, each job all or nothing."""
         if not self._writes:
             for job in batch:
@@ -256,7 +256,7 @@ class StoreThread:
                 return
         connection.commit([job.result for job in batch if job.error is None])
 
-    def _one(self, connection: Connection, job: Job) -> None:
+    def _one(self, connection: StoreConnection, job: Job) -> None:
         job.error = None
         try:
             job.result = job.do(connection)
@@ -266,7 +266,7 @@ class StoreThread:
                 raise  # the database's own trouble concerns the whole batch
             job.error = error
 
-    def _was_done(self, connection: Connection, job: Job) -> bool:
+    def _was_done(self, connection: StoreConnection, job: Job) -> bool:
         if job.done is None:
             return False
         done, result = job.done(connection)
@@ -274,12 +274,12 @@ class StoreThread:
             job.result, job.error = result, None
         return done
 
-    def _open(self) -> Connection:
+    def _open(self) -> StoreConnection:
         if self._connection is None:
             self._connection = self._connect()
         return self._connection
 
-    def _abandon(self, outcome: Outcome) -> None:
+    def _abandon(self, outcome: BatchFailed) -> None:
         """Leave the transaction; where its connection may be broken, leave that, too."""
         if self._connection is None:
             return

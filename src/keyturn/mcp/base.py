@@ -79,7 +79,7 @@ class RemoteCall:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ToolReply:
     """How a call of a remote tool went on: a result, or questions that people must answer first.
 
     `requests` holds the questions by key; `state` is what the call goes on from.

@@ -17,7 +17,7 @@ from .outcomes import Lost
 
 
 @dataclass(eq=False)
-class Question:
+class ServerQuestion:
     """What a server asks within a call, and the answer it waits for."""
 
     params: Any
@@ -30,7 +30,7 @@ class OpenCall:
 
     task: asyncio.Task[Any]
     asked: asyncio.Event = field(default_factory=asyncio.Event)
-    question: Question | None = None
+    question: ServerQuestion | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Parked:
     params: Any
 
 
-class Calls:
+class OpenCalls:
     """The open calls of one server."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Calls:
         call = await self._whose()
         if call is None:
             return None
-        call.question = Question(params, asyncio.get_running_loop().create_future())
+        call.question = ServerQuestion(params, asyncio.get_running_loop().create_future())
         call.asked.set()
         self._changed.set()
         return await call.question.answer
@@ -107,7 +107,7 @@ class Calls:
         call.task.cancel()
         raise TimeoutError
 
-    def _park(self, call: OpenCall, question: Question) -> Parked:
+    def _park(self, call: OpenCall, question: ServerQuestion) -> Parked:
         while len(self._parked) >= PARKED_CALLS:
             self._parked.pop(next(iter(self._parked))).task.cancel()
         token = secrets.token_hex(16)

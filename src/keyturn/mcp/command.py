@@ -12,7 +12,7 @@ _KNOWN = {"command", "args", "env", "cwd"}
 
 
 @dataclass(frozen=True)
-class Command:
+class ServerCommand:
     """A program and its arguments, and what it gets of the world."""
 
     command: str
@@ -21,7 +21,7 @@ class Command:
     cwd: str | None = None
 
 
-def command(params: Any) -> Command:
+def command(params: Any) -> ServerCommand:
     """What to start, or an error that says what is wrong with `params`."""
     given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
     if not isinstance(given.get("command"), str) or not given["command"]:
@@ -30,7 +30,7 @@ def command(params: Any) -> Command:
     if unknown:
         raise UserError(f"params of an MCP server over stdio have no {unknown[0]!r}, only {', '.join(sorted(_KNOWN))}")
     cwd = given.get("cwd")
-    return Command(
+    return ServerCommand(
         given["command"], _args(given.get("args")), _env(given.get("env")), None if cwd is None else str(cwd)
     )
 

@@ -34,7 +34,7 @@ from mcp.types import (
 from pydantic import TypeAdapter, ValidationError
 
 from .http import SESSION_OVER, UNSENT
-from .outcomes import Asked, Lost, Refused, Unreached, Unsent
+from .outcomes import CallRefused, InputRequired, Lost, Unreached, Unsent
 
 # It logs what servers say as they say it: nowhere, unless the user says where. A terminal may be where people decide.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -53,7 +53,7 @@ class Outlet:
     noticed: Callable[[Any], Awaitable[None]]
 
 
-class Connection:
+class ServerConnection:
     """A line to a server. It is `alive` until either side closes it."""
 
     def __init__(self, transport: Callable[[], Any], mode: str, outlet: Outlet) -> None:
@@ -98,7 +98,7 @@ class Connection:
             raise self._meaning(error) from None
 
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
-        """Call a tool: a result, or `Asked`. `extra` goes with it: `_meta`, or the answers to an earlier question."""
+        """Call a tool: a result, or `InputRequired`. `extra` goes along: `_meta`, or answers to an earlier question."""
         if not self.alive or self._client is None:
             raise Unsent("the connection is closed")
         if "input_responses" in extra:
@@ -112,7 +112,7 @@ class Connection:
             raise self._meaning(error) from None
         if not isinstance(answer, InputRequiredResult):
             return answer
-        return Asked(dict(answer.input_requests or {}), answer.request_state)
+        return InputRequired(dict(answer.input_requests or {}), answer.request_state)
 
     async def _own(self) -> None:
         try:
@@ -166,7 +166,7 @@ def _said(answer: Any) -> ElicitResult:
 
 
 def _answered(error: MCPError) -> Exception:
-    return Lost(told(error)) if error.code in _UNKNOWN else Refused(told(error))
+    return Lost(told(error)) if error.code in _UNKNOWN else CallRefused(told(error))
 
 
 @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from .bounds import size_of
-from .outcomes import Refused
+from .outcomes import CallRefused
 from .schema import misfit
 
 ONLY = "elicitation"
@@ -28,7 +28,7 @@ def question(params: Any) -> dict[str, Any]:
     try:
         size_of(said)
     except ValueError as problem:
-        raise Refused(f"what it asked people is {problem}; the call was not finished") from None
+        raise CallRefused(f"what it asked people is {problem}; the call was not finished") from None
     return said
 
 
@@ -36,7 +36,7 @@ def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
     """All that a call needs answered; what only a model or a file system could answer is refused."""
     other = next((each for each in requests.values() if each.method != _METHOD), None)
     if other is not None:
-        raise Refused(f"it asked for {other.method}, which is not supported; the call was not finished")
+        raise CallRefused(f"it asked for {other.method}, which is not supported; the call was not finished")
     return {key: question(each.params) for key, each in requests.items()}
 
 

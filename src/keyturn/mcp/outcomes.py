@@ -7,14 +7,14 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
+class InputRequired:
     """What people must answer first, by key, and what the server wants to be reminded of then."""
 
     requests: dict[str, Any]
     state: str | None
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """The server answered that it does not do this: nothing ran."""
 
 

@@ -22,7 +22,7 @@ from mcp.types import jsonrpc_message_adapter
 
 from .asides import pass_on
 from .bounds import MESSAGE_BYTES, NOISE_BYTES, STOP_SECONDS
-from .command import Command
+from .command import ServerCommand
 
 _CHUNK = 1 << 16
 _GROUPS: set[int] = set()
@@ -53,7 +53,7 @@ class _Lines:
 
 
 @contextlib.asynccontextmanager
-async def pipes(command: Command, name: str) -> AsyncGenerator[tuple[Any, Any]]:
+async def pipes(command: ServerCommand, name: str) -> AsyncGenerator[tuple[Any, Any]]:
     """The streams of a started server, for as long as the context is open; `name` is who says what it complains of."""
     process = await asyncio.create_subprocess_exec(
         command.command,

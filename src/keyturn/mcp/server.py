@@ -14,22 +14,22 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from ..core.errors import UserError
-from .base import MCPServer, MCPServerError, RemoteCall, RemoteTool, Reply
+from .base import MCPServer, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
-from .calls import Calls, Parked
+from .calls import OpenCalls, Parked
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
 from .filters import ToolFilterContext, lets_through
 from .home import at_home, over_there
 from .listing import listed
 from .offers import Offers
 from .options import Settings
-from .outcomes import Asked, Lost, Refused, Unreached, Unsent
+from .outcomes import CallRefused, InputRequired, Lost, Unreached, Unsent
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
 
 
-class Line(Protocol):
+class ConnectionLike(Protocol):
     """What a server needs of its connection."""
 
     alive: bool
@@ -55,8 +55,8 @@ class ProtocolServer(MCPServer):
         self._origin = origin
         self._offers = Offers(self, settings)
         self._lock = asyncio.Lock()
-        self._calls = Calls()
-        self._connection: Line | None = None
+        self._calls = OpenCalls()
+        self._connection: ConnectionLike | None = None
         self._wanted = False
         self._cache: dict[str, RemoteTool] | None = None
         self._callers: asyncio.AbstractEventLoop | None = None
@@ -117,27 +117,27 @@ class ProtocolServer(MCPServer):
         self._cache = tools
         return tools
 
-    async def begin(self, call: RemoteCall, *, repeatable: bool) -> Reply:
+    async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply:
         """Call a tool for a model: a result, or questions to people."""
         return await self._send(call, repeatable=repeatable)
 
-    async def go_on(self, call: RemoteCall, resumed: Any) -> Reply:
+    async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:
         """Go on with a call once people have answered; an answer that does not fit is asked for again."""
         asked: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
         try:
             answers = results(asked, resumed.answers)
         except Unfit as problem:
-            return Reply(requests=asked_again(asked, str(problem)), state=resumed.state)
+            return ToolReply(requests=asked_again(asked, str(problem)), state=resumed.state)
         return await self._answered(call, resumed.state, answers)
 
-    async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> Reply:
+    async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> ToolReply:
         if "parked" in state:  # it stands open on its connection, and is gone with it
             await call.look()
             return await at_home(self._meant(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds)))
         extra = {"request_state": state["request_state"], "input_responses": answers}
         return await self._send(call, repeatable=False, extra=extra)
 
-    async def _send(self, call: RemoteCall, *, repeatable: bool, extra: dict[str, Any] | None = None) -> Reply:
+    async def _send(self, call: RemoteCall, *, repeatable: bool, extra: dict[str, Any] | None = None) -> ToolReply:
         self._callers = asyncio.get_running_loop()
         more = {**(extra or {}), **({"_meta": call.meta} if call.meta else {})}
         attempt = 0
@@ -153,7 +153,7 @@ class ProtocolServer(MCPServer):
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 
-    async def _call(self, call: RemoteCall, seen: Line | None, extra: dict[str, Any]) -> Any:
+    async def _call(self, call: RemoteCall, seen: ConnectionLike | None, extra: dict[str, Any]) -> Any:
         """Call a tool on the connection on which it was seen; all rounds of questions and answers take the same."""
         line = await self._line() if seen is None else seen
         sent = False
@@ -165,25 +165,25 @@ class ProtocolServer(MCPServer):
                     raise Lost(str(problem)) from None
                 raise
             sent = True
-            if not isinstance(got, Asked) or (got.requests and self.settings.elicitation_callback is None):
+            if not isinstance(got, InputRequired) or (got.requests and self.settings.elicitation_callback is None):
                 return got
             questions(got.requests)  # whatever is no question to people is refused
             said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
             extra = {**extra, "request_state": got.state, "input_responses": said}
-        raise Refused(f"it asked again {_ROUNDS} times")
+        raise CallRefused(f"it asked again {_ROUNDS} times")
 
-    async def _meant(self, work: Any) -> Reply:
+    async def _meant(self, work: Any) -> ToolReply:
         """What came of a call, in the words of this room's seam."""
         try:
             got = await work
             if isinstance(got, Parked):
-                return Reply(requests={ONLY: question(got.params)}, state={"parked": got.token})
-            if isinstance(got, Asked):
+                return ToolReply(requests={ONLY: question(got.params)}, state={"parked": got.token})
+            if isinstance(got, InputRequired):
                 if len(got.state or "") > WORDS_BYTES:
-                    raise Refused("what it wants to be reminded of is too long; the call was not finished")
-                return Reply(requests=questions(got.requests), state={"request_state": got.state})
-            return Reply(result=got)
-        except Refused as problem:
+                    raise CallRefused("what it wants to be reminded of is too long; the call was not finished")
+                return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
+            return ToolReply(result=got)
+        except CallRefused as problem:
             raise MCPServerError(self.name, str(problem)) from None
         except Unsent as problem:
             unreached = isinstance(problem, Unreached)
@@ -208,14 +208,14 @@ class ProtocolServer(MCPServer):
                 free, said = 1, str(problem)
             except TimeoutError:
                 said = f"it did not answer within {self.settings.seconds:g} s"
-            except Refused as problem:
+            except CallRefused as problem:
                 raise MCPServerError(self.name, f"it lists no tools: {problem}") from None
             if attempt >= max(free, self.settings.max_retry_attempts):
                 raise MCPServerError(self.name, f"its tools could not be listed: {said}")
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 
-    async def _line(self) -> Line:
+    async def _line(self) -> ConnectionLike:
         """The connection, opened anew where it is gone."""
         async with self._lock:
             if not self._wanted:
@@ -274,13 +274,13 @@ class ProtocolServer(MCPServer):
                 await answer
 
 
-def _connection(server: ProtocolServer) -> Line:
+def _connection(server: ProtocolServer) -> ConnectionLike:
     """A connection to be opened. The protocol's package is large: it is loaded with the first one, or not at all."""
     try:
-        from .connection import Connection, Outlet
+        from .connection import Outlet, ServerConnection
     except ModuleNotFoundError as error:
         raise UserError(f"an MCP server needs the package {error.name!r}: pip install 'keyturn[mcp]'") from error
-    return Connection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
+    return ServerConnection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
 
 
 async def _anywhere() -> None:

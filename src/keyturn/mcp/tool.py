@@ -34,7 +34,7 @@ from ..tools.base import (
 )
 from ..tools.outputs import rendered
 from ..tools.strict_schema import ensure_strict_json_schema
-from .base import MCPServerError, RemoteCall, RemoteTool, Reply
+from .base import MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .results import value_of
 from .schema import misfit
 
@@ -48,8 +48,8 @@ class Server(Protocol):
     name: str
 
     async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]: ...
-    async def begin(self, call: RemoteCall, *, repeatable: bool) -> Reply: ...
-    async def go_on(self, call: RemoteCall, resumed: Any) -> Reply: ...
+    async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply: ...
+    async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply: ...
 
 
 @dataclass(frozen=True)

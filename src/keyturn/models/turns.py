@@ -27,7 +27,7 @@ _INPUT = Limits(bytes=64 << 20)
 
 
 @dataclass
-class Call:
+class CallWithResult:
     """A call in a conversation, and its result where there is one."""
 
     item: Item
@@ -55,12 +55,12 @@ class Turn:
     """What one side said without the other speaking: items, and among them, in a model's turn, its calls."""
 
     role: Literal["user", "assistant"]
-    items: list[Item | Call] = field(default_factory=list["Item | Call"])
+    items: list[Item | CallWithResult] = field(default_factory=list["Item | CallWithResult"])
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[CallWithResult]:
         """The calls, in order."""
-        return [entry for entry in self.items if isinstance(entry, Call)]
+        return [entry for entry in self.items if isinstance(entry, CallWithResult)]
 
 
 def own(item: Mapping[str, Any], provider: str) -> Any:
@@ -101,7 +101,7 @@ def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
     """
     system: list[str] = []
     turns: list[Turn] = []
-    waiting: dict[str, list[Call]] = {}
+    waiting: dict[str, list[CallWithResult]] = {}
     for item in items:
         kind, role = str(item.get("type", "message")), item.get("role")
         label = item.get("call_id")
@@ -116,7 +116,7 @@ def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
         elif kind == "message" and role != "assistant":
             _turn(turns, "user").items.append(item)
         elif kind.endswith("_call") and isinstance(label, str):
-            call = Call(item)
+            call = CallWithResult(item)
             _turn(turns, "assistant").items.append(call)
             waiting.setdefault(label, []).append(call)
         elif kind in ("message", "reasoning") or own(item, provider) is not None:

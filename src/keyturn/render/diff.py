@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 Sign: TypeAlias = Literal[" ", "-", "+", "@", "\\"]
 
 
-class Row(NamedTuple):
+class DiffRow(NamedTuple):
     sign: Sign
     text: str
 
@@ -28,7 +28,7 @@ CONTEXT = 3
 _BUDGET = 20_000_000  # steps of the inner loop of difflib at worst: less than half a second
 
 
-def rows(before: str, after: str) -> Iterator[Row]:
+def rows(before: str, after: str) -> Iterator[DiffRow]:
     """The changed lines with some unchanged ones around them; nothing if the texts are equal.
 
     >>> [row.sign + row.text for row in rows("a\\nb\\n", "a\\nc\\n")]
@@ -43,19 +43,19 @@ def rows(before: str, after: str) -> Iterator[Row]:
         hidden = len(run) - lead - tail if same else 0
         if hidden > 0:
             yield from _ended(run[:lead])
-            yield Row("@", f" {hidden} unchanged line{'s' if hidden > 1 else ''} not shown")
+            yield DiffRow("@", f" {hidden} unchanged line{'s' if hidden > 1 else ''} not shown")
             run = run[lead + hidden :]
         yield from _ended(run)
 
 
-def _ended(run: list[Row]) -> Iterator[Row]:
+def _ended(run: list[DiffRow]) -> Iterator[DiffRow]:
     for sign, line in run:
-        yield Row(sign, line.removesuffix("\n"))
+        yield DiffRow(sign, line.removesuffix("\n"))
         if not line.endswith("\n"):
-            yield Row("\\", " no newline at the end of the text")
+            yield DiffRow("\\", " no newline at the end of the text")
 
 
-def script(before: str, after: str) -> Iterator[Row]:
+def script(before: str, after: str) -> Iterator[DiffRow]:
     """All lines of both texts, newlines kept, as unchanged, removed and added.
 
     >>> [row.sign + row.text for row in script("a\\nb", "a\\n")]
@@ -77,16 +77,16 @@ def script(before: str, after: str) -> Iterator[Row]:
         i, j = a + 1, b + 1
 
 
-def _rows(sign: Sign, lines: list[str]) -> Iterator[Row]:
-    return (Row(sign, line) for line in lines)
+def _rows(sign: Sign, lines: list[str]) -> Iterator[DiffRow]:
+    return (DiffRow(sign, line) for line in lines)
 
 
-def _replaced(gone: list[str], come: list[str]) -> Iterator[Row]:
+def _replaced(gone: list[str], come: list[str]) -> Iterator[DiffRow]:
     yield from _rows("-", gone)
     yield from _rows("+", come)
 
 
-def _matched(gone: list[str], come: list[str]) -> Iterator[Row]:
+def _matched(gone: list[str], come: list[str]) -> Iterator[DiffRow]:
     for tag, i, until_i, j, until_j in SequenceMatcher(None, gone, come, autojunk=False).get_opcodes():
         if tag == "equal":
             yield from _rows(" ", gone[i:until_i])

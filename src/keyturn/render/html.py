@@ -13,7 +13,7 @@ from html import escape as html_escape
 from itertools import groupby
 
 from ..core.preview import Preview
-from .layout import Line, preview_lines
+from .layout import LayoutLine, preview_lines
 
 
 def render(preview: Preview, *, limit: int | None = None) -> str:
@@ -27,7 +27,7 @@ def render(preview: Preview, *, limit: int | None = None) -> str:
     return "\n".join(map(_block, preview_lines(preview, limit)))
 
 
-def _block(lines: list[Line]) -> str:
+def _block(lines: list[LayoutLine]) -> str:
     parts = groupby((row for line in lines for row in _rows(line)), lambda row: row[0])
     drawn = [_part(ours, "\n".join(row for _, row in rows)) for ours, rows in parts]
     whole = "\n".join(drawn)
@@ -40,7 +40,7 @@ def _part(ours: bool, rows: str) -> str:
     return f'<blockquote class="theirs"><pre class="data">{rows}</pre></blockquote>'
 
 
-def _rows(line: Line) -> Iterator[tuple[bool, str]]:
+def _rows(line: LayoutLine) -> Iterator[tuple[bool, str]]:
     """A line's rows, and of each whether it is ours. A heading and what it names are two."""
     if line.lead:
         yield True, _row(line, line.lead)
@@ -48,6 +48,6 @@ def _rows(line: Line) -> Iterator[tuple[bool, str]]:
         yield False, _row(line, line.text)
 
 
-def _row(line: Line, text: str) -> str:
+def _row(line: LayoutLine, text: str) -> str:
     # bdi: letters that run from right to left move nothing outside their own row.
     return f'<bdi class="{line.style}">{html_escape(text)}</bdi>'

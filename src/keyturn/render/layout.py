@@ -23,7 +23,7 @@ _NO_NEWLINE = "\\ no newline at the end of the text"
 _TURNED = "note: some letters run from right to left; rows that hold them may be drawn out of order"
 
 
-class Line(NamedTuple):
+class LayoutLine(NamedTuple):
     """One line: data behind the margin, a lead of ours, or a lead with the data that it names."""
 
     style: Style
@@ -31,7 +31,7 @@ class Line(NamedTuple):
     lead: LiteralString = ""
 
 
-def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[Line]]:
+def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[LayoutLine]]:
     """The summary, if there is one, and then each block, as lists of lines."""
     if preview.summary:
         yield list(_noted([_heading("summary", preview.summary, limit)]))
@@ -39,7 +39,7 @@ def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[L
         yield list(_noted(block_lines(block, limit)))
 
 
-def block_lines(block: Block, limit: int | None = None) -> Iterator[Line]:
+def block_lines(block: Block, limit: int | None = None) -> Iterator[LayoutLine]:
     """One block: its headings, then its content.
 
     >>> [(line.lead, line.text) for line in block_lines(Command("ls", cwd="/srv"))]
@@ -61,29 +61,33 @@ def block_lines(block: Block, limit: int | None = None) -> Iterator[Line]:
             yield from _diff(block, limit)
         case Json():
             yield _heading("json", block.label, limit)
-            yield from (Line("json", row) for row in _tree(block.value, limit, "", ""))
+            yield from (LayoutLine("json", row) for row in _tree(block.value, limit, "", ""))
         case _:
             assert_never(block)
 
 
-def _heading(word: LiteralString, data: str, limit: int | None) -> Line:
-    return Line("heading", clip(data, limit, keep=""), word)
+def _heading(word: LiteralString, data: str, limit: int | None) -> LayoutLine:
+    return LayoutLine("heading", clip(data, limit, keep=""), word)
 
 
-def _rows(style: Style, text: str, limit: int | None) -> Iterator[Line]:
-    return (Line(style, row) for row in clip(text, limit).split("\n"))
+def _rows(style: Style, text: str, limit: int | None) -> Iterator[LayoutLine]:
+    return (LayoutLine(style, row) for row in clip(text, limit).split("\n"))
 
 
 _SIGNS: dict[diff.Sign, Style] = {" ": "context", "-": "removed", "+": "added", "@": "unchanged"}
 
 
-def _diff(block: Diff, limit: int | None) -> Iterator[Line]:
+def _diff(block: Diff, limit: int | None) -> Iterator[LayoutLine]:
     equal = True
     for sign, text in diff.rows(block.before, block.after):
         equal = False
-        yield Line("note", "", _NO_NEWLINE) if sign == "\\" else Line(_SIGNS[sign], sign + clip(text, limit, keep=""))
+        yield (
+            LayoutLine("note", "", _NO_NEWLINE)
+            if sign == "\\"
+            else LayoutLine(_SIGNS[sign], sign + clip(text, limit, keep=""))
+        )
     if equal:
-        yield Line("note", "", "note: nothing changes")
+        yield LayoutLine("note", "", "note: nothing changes")
 
 
 def _tree(value: object, limit: int | None, lead: str, tail: str) -> Iterator[str]:
@@ -111,11 +115,11 @@ def _key(key: object, limit: int | None) -> str:
     return quote(key, limit) + ": "
 
 
-def _noted(lines: Iterator[Line] | list[Line]) -> Iterator[Line]:
+def _noted(lines: Iterator[LayoutLine] | list[LayoutLine]) -> Iterator[LayoutLine]:
     """The lines, and a note after them if their letters may be drawn in another order than they run."""
     turned = False
     for line in lines:
         turned = turned or reorders(line.text)
         yield line
     if turned:
-        yield Line("note", "", _TURNED)
+        yield LayoutLine("note", "", _TURNED)

@@ -14,7 +14,7 @@ from unicodedata import category
 
 from ..core.errors import UserError
 from ..core.preview import Preview
-from .layout import Line, Style, preview_lines
+from .layout import LayoutLine, Style, preview_lines
 
 _COLOUR = re.compile(r"\x1b\[\d*m")
 
@@ -58,10 +58,10 @@ def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> boo
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and stream.isatty()
 
 
-def rows(line: Line, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
+def rows(line: LayoutLine, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
     """Draw one line as the rows of a terminal of `width` columns.
 
-    >>> list(rows(Line("text", "a long way"), width=10))
+    >>> list(rows(LayoutLine("text", "a long way"), width=10))
     ['| a long w', ': ay']
     """
     if width is not None and width < NARROWEST:
@@ -95,7 +95,7 @@ def hanging(row: str, width: int | None) -> Iterator[str]:
         yield _NEXT + part
 
 
-def _led(line: Line, width: int | None) -> Iterator[tuple[str, str]]:
+def _led(line: LayoutLine, width: int | None) -> Iterator[tuple[str, str]]:
     """A lead of ours, and behind it the data that it names."""
     *before, last = [line.lead] if width is None else folded_words(line.lead.split(" "), width - 1)
     yield from (("", row) for row in before)

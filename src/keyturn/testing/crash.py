@@ -20,9 +20,9 @@ from ..core.events import CallFinished, CallStarted
 from ..core.run import request_id
 from ..engine import execution as play_module
 from ..engine.result import RunResult
-from ..engine.run.agents import Graph
-from ..engine.run.open_run import Live
-from ..engine.run.used_states import Ledger
+from ..engine.run.agents import AgentGraph
+from ..engine.run.open_run import OpenRun
+from ..engine.run.used_states import UsedStates
 from ..engine.runner import Runner
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
@@ -76,7 +76,7 @@ class Act(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a run ended."""
 
     output: Any
@@ -93,14 +93,14 @@ class Sweep:
     violations: list[str] = field(default_factory=list[str])
 
 
-async def play(scenario: Scenario, *, streamed: bool = False, saved: bool = False) -> Outcome:
+async def play(scenario: Scenario, *, streamed: bool = False, saved: bool = False) -> RunOutcome:
     """Play a scenario to its end; `saved` carries the state through text at each pause."""
     effects, seen = Effects(), 0
     agent = scenario.build(effects)
     result = await _run(agent, scenario.input, scenario, streamed=streamed)
     for _ in range(ROUNDS):
         if not result.interruptions:
-            return Outcome(result.final_output, effects.counts(), result.to_state().live.log)
+            return RunOutcome(result.final_output, effects.counts(), result.to_state().live.log)
         state = result.to_state()
         if saved:
             agent = scenario.build(effects)
@@ -151,7 +151,7 @@ async def sweep(scenario: Scenario, *, streamed: bool = False) -> Sweep:
     return report
 
 
-async def _whole(scenario: Scenario, acts: list[Act]) -> Outcome:
+async def _whole(scenario: Scenario, acts: list[Act]) -> RunOutcome:
     """Play a scenario uncut, and note of each act how long the log was at the pause after it."""
     effects = Effects()
     agent = scenario.build(effects)
@@ -163,7 +163,7 @@ async def _whole(scenario: Scenario, acts: list[Act]) -> Outcome:
             break
         _settle(state, scenario, fresh)
         result = await Runner.run(agent, state, **scenario.options)
-    return Outcome(result.final_output, effects.counts(), result.to_state().live.log)
+    return RunOutcome(result.final_output, effects.counts(), result.to_state().live.log)
 
 
 def _acts_at(log: Log, acts: list[Act], cut: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -186,7 +186,7 @@ def _acts_at(log: Log, acts: list[Act], cut: int) -> tuple[list[tuple[str, str]]
 
 async def _resume_cut(
     scenario: Scenario,
-    whole: Outcome,
+    whole: RunOutcome,
     cut: tuple[int, list[tuple[str, str]], list[tuple[str, str]]],
     report: Sweep,
     *,
@@ -195,11 +195,13 @@ async def _resume_cut(
     count, known, happened = cut
     effects, seen = Effects([*known, *happened]), len(known)
     agent = scenario.build(effects)
-    live = Live(Log.read(whole.log.lines(count)), Graph(agent), RunContextWrapper(scenario.options.get("context")))
+    live = OpenRun(
+        Log.read(whole.log.lines(count)), AgentGraph(agent), RunContextWrapper(scenario.options.get("context"))
+    )
     state = RunState.at(live, count, [])
     where = f"{scenario.name}: cut after commit {count} of {len(whole.log)}, {len(effects.done)} effects before"
     before = play_module.LEDGER
-    play_module.LEDGER = Ledger()  # another process would have a ledger of its own
+    play_module.LEDGER = UsedStates()  # another process would have a ledger of its own
     try:
         result = await _run(agent, state, scenario, streamed=streamed)
         for _ in range(ROUNDS):
@@ -215,10 +217,10 @@ async def _resume_cut(
         return
     finally:
         play_module.LEDGER = before
-    _compare(where, whole, Outcome(result.final_output, effects.counts(), live.log), report)
+    _compare(where, whole, RunOutcome(result.final_output, effects.counts(), live.log), report)
 
 
-def _compare(where: str, whole: Outcome, ended: Outcome, report: Sweep) -> None:
+def _compare(where: str, whole: RunOutcome, ended: RunOutcome, report: Sweep) -> None:
     run = ended.log.run
     if run.status != "finished":
         stuck = "nothing to do" if not pending(run) else "something left to do"

@@ -27,7 +27,7 @@ TContext = TypeVar("TContext", default=Any)
 Known = Callable[[str, str], tuple[bool | None, str | None]]
 
 
-class Undelivered(NamedTuple):
+class WrapperDecision(NamedTuple):
     """A decision given through a wrapper that the run has not taken up yet."""
 
     verb: Literal["approve", "reject"]
@@ -48,7 +48,7 @@ class RunContextWrapper(Generic[TContext]):
     usage: Usage = field(default_factory=Usage)
     turn_input: list[Item] = field(default_factory=list[Item])
     tool_input: Any = None
-    decisions: list[Undelivered] = field(default_factory=list[Undelivered], kw_only=True, repr=False)
+    decisions: list[WrapperDecision] = field(default_factory=list[WrapperDecision], kw_only=True, repr=False)
     known: Known | None = field(default=None, kw_only=True, repr=False)
 
     def approve_tool(self, approval_item: Any, always_approve: bool = False) -> None:
@@ -56,14 +56,14 @@ class RunContextWrapper(Generic[TContext]):
         _check(approval_item)
         if getattr(approval_item, "kind", "approval") == "external":
             raise UserError("this call waits for an answer and not for an approval; use answer() of its RunState")
-        self.decisions.append(Undelivered("approve", approval_item, always_approve, None))
+        self.decisions.append(WrapperDecision("approve", approval_item, always_approve, None))
 
     def reject_tool(
         self, approval_item: Any, always_reject: bool = False, rejection_message: str | None = None
     ) -> None:
         """Refuse a waiting call; `rejection_message` is what the model is told."""
         _check(approval_item)
-        self.decisions.append(Undelivered("reject", approval_item, always_reject, rejection_message))
+        self.decisions.append(WrapperDecision("reject", approval_item, always_reject, rejection_message))
 
     def is_tool_approved(self, tool_name: str, call_id: str) -> bool | None:
         """Whether a call was approved (True) or rejected (False); None while nobody has decided."""
@@ -95,7 +95,7 @@ class RunContextWrapper(Generic[TContext]):
         return self._status(tool_name, call_id)[1]
 
     def _status(self, tool_name: str, call_id: str) -> tuple[bool | None, str | None]:
-        standing: Undelivered | None = None
+        standing: WrapperDecision | None = None
         for given in reversed(self.decisions):
             if tool_name not in (given.item.name, given.item.qualified_name):
                 continue

@@ -17,7 +17,7 @@ from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .context import RunContextWrapper, ToolContext
 from .filesystem.jail import parts_of
 from .filesystem.problems import shown
-from .filesystem.search import Found, Query, printable
+from .filesystem.search import Found, SearchQuery, printable
 from .filesystem.staging import Change
 from .filesystem.text_edit import edit_fault
 from .filesystem.workspace import Workspace
@@ -228,7 +228,7 @@ def _glob(files: Workspace, needs_approval: NeedsApproval) -> Tool:
             pattern: The pattern, relative to path; "**/*.py" finds Python files at any depth.
             path: The directory to begin at, relative to the root of the workspace.
         """
-        query = Query(None, glob=pattern, most=_MOST_NAMES, seconds=_SECONDS)
+        query = SearchQuery(None, glob=pattern, most=_MOST_NAMES, seconds=_SECONDS)
         return _told(await asyncio.to_thread(files.search, path, query))
 
     return FileTool(files, glob, needs_approval)
@@ -251,7 +251,7 @@ def _grep(files: Workspace, needs_approval: NeedsApproval) -> Tool:
             output_mode: Only the files' names, the matching lines with their numbers, or how many there are.
             ignore_hidden: Whether to pass by names that begin with a dot.
         """
-        query = Query(
+        query = SearchQuery(
             pattern, glob=glob_pattern, mode=output_mode, hidden=not ignore_hidden, most=_MOST_FOUND, seconds=_SECONDS
         )
         return _told(await asyncio.to_thread(files.search, path, query))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ..core.preview import Command, Preview, Text
-from .commands.reading import Reading, hidden, read_command
+from .commands.reading import CommandReading, hidden, read_command
 from .commands.runners import STEERING, runs_others, steers
 
 _LISTED = 40
@@ -40,7 +40,7 @@ def command_preview(commands: Sequence[str], limits: Mapping[str, Any], about: M
 
 def program_preview(words: Sequence[str], around: Mapping[str, Any], about: Mapping[str, Any]) -> Preview:
     """One program with its arguments, which no shell reads: each of them is shown as it is."""
-    reading = Reading()
+    reading = CommandReading()
     for text in (*words, *map(str, around.values())):
         hidden(text, reading)
     program = words[0] if words else ""
@@ -52,7 +52,7 @@ def program_preview(words: Sequence[str], around: Mapping[str, Any], about: Mapp
     return Preview((Command(shlex.join(words), cwd=cwd), told, *_where(around, about)))
 
 
-def facts_of(reading: Reading) -> dict[str, list[str]]:
+def facts_of(reading: CommandReading) -> dict[str, list[str]]:
     """What was read of one command, in words; where reading stopped comes first.
 
     >>> facts_of(read_command("PAGER=x git log > log.txt"))["environment"]

@@ -12,7 +12,7 @@ import msgspec
 from ...agents.context import RunContextWrapper
 from ...core import commands as cm
 from ...core.errors import StateRejected, UserError
-from ..run.open_run import Live
+from ..run.open_run import OpenRun
 from .drive import Drive
 
 _REMEDY = "pass context_serializer= (and context_deserializer= when you load), or context= at resume"
@@ -81,7 +81,7 @@ async def keep_context(drive: Drive) -> None:
         await drive.commit(*saving)
 
 
-def context_now(live: Live) -> list[cm.Command]:
+def context_now(live: OpenRun) -> list[cm.RunCommand]:
     """The word that keeps the context as it is now; none where no journal does, or where it is no data."""
     if live.journal is None or live.context.context is None:
         return []

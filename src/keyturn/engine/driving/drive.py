@@ -16,25 +16,25 @@ from ...core.items import RawItem, own_copy
 from ...core.past import Totals
 from ...core.run import Call, Frame, request_id
 from ...tools.base import Resumed, Tool
-from ..run.frame_settings import Scope, Toolset
-from ..run.open_run import Live
+from ..run.frame_settings import FrameSettings, Toolset
+from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
 from ..views.event_stream import Tap
 from ..views.signals import AgentAtWork, Delta
-from .usage_limits import Meter
+from .usage_limits import UsageMeter
 from .writer import Writer
 
 
 class Drive(Writer):
     """One drive of one run, from where it stands until only people can move it."""
 
-    def __init__(self, live: Live, scope: Scope) -> None:
+    def __init__(self, live: OpenRun, scope: FrameSettings) -> None:
         super().__init__(live.log, live.journal, lambda: live.clock())
         self.live = live
         self.agent = live.graph.agent
         self.stopping = False
         self.leaving = False
-        self.meter = Meter(live)
+        self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
         # Calls whose start is recorded, and whose tool was not touched yet.
         self.begun: dict[str, None] = {}
@@ -43,14 +43,14 @@ class Drive(Writer):
         self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
-        self._scopes: dict[str, Scope] = {ev.ROOT: scope}
+        self._scopes: dict[str, FrameSettings] = {ev.ROOT: scope}
         self._toolsets: dict[str, Toolset] = {}
 
-    def scope(self, frame_id: str) -> Scope:
+    def scope(self, frame_id: str) -> FrameSettings:
         """The settings under which a frame runs."""
         return self._scopes[frame_id]
 
-    async def enter(self, frame_id: str) -> Scope:
+    async def enter(self, frame_id: str) -> FrameSettings:
         """The settings of a frame, worked out from the agent tool that opened it where nobody did yet."""
         scope = self._scopes.get(frame_id)
         if scope is None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.request import waiting_calls
-from ..run.open_run import Live
+from ..run.open_run import OpenRun
 from ..views.items import ToolApprovalItem
 from ..views.projection import approval_item
 from .drive import Drive
 
 
-def requests_of(live: Live, tools: dict[str, Any]) -> list[ToolApprovalItem]:
+def requests_of(live: OpenRun, tools: dict[str, Any]) -> list[ToolApprovalItem]:
     """Every waiting call, in the order in which the model made them."""
     run, graph = live.run, live.graph
     return [approval_item(run, call, graph.agent(call.agent), tools.get(call.id)) for call in waiting_calls(run)]

@@ -15,15 +15,15 @@ from ...core.effects import Effect, pending
 from ...core.errors import KeyturnError, UsageLimitExceeded, UserError
 from ...core.run import Run
 from ...core.usage import RequestUsage, price_of
-from ..run.open_run import Live
+from ..run.open_run import OpenRun
 
 LIMITED = Effect("limited", ev.ROOT)
 
 
-class Meter:
+class UsageMeter:
     """What a run in hand has used, held against its limits. `reached` says why no model is asked any more."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: OpenRun) -> None:
         self.asking = 0  # requests whose replies are not there yet: they are as good as made
         self.reached: KeyturnError | None = None
         self._live = live

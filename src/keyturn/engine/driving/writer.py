@@ -21,8 +21,8 @@ from ...journal.base import Claim, Journal, LostRace
 from ...journal.rows import Changes
 from ..run.log_cache import caught_up
 from ..run.open_run import chain_of
-from ..tracing.spans import Traces
-from ..views.event_stream import Feed
+from ..tracing.spans import RunSpans
+from ..views.event_stream import EventFeed
 from ..views.rows import changes, known_open, replayed
 
 _FRUITLESS = 3
@@ -46,8 +46,8 @@ class Writer:
         # The requests that the journal has as open, by call.
         self.open: dict[str, str] = {}
         self.refused: Conflict | None = None
-        self.feeds: dict[str, Feed] = {}
-        self.traces: Traces | None = None
+        self.feeds: dict[str, EventFeed] = {}
+        self.traces: RunSpans | None = None
         # Whether somebody stopped waiting for an append, which may be kept nevertheless.
         self.cut_short = False
         # Whether what the journal has of the run is not what was written there.
@@ -60,7 +60,7 @@ class Writer:
         """The run as it stands."""
         return self.log.run
 
-    async def commit(self, *commands: cm.Command) -> Written:
+    async def commit(self, *commands: cm.RunCommand) -> Written:
         """Decide commands and append their events as one step; the events are durable when this returns."""
         if self._appending is None:
             return self._append_here(commands)
@@ -94,14 +94,14 @@ class Writer:
             await self._catch_up()
         self.roused()
 
-    def _append_here(self, commands: tuple[cm.Command, ...]) -> Written:
+    def _append_here(self, commands: tuple[cm.RunCommand, ...]) -> Written:
         now = self.clock()
         events = self._decide(commands, now)
         if events:
             self._appended(self._made(now, events))
         return Written(events)
 
-    async def _append_there(self, commands: tuple[cm.Command, ...]) -> Written:
+    async def _append_there(self, commands: tuple[cm.RunCommand, ...]) -> Written:
         journal, log = self.journal, self.log
         assert journal is not None
         fruitless = 0
@@ -148,7 +148,7 @@ class Writer:
             self.log.chain = chain_of(self.journal, self.run.id)
         return self.log.sealed(made)
 
-    def _decide(self, commands: tuple[cm.Command, ...], now: int) -> list[ev.AnyEvent]:
+    def _decide(self, commands: tuple[cm.RunCommand, ...], now: int) -> list[ev.AnyEvent]:
         events: list[ev.AnyEvent] = []
         run = self.log.run
         try:

@@ -22,11 +22,11 @@ from ...core.usage import Counts, addable
 from ...models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage, close_stream
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
-from ..run.frame_settings import Scope, Toolset, model_for
+from ..run.frame_settings import FrameSettings, Toolset, model_for
 from ..views.signals import AgentAtWork, Delta
 from .error_handlers import answered
 from .fused_steps import end_of
-from .proposals import Reading
+from .proposals import ReplyReading
 from .result_words import unknown_worded
 
 _TEXT = (str, type(None))
@@ -46,7 +46,7 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
         drive.meter.asking -= 1
 
 
-async def _ask(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], model: Model) -> None:
+async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], model: Model) -> None:
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
     toolset = await drive.toolset(frame, fresh=True)
@@ -63,7 +63,7 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], mode
         scope.context.usage.count(*used)
         for hooks in listeners:
             await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
-        reading = Reading(drive, frame, toolset).read(response)
+        reading = ReplyReading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1])
     except Exception as error:
         # Of a store that failed nobody knows whether it holds the reply.
@@ -72,7 +72,9 @@ async def _ask(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], mode
         raise
 
 
-async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelResponse, counts: Counts) -> None:
+async def _record(
+    drive: Drive, scope: FrameSettings, reading: ReplyReading, response: ModelResponse, counts: Counts
+) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
     record = cm.RecordReply(
@@ -99,7 +101,7 @@ async def _record(drive: Drive, scope: Scope, reading: Reading, response: ModelR
         drive.live.finals[frame.id] = end[0].output
 
 
-def _told(scope: Scope, error: Exception, name: str) -> tuple[str, Counts] | None:
+def _told(scope: FrameSettings, error: Exception, name: str) -> tuple[str, Counts] | None:
     """What a reply used that its provider's member refused, where that could say so."""
     usage: Any = getattr(error, "usage", None)
     if not isinstance(usage, Usage) or not addable(usage.counts()):
@@ -116,7 +118,7 @@ async def _refuse(drive: Drive, frame: Frame, used: tuple[str, Counts] | None) -
             await drive.commit(cm.RefuseReply(frame.id, used[1], used[0]))
 
 
-async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any]) -> None:
+async def _agent_starts(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any]) -> None:
     drive.signal(AgentAtWork(frame.id, agent))
     if scope.hooks is not None:
         await scope.hooks.on_agent_start(scope.context, agent)
@@ -124,7 +126,9 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: Scope, agent: Agent[A
         await agent.hooks.on_start(scope.context, agent)
 
 
-async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRequest, listeners: list[Any]) -> None:
+async def _llm_starts(
+    drive: Drive, frame: Frame, scope: FrameSettings, request: ModelRequest, listeners: list[Any]
+) -> None:
     """Tell hooks what the model is about to read; each has items of its own."""
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
     for hooks in listeners:
@@ -132,7 +136,7 @@ async def _llm_starts(drive: Drive, frame: Frame, scope: Scope, request: ModelRe
         await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
 
 
-def _conversation(drive: Drive, frame: Frame, scope: Scope, reader: Any) -> list[Item]:
+def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: Any) -> list[Item]:
     """What the model is to read of a frame's conversation, as items that only this reader has."""
     live, frames = drive.live, drive.run.frames
     conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
@@ -143,7 +147,7 @@ def _conversation(drive: Drive, frame: Frame, scope: Scope, reader: Any) -> list
     return conversation
 
 
-async def _request(drive: Drive, frame: Frame, scope: Scope, toolset: Toolset) -> ModelRequest:
+async def _request(drive: Drive, frame: Frame, scope: FrameSettings, toolset: Toolset) -> ModelRequest:
     agent, config = drive.agent(frame.agent), scope.config
     instructions = await agent.get_system_prompt(scope.context)
     # A provider may make a model anew for each turn: its reader is what was named.

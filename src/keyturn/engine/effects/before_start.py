@@ -11,12 +11,12 @@ from typing import Literal
 from ...core.run import Call
 from ...tools.base import Tool, tool_digest
 from ..driving.drive import Drive
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 
 First = Literal["policy", "tool", "guardrails", "slot", "world", "hooks"]
 
 
-def before_start(drive: Drive, scope: Scope, call: Call, tool: Tool) -> list[First]:
+def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
     """Name what comes before the start of a call: the newest policy's word on a decision, the tool as it is now, input
     guardrails, a free slot, the world that the call was shown with, and hooks.
     """
@@ -36,6 +36,6 @@ def before_start(drive: Drive, scope: Scope, call: Call, tool: Tool) -> list[Fir
     return first
 
 
-def hooked(drive: Drive, scope: Scope, agent: str) -> bool:
+def hooked(drive: Drive, scope: FrameSettings, agent: str) -> bool:
     """Whether somebody's hooks hear of what an agent does."""
     return scope.hooks is not None or drive.agent(agent).hooks is not None

@@ -13,11 +13,11 @@ from ...core.events import Report
 from ...core.run import Frame
 from ..driving.drive import Drive
 from ..run.facts import jsonable
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
 
 
-async def concluded(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any], value: Any) -> list[Report]:
+async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: Any) -> list[Report]:
     """What the output guardrails said of an answer; where they let it pass, the end is told."""
     guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
     looks = [checked(drive.traces, one, "output", one.run(scope.context, agent, value)) for one in guardrails]

@@ -19,12 +19,12 @@ from ...core.run import Call, Frame
 from ...core.states import WAITING
 from ...tools.base import Tool
 from ..driving.drive import Drive
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 from .before_start import before_start, hooked
 from .judge import text_of
 
 
-async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.Command) -> None:
+async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.RunCommand) -> None:
     """Record what was said, and with it the start that it allows, which the loop goes on from."""
     starts = await _passed(drive, decisions)
     try:
@@ -51,9 +51,9 @@ async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
     drive.begun[call.id] = None
 
 
-async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Command]:
+async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.RunCommand]:
     """That no policy stands against these decisions, where there is none, and the start that a lone one allows."""
-    made: list[cm.Command] = []
+    made: list[cm.RunCommand] = []
     for decision in decisions:
         call = drive.run.calls.get(decision.call)
         if call is None or call.state not in WAITING or (await drive.enter(call.frame)).config.policy is not None:
@@ -64,7 +64,7 @@ async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Com
     return made
 
 
-async def _start(drive: Drive, call: Call) -> list[cm.Command]:
+async def _start(drive: Drive, call: Call) -> list[cm.RunCommand]:
     """The start of a call, where nothing is asked or looked at before it starts and nothing else is to be done."""
     scope = await drive.enter(call.frame)
     tool = await drive.find_tool(call)
@@ -73,7 +73,7 @@ async def _start(drive: Drive, call: Call) -> list[cm.Command]:
     return [cm.StartCall(call.id, call.proposal.tool)]
 
 
-def end_of(drive: Drive, frame: Frame, scope: Scope, reply: list[Item]) -> list[cm.JudgeFrame]:
+def end_of(drive: Drive, frame: Frame, scope: FrameSettings, reply: list[Item]) -> list[cm.JudgeFrame]:
     """The end of a run with this text of its agent, where nobody looks at it first."""
     agent = drive.agent(frame.agent)
     looked: Any = agent.output_guardrails or scope.config.output_guardrails or hooked(drive, scope, frame.agent)

@@ -13,11 +13,11 @@ from ...core.items import Item, as_given, own_copy
 from ...core.run import Frame
 from ..driving.drive import Drive
 from ..run.facts import jsonable
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
 
 
-def input_guardrails(drive_agent: Any, scope: Scope) -> list[InputGuardrail[Any]]:
+def input_guardrails(drive_agent: Any, scope: FrameSettings) -> list[InputGuardrail[Any]]:
     """The guardrails on a frame's input: its agent's and its configuration's."""
     return [*drive_agent.input_guardrails, *(scope.config.input_guardrails or [])]
 

@@ -19,7 +19,7 @@ from ...core.items import Item, message_text, own_copy, refusal_text
 from ...core.run import Frame
 from ..driving.drive import Drive
 from ..run.facts import jsonable
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 from ..session.sync import save_session
 from ..views.items import ToolCallOutputItem
 from .conclude import concluded
@@ -28,7 +28,7 @@ from .error_handlers import answered
 from .tool_hooks import tool_hooks
 
 
-class Answer(NamedTuple):
+class FinalAnswer(NamedTuple):
     """A final answer, as the caller gets it."""
 
     value: Any
@@ -62,7 +62,7 @@ async def judge(drive: Drive, frame_id: str) -> None:
     await _answer_caller(drive, frame_id, scope, (answer.value, reports))
 
 
-async def _answer_caller(drive: Drive, frame_id: str, scope: Scope, final: tuple[Any, list[Report]]) -> None:
+async def _answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, final: tuple[Any, list[Report]]) -> None:
     """Close a nested frame with its answer as the result of the call that opened it."""
     answer, reports = final
     call, tool, value = drive.run.calls[frame_id], scope.tool, answer
@@ -76,15 +76,15 @@ async def _answer_caller(drive: Drive, frame_id: str, scope: Scope, final: tuple
     await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
 
 
-def _of_reply(frame: Frame, agent: Agent[Any]) -> Answer | None:
+def _of_reply(frame: Frame, agent: Agent[Any]) -> FinalAnswer | None:
     reply = [item for item in frame.items[frame.sent - frame.replied : frame.sent] if isinstance(item, dict)]
     plain = text_of(reply, agent)
     if plain is not None:
-        return Answer(plain)
+        return FinalAnswer(plain)
     text, refusal = _words(reply)
     schema = output_schema_for(agent.output_type)
     if text and schema is not None:
-        return Answer(schema.validate_json(text))
+        return FinalAnswer(schema.validate_json(text))
     if refusal:
         raise ModelRefusalError(refusal)
     return None
@@ -105,7 +105,7 @@ def _words(reply: list[Item]) -> tuple[str, str]:
     return (message_text(texts[-1]), refusal_text(texts[-1])) if texts else ("", "")
 
 
-async def _of_tools(drive: Drive, frame: Frame, scope: Scope, agent: Agent[Any]) -> Answer | None:
+async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any]) -> FinalAnswer | None:
     behavior: Any = agent.tool_use_behavior
     results = await _results(drive, frame, agent)
     if not results or behavior == "run_llm_again":
@@ -132,7 +132,7 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
     return results
 
 
-def _answer(agent: Agent[Any], value: Any) -> Answer:
+def _answer(agent: Agent[Any], value: Any) -> FinalAnswer:
     """A tool's answer; of an agent that answers with text, as text."""
     worded = agent.output_type is None or agent.output_type is str
-    return Answer(str(value) if worded and not isinstance(value, str) else value)
+    return FinalAnswer(str(value) if worded and not isinstance(value, str) else value)

@@ -23,15 +23,15 @@ from ...core.strict import parse
 from ...models.base import ModelResponse
 from ...tools.base import InvalidArguments, Tool, plain_preview, tool_digest, tool_spec
 from ..driving.drive import Drive
-from ..run.agents import Graph
-from ..run.frame_settings import Scope, Toolset
+from ..run.agents import AgentGraph
+from ..run.frame_settings import FrameSettings, Toolset
 from .live_preview import recorded
 
 # What may differ between two tellings of one call: its own ids, and what a provider keeps on the item for itself.
 _EPHEMERAL = ("id", "status", "provider_data")
 
 
-class Reading:
+class ReplyReading:
     """One reply being read: its items, the calls among them, and what the model knew of tools that may ask."""
 
     def __init__(self, drive: Drive, frame: Frame, toolset: Toolset) -> None:
@@ -43,7 +43,7 @@ class Reading:
         self._scope = drive.scope(frame.id)
         self._seen: dict[str, Item] = {}
 
-    def read(self, response: ModelResponse) -> Reading:
+    def read(self, response: ModelResponse) -> ReplyReading:
         """Take the reply's items in order."""
         for raw in response.output:
             if wrong := wrong_in(raw):
@@ -138,7 +138,7 @@ def _check_same(*told: Mapping[str, Any]) -> None:
 
 
 def propose(
-    scope: Scope, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int], edited: str | None = None
+    scope: FrameSettings, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int], edited: str | None = None
 ) -> Proposal:
     """One call of a known tool as a proposal: what would run, and what the tool's own setting says of it.
 
@@ -197,7 +197,7 @@ def _check_text(raw: Mapping[str, Any]) -> None:
         raise BadJson("they were sent as a value in place of its text")
 
 
-def _gate(scope: Scope, tool: Tool) -> Gate:
+def _gate(scope: FrameSettings, tool: Tool) -> Gate:
     """The tool's own verdict where nobody needs to be asked for it, "" where the call must be screened."""
     needs = tool.needs_approval
     config = scope.config
@@ -216,7 +216,7 @@ def _recovery(tool: Tool) -> Recover:
     return "ask" if tool.check is None else "probe"
 
 
-def _unknown(scope: Scope, agent_name: str, raw: Mapping[str, Any], place: tuple[str, str, int]) -> Proposal:
+def _unknown(scope: FrameSettings, agent_name: str, raw: Mapping[str, Any], place: tuple[str, str, int]) -> Proposal:
     name, label, index = place
     if scope.config.tool_not_found_behavior == "raise_error" or raw.get("type") != "function_call":
         raise ModelBehaviorError(
@@ -228,7 +228,7 @@ def _unknown(scope: Scope, agent_name: str, raw: Mapping[str, Any], place: tuple
     return Proposal("unknown", name, label, index, refused=refused)
 
 
-def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
+def revised(scope: FrameSettings, tool: Tool, call: Call) -> Proposal:
     """The same call proposed anew for a tool that changed; what a person had edited stays edited."""
     place = (call.proposal.name, call.proposal.label, call.proposal.item)
     edited = call.text if call.edited else None
@@ -240,7 +240,7 @@ def revised(scope: Scope, tool: Tool, call: Call) -> Proposal:
     return made
 
 
-def check_terms(graph: Graph, policy: Any, *, inbox: bool) -> None:
+def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool) -> None:
     """Refuse at once terms that need people where no inbox knows any. It is a courtesy: the gate is what guards."""
     for agent in graph.agent_at.values():
         for tool in agent.tools:

@@ -50,7 +50,7 @@ async def _probe(drive: Drive, call: Call) -> None:
             await drive.commit(cm.Deliver([said.decision]))
 
 
-def _said(drive: Drive, call: Call, answer: Any) -> decisions.Said | None:
+def _said(drive: Drive, call: Call, answer: Any) -> decisions.MadeDecision | None:
     if answer is None:
         return None
     ran = answer is not False

@@ -9,10 +9,12 @@ import msgspec
 
 from ...agents.settings import ToolErrorFormatterArgs
 from ...core.events import Proposal
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 
 
-async def worded(scope: Scope, kind: Any, proposal: Proposal, default: str, error: Exception | None = None) -> str:
+async def worded(
+    scope: FrameSettings, kind: Any, proposal: Proposal, default: str, error: Exception | None = None
+) -> str:
     """What `tool_error_formatter` says in place of the default; the default where it says nothing."""
     formatter: Any = scope.config.tool_error_formatter
     if formatter is None:
@@ -23,7 +25,7 @@ async def worded(scope: Scope, kind: Any, proposal: Proposal, default: str, erro
     return answer if isinstance(answer, str) else default
 
 
-async def unknown_worded(scope: Scope, proposals: list[Proposal]) -> list[Proposal]:
+async def unknown_worded(scope: FrameSettings, proposals: list[Proposal]) -> list[Proposal]:
     """The proposals of a reply, calls of unknown tools refused in the caller's words."""
     if scope.config.tool_error_formatter is None:
         return proposals

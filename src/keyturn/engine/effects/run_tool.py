@@ -33,7 +33,7 @@ from ...tools.base import (
 )
 from ..driving.drive import Drive, let_run_as
 from ..run.facts import kept
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 from .before_start import before_start
 from .decision_words import told_of_edit
 from .delegate import open_frame
@@ -75,7 +75,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
 
 
 async def _start(
-    drive: Drive, scope: Scope, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
+    drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
 ) -> None:
     """Look once more at what the call was shown with, now that others had their word before its start."""
     if await changed_since(tool, call):
@@ -91,13 +91,13 @@ async def _start(
     await _invoke(drive, scope, call, tool, context)
 
 
-async def _ask_anew(drive: Drive, scope: Scope, call: Call, tool: Tool, why: str) -> None:
+async def _ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
     """What would run is not what was shown: the approval is void, the call is proposed anew and asks again."""
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
     await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
 
 
-async def _invoke(drive: Drive, scope: Scope, call: Call, tool: Tool, context: Any) -> None:
+async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:
     fatal: BaseException | None = None
     failed = False
     try:
@@ -155,7 +155,7 @@ def _being_cancelled() -> bool:
 
 
 async def _told(
-    scope: Scope, call: Call, tool: Tool, raised: tuple[Any, BaseException]
+    scope: FrameSettings, call: Call, tool: Tool, raised: tuple[Any, BaseException]
 ) -> tuple[Any, BaseException | None]:
     """What the model is told of an error, and the error itself where it stops the run."""
     context, error = raised
@@ -190,7 +190,7 @@ def _check_recordable(item: Item) -> None:
         canonical(item)
 
 
-async def _hand_over(drive: Drive, scope: Scope, call: Call, tool: Tool, value: Handover) -> None:
+async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, value: Handover) -> None:
     source = drive.agent(call.agent)
     item = told_of_edit(call, tool, tool.output(call.raw, value.text))
     input_filter = value.input_filter or scope.config.handoff_input_filter

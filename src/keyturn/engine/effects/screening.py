@@ -26,7 +26,7 @@ from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
 from ..driving.drive import Drive
 from ..run import decisions
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
 from .fused_steps import pass_on
 from .live_preview import look
@@ -54,7 +54,7 @@ async def screen(drive: Drive, call_id: str) -> None:
         await _ask_in_line(drive, scope, call, tool)
 
 
-def _counts(scope: Scope) -> bool:
+def _counts(scope: FrameSettings) -> bool:
     return any(_counting(policy) for policy in scope.policies)
 
 
@@ -62,13 +62,13 @@ def _counting(policy: Any) -> bool:
     return getattr(policy, "counts", False) is True
 
 
-async def _screen_again(drive: Drive, scope: Scope, call: Call) -> Verdict:
+async def _screen_again(drive: Drive, scope: FrameSettings, call: Call) -> Verdict:
     verdict = await recheck(drive, scope, call)
     await drive.commit(cm.Screen(call.id, verdict, on_decision=True))
     return verdict
 
 
-async def recheck(drive: Drive, scope: Scope, call: Call) -> Verdict:
+async def recheck(drive: Drive, scope: FrameSettings, call: Call) -> Verdict:
     """Ask the newest policy about a decision; where there is none, nothing stands against it."""
     verdict = await _policy(drive, scope, call) or ALLOW
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
@@ -76,7 +76,7 @@ async def recheck(drive: Drive, scope: Scope, call: Call) -> Verdict:
     return verdict
 
 
-async def _screen(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     verdict = await _verdict(drive, scope, call, tool)
     check_terms_of("the policy", verdict.terms, inbox=scope.inbox)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
@@ -100,7 +100,7 @@ async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
     return None if plain and not tool.looks else made
 
 
-async def _verdict(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdict:
+async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     own = await _own(scope, call, tool)
     if scope.config.policy is None:
         return own
@@ -110,7 +110,7 @@ async def _verdict(drive: Drive, scope: Scope, call: Call, tool: Tool) -> Verdic
     return stated
 
 
-async def _own(scope: Scope, call: Call, tool: Tool) -> Verdict:
+async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     needs: Any = tool.needs_approval
     if not callable(needs):
         return Verdict("ask", terms=tool.approval, by="tool") if needs or tool.approval is not None else ALLOW
@@ -124,7 +124,7 @@ async def _own(scope: Scope, call: Call, tool: Tool) -> Verdict:
     return Verdict("ask", terms=tool.approval, by="tool") if answer else ALLOW
 
 
-async def _policy(drive: Drive, scope: Scope, call: Call) -> Verdict | None:
+async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | None:
     """Ask every policy that has a say in this frame. What the outermost says holds, unless one below is stricter."""
     stated: Verdict | None = None
     of_run = drive.scope(ev.ROOT).config.policy
@@ -154,7 +154,7 @@ def _untold(verdict: Verdict) -> bool:
     return _UNTOLD in verdict.by
 
 
-async def _asked_of(policy: Any, drive: Drive, scope: Scope, call: Call) -> Verdict | None:
+async def _asked_of(policy: Any, drive: Drive, scope: FrameSettings, call: Call) -> Verdict | None:
     view = CallView(
         call.proposal.name,
         call.proposal.kind,
@@ -194,7 +194,7 @@ def _name_of(drive: Drive, path: str) -> str:
         return path
 
 
-async def _ask_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> None:
+async def _ask_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> None:
     """Ask the tool's own `on_approval`; only a real True or False decides, all else leaves the call waiting.
 
     One that raises, or says what cannot count, is heard by nobody: people can still decide.
@@ -221,7 +221,7 @@ def _unheard(call: Call, error: Exception) -> None:
     _log.warning("on_approval of %r decided nothing, the call waits for people: %s", call.proposal.name, why)
 
 
-async def _said_in_line(drive: Drive, scope: Scope, call: Call, tool: Tool) -> decisions.Said | None:
+async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> decisions.MadeDecision | None:
     assert tool.on_approval is not None
     item = approval_item(drive.run, call, drive.agent(call.agent), tool)
     answer: Any = tool.on_approval(scope.context, item)

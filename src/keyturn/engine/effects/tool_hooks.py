@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...tools.base import Tool
-from ..run.frame_settings import Scope
+from ..run.frame_settings import FrameSettings
 
 
-async def tool_hooks(scope: Scope, context: Any, name: str, tool: Tool, *args: Any) -> None:
+async def tool_hooks(scope: FrameSettings, context: Any, name: str, tool: Tool, *args: Any) -> None:
     """Call one hook, the run's first and then the agent's."""
     agent = context.agent
     if not tool.announced:

@@ -14,7 +14,7 @@ from ...agents.agent import Agent
 from ...core.errors import AgentMissing
 
 
-class Graph:
+class AgentGraph:
     """The agents that can be reached from one root, each under one path."""
 
     def __init__(self, root: Agent[Any]) -> None:

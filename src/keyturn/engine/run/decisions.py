@@ -27,7 +27,7 @@ _WAITS = {
 }
 
 
-class Said(NamedTuple):
+class MadeDecision(NamedTuple):
     """A decision, and the standing decision that was given with it."""
 
     decision: ev.Decision
@@ -52,33 +52,33 @@ class Edit(NamedTuple):
 
 def approve(
     request: Request, now: int, *, edit: Edit | None = None, grant: Grant | None = None, **words: Unpack[Words]
-) -> Said:
+) -> MadeDecision:
     """Let exactly this call run, or with other arguments, and later ones that a grant covers."""
     if edit is None:
         made = _decision(request, "approve", now, words)
     else:
         made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis)
-    return Said(made, None if grant is None else _standing(request, grant, made, "approve", now))
+    return MadeDecision(made, None if grant is None else _standing(request, grant, made, "approve", now))
 
 
 def reject(
     request: Request, now: int, *, message: str | None = None, always: bool = False, **words: Unpack[Words]
-) -> Said:
+) -> MadeDecision:
     """Refuse the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
     made = _decision(request, "reject", now, words, message=message)
-    return Said(made, _standing(request, Grant(), made, "reject", now) if always else None)
+    return MadeDecision(made, _standing(request, Grant(), made, "reject", now) if always else None)
 
 
-def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> Said:
+def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> MadeDecision:
     """Give the call's result in its tool's place, or what its tool asked for."""
-    return Said(_decision(request, "answer", now, words, output=said_output(output, "an answer")))
+    return MadeDecision(_decision(request, "answer", now, words, output=said_output(output, "an answer")))
 
 
-def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> Said:
+def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> MadeDecision:
     """Say what became of a call in doubt: it ran, with this output, it did not, or it is to be tried again."""
     if outcome not in ("ran", "did_not_run", "retry"):
         raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
-    return Said(_decision(request, outcome, now, words, output=said_output(output, "an output")))
+    return MadeDecision(_decision(request, outcome, now, words, output=said_output(output, "an output")))
 
 
 def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: Any) -> ev.Decision:

@@ -22,7 +22,7 @@ from ...tools.base import Tool
 
 
 @dataclass
-class Scope:
+class FrameSettings:
     """The settings of one frame."""
 
     config: RunConfig
@@ -48,7 +48,7 @@ class Scope:
         """Whether the provider keeps the conversation, so that only what it has not seen is sent."""
         return self.conversation_id is not None or self.chained
 
-    def inner(self, tool: Any) -> Scope:
+    def inner(self, tool: Any) -> FrameSettings:
         """The scope of the frame that an agent tool opens."""
         config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)
         inherited = config.policy is None or config.policy is self.config.policy
@@ -58,7 +58,7 @@ class Scope:
             model_provider=config.model_provider or self.config.model_provider,
         )
         context = RunContextWrapper(self.context.context, usage=self.context.usage)
-        return Scope(
+        return FrameSettings(
             config,
             context,
             tool.hooks,

@@ -19,7 +19,7 @@ from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal, Records
 from ...keys import ring
-from .agents import Graph
+from .agents import AgentGraph
 from .copies import Copies
 
 _PROCESS_SECRET = secrets.token_bytes(32)
@@ -85,11 +85,11 @@ def new_salt(run: str) -> str:
 
 
 @dataclass
-class Live:
+class OpenRun:
     """One run in hand."""
 
     log: Log
-    graph: Graph
+    graph: AgentGraph
     context: RunContextWrapper[Any]
     journal: Journal | None = None
     session: Any = None

@@ -11,7 +11,7 @@ import threading
 from ...core.errors import Conflict
 
 
-class Ledger:
+class UsedStates:
     """How far each run of this process came, and which are being driven now."""
 
     def __init__(self) -> None:
@@ -44,4 +44,4 @@ class Ledger:
                 self._positions[key] = max(position, self._positions.get(key, -1))
 
 
-LEDGER = Ledger()
+LEDGER = UsedStates()

@@ -17,8 +17,8 @@ from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame
 from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
 from ..driving.drive import Drive
-from ..run.frame_settings import Scope
-from ..run.open_run import Live
+from ..run.frame_settings import FrameSettings
+from ..run.open_run import OpenRun
 from .matching import held
 from .segments import places
 
@@ -28,7 +28,9 @@ _EVERYTHING = 2**31 - 1
 WITHHELD = "Output withheld by an output guardrail."
 
 
-async def opening(live: Live, frame_id: str, scope: Scope, new: list[Item]) -> tuple[list[Item | int], str | None]:
+async def opening(
+    live: OpenRun, frame_id: str, scope: FrameSettings, new: list[Item]
+) -> tuple[list[Item | int], str | None]:
     """The items a frame starts with and the address of the history they refer to."""
     session = scope.session
     if session is None:
@@ -52,21 +54,21 @@ def _address(history: list[Item]) -> str:
     return f"{len(history)}:{content_address(history)}"
 
 
-async def _history(scope: Scope) -> list[Item]:
+async def _history(scope: FrameSettings) -> list[Item]:
     settings = scope.config.session_settings
     limit = settings.limit if settings is not None else None
     stored = await scope.session.get_items() if limit is None else await scope.session.get_items(limit)
     return drop_leading_orphans([own_copy(plain_item(item)) for item in stored])
 
 
-async def _stored(scope: Scope) -> list[Item]:
+async def _stored(scope: FrameSettings) -> list[Item]:
     """All that a session holds, however little of it its own settings show where the reader does not say."""
     limited = getattr(getattr(scope.session, "session_settings", None), "limit", None) is not None
     stored = await (scope.session.get_items(_EVERYTHING) if limited else scope.session.get_items())
     return [own_copy(plain_item(item)) for item in stored]
 
 
-async def _supersede(scope: Scope, history: list[Item]) -> list[Item]:
+async def _supersede(scope: FrameSettings, history: list[Item]) -> list[Item]:
     """Settle calls that a paused run left open in the session: the user moved on."""
     orphans = orphan_calls(history)
     if not orphans:
@@ -81,7 +83,7 @@ async def _supersede(scope: Scope, history: list[Item]) -> list[Item]:
     return settled
 
 
-async def reopen(drive: Drive, frame: Frame, scope: Scope) -> None:
+async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> None:
     """Find a frame's history again, after a load, and see that nobody wrote to the session since the pause."""
     live, known = drive.live, drive.live.prefixes.get(frame.id)
     if frame.prefix is None:
@@ -141,7 +143,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
     drive.uncertain.discard(frame_id)
 
 
-def _tellable(drive: Drive, frame: Frame, scope: Scope, stopped: bool) -> list[Item]:
+def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -> list[Item]:
     """The tape without what is withheld: an answer, its tool's result, or whatever followed an input."""
     tape, report = frame.tape, frame.tripped
     answer = len(tape) - (len(frame.items) - frame.sent) - frame.replied
@@ -156,7 +158,7 @@ def _tellable(drive: Drive, frame: Frame, scope: Scope, stopped: bool) -> list[I
     return [hidden.get(id(item), item) for item in tape]
 
 
-def _withheld(scope: Scope, guardrail: str, agent: Any) -> str:
+def _withheld(scope: FrameSettings, guardrail: str, agent: Any) -> str:
     """What stands in a session in place of a result that an output guardrail withheld."""
     words: Any = scope.config.output_guardrail_blocked_message
     if callable(words):

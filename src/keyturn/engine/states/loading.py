@@ -15,12 +15,12 @@ from ...core.errors import AgentMissing, RunMissing, StateRejected
 from ...core.items import own_copy
 from ...journal.base import Journal
 from ..driving.context_data import load_context, made_of
-from ..run.agents import Graph
+from ..run.agents import AgentGraph
 from ..run.frame_settings import Toolset
 from ..run.log_cache import log_in, recall
-from ..run.open_run import Live, journal_clock, wrapped
+from ..run.open_run import OpenRun, journal_clock, wrapped
 from .blob import MAX_BYTES, unpack
-from .undelivered import Undelivered
+from .undelivered import UndeliveredDecisions
 
 _RUN_ID = re.compile("[0-9a-f]{32}")
 
@@ -35,19 +35,19 @@ class LoadOptions(TypedDict, total=False):
     max_bytes: int
 
 
-def restored(agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions) -> tuple[Live, Undelivered]:
+def restored(agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions) -> tuple[OpenRun, UndeliveredDecisions]:
     """The run that a saved state holds, and what was said on it; or `StateRejected`, or `AgentMissing`."""
     allow, size = options.get("allow_unsigned", False), options.get("max_bytes", MAX_BYTES)
     blob = unpack(data, allow_unsigned=allow, max_bytes=size)
     if blob.agent != agent.name:
         raise AgentMissing(blob.agent)
-    live = Live(recall(blob.run, blob.log), Graph(agent), _context(blob.context, options))
+    live = OpenRun(recall(blob.run, blob.log), AgentGraph(agent), _context(blob.context, options))
     if not live.log.steps:
         live.run.id = blob.run
     elif live.run.id != blob.run:
         raise StateRejected("the state's log is another run's than the state names; use it as it was saved")
     try:
-        said = msgspec.json.decode(blob.undelivered, type=Undelivered)
+        said = msgspec.json.decode(blob.undelivered, type=UndeliveredDecisions)
     except (msgspec.MsgspecError, RecursionError):
         raise StateRejected("the state's decisions are not decisions; use the state as it was saved") from None
     if not _RUN_ID.fullmatch(live.run.id) or (said.start is None and not live.log.steps):
@@ -71,7 +71,7 @@ async def found(
     deserializer: Callable[[Any], Any] | None,
     *,
     held: bool = False,
-) -> Live:
+) -> OpenRun:
     """The run that a journal keeps, with the context given or the one kept with it, and with the journal's clock.
 
     `agent` gives the root by its name. Who holds the run has the time from the claim.
@@ -81,13 +81,13 @@ async def found(
         raise RunMissing(run_id)
     kept = log.run.context if context is None else None
     given = wrapped(context) if kept is None else made_of(own_copy(kept), deserializer)
-    live = Live(log, Graph(agent(log.run.root_agent)), given, journal, kept=True)
+    live = OpenRun(log, AgentGraph(agent(log.run.root_agent)), given, journal, kept=True)
     if not held:  # what is decided on it is decided by the journal's time, and not by ours
         live.clock = await journal_clock(journal)
     return live
 
 
-async def waiting_tools(live: Live) -> dict[str, Any]:
+async def waiting_tools(live: OpenRun) -> dict[str, Any]:
     """The tools of the waiting calls, for their previews and to check edits."""
     found: dict[str, Any] = {}
     for call in live.run.groups["wait"].values():

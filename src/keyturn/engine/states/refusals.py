@@ -10,17 +10,19 @@ from ...core.decide import step
 from ...core.errors import KeyturnError
 from ...core.run import Run, twin
 from ..driving.drive import Drive
-from .undelivered import Undelivered
+from .undelivered import UndeliveredDecisions
 
 
-def refused(drive: Drive, said: Undelivered) -> Undelivered:
+def refused(drive: Drive, said: UndeliveredDecisions) -> UndeliveredDecisions:
     """Find what of `said` the run refuses as it stands now."""
     run, now = twin(drive.run), drive.clock()
     calls = {call for call in said.decisions if not _counts(run, said.only(call), now)}
     revoked = {
-        grant: by for grant, by in said.revoked.items() if not _counts(run, Undelivered(revoked={grant: by}), now)
+        grant: by
+        for grant, by in said.revoked.items()
+        if not _counts(run, UndeliveredDecisions(revoked={grant: by}), now)
     }
-    return Undelivered(
+    return UndeliveredDecisions(
         {call: decision for call, decision in said.decisions.items() if call in calls},
         {call: grant for call, grant in said.grants.items() if call in calls},
         [decision for decision in said.replaced if decision.call in calls],
@@ -28,7 +30,7 @@ def refused(drive: Drive, said: Undelivered) -> Undelivered:
     )
 
 
-def _counts(run: Run, said: Undelivered, now: int) -> bool:
+def _counts(run: Run, said: UndeliveredDecisions, now: int) -> bool:
     try:
         for command in said.commands():
             step(run, command, now)

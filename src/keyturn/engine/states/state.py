@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Unpack
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper, TContext
-from ...agents.context import Undelivered as ContextWord
+from ...agents.context import WrapperDecision as ContextWord
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
@@ -28,15 +28,15 @@ from ...policies.grants import Grant
 from ..driving.context_data import dump_context
 from ..driving.requests import requests_of
 from ..run import decisions
-from ..run.agents import Graph
+from ..run.agents import AgentGraph
 from ..run.facts import checked_items, said_items
 from ..run.log_cache import keep
-from ..run.open_run import Live, new_id, wrapped
+from ..run.open_run import OpenRun, new_id, wrapped
 from ..views.items import ToolApprovalItem
 from ..views.projection import used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .loading import LoadOptions, found, restored, waiting_tools
-from .undelivered import Undelivered, edited
+from .undelivered import UndeliveredDecisions, edited
 
 _log = logging.getLogger("keyturn.engine")
 
@@ -61,11 +61,11 @@ class RunState(Generic[TContext]):
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
     ) -> None:
-        self._live = Live(Log(), Graph(starting_agent), wrapped(context))
+        self._live = OpenRun(Log(), AgentGraph(starting_agent), wrapped(context))
         self._live.log.run.id, self._live.handed_out = new_id(), True
         self._position = 0
         self._interruptions: dict[str, ToolApprovalItem] = {}
-        self._said = Undelivered(
+        self._said = UndeliveredDecisions(
             start={
                 "input": original_input if isinstance(original_input, str) else checked_items(original_input),
                 "max_turns": max_turns,
@@ -76,11 +76,11 @@ class RunState(Generic[TContext]):
         )
 
     @classmethod
-    def at(cls, live: Live, position: int, interruptions: list[ToolApprovalItem]) -> RunState[Any]:
+    def at(cls, live: OpenRun, position: int, interruptions: list[ToolApprovalItem]) -> RunState[Any]:
         """A state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
         live.handed_out = True
-        state._live, state._position, state._said = live, position, Undelivered()
+        state._live, state._position, state._said = live, position, UndeliveredDecisions()
         state.settled(interruptions)
         for given in list(live.context.decisions):
             if isinstance(given.item, ToolApprovalItem) and given.item.call in state._interruptions:
@@ -104,7 +104,7 @@ class RunState(Generic[TContext]):
         return self._live.run.id
 
     @property
-    def live(self) -> Live:
+    def live(self) -> OpenRun:
         """The run this is a handle on."""
         return self._live
 
@@ -114,15 +114,15 @@ class RunState(Generic[TContext]):
         return self._position
 
     @property
-    def undelivered(self) -> Undelivered:
+    def undelivered(self) -> UndeliveredDecisions:
         """What was said here and not delivered yet."""
         return self._said
 
-    def delivered(self, position: int, said: Undelivered) -> None:
+    def delivered(self, position: int, said: UndeliveredDecisions) -> None:
         """What was said by then is in the log now."""
         self._said, self._position = self._said.since(said), position
 
-    def forget(self, said: Undelivered) -> None:
+    def forget(self, said: UndeliveredDecisions) -> None:
         """Drop what came too late: it is refused once, and not again at each resume."""
         self._said = self._said.since(said)
 
@@ -311,11 +311,11 @@ class RunState(Generic[TContext]):
         return await cls.of(await found(journal, run_id, lambda _name: agent, context, context_deserializer))
 
     @classmethod
-    async def of(cls, live: Live, said: Undelivered | None = None) -> RunState[Any]:
+    async def of(cls, live: OpenRun, said: UndeliveredDecisions | None = None) -> RunState[Any]:
         """A state of a log that was read: its agents are there, its waiting calls looked up."""
         for frame in live.run.frames.values():
             live.graph.agent(frame.agent)
         live.context.usage = Usage.of(live.run.replies, live.run.usage)
         state = cls.at(live, len(live.log), requests_of(live, await waiting_tools(live)))
-        state._said = said or Undelivered()
+        state._said = said or UndeliveredDecisions()
         return state

@@ -23,11 +23,11 @@ from ...core.preview import Preview, unredacted
 from ...core.run import Call
 from ...core.strict import parse
 from ...tools.base import InvalidArguments
-from ..run.decisions import Edit, Said, check_verdict
+from ..run.decisions import Edit, MadeDecision, check_verdict
 from ..views.items import ToolApprovalItem
 
 
-class Undelivered(msgspec.Struct, omit_defaults=True):
+class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
     """Decisions, standing decisions by the call they came with, messages, and how to start what has not started.
 
     `revoked` holds grants that are taken back, `journalled` says that the run is kept in a journal, which alone knows
@@ -47,9 +47,9 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
         """Whether nothing was said."""
         return not (self.decisions or self.grants or self.input or self.revoked)
 
-    def commands(self) -> list[cm.Command]:
+    def commands(self) -> list[cm.RunCommand]:
         """What was said, as commands of one step."""
-        made: list[cm.Command] = [cm.Revoke(grant, _claimed(by)) for grant, by in self.revoked.items()]
+        made: list[cm.RunCommand] = [cm.Revoke(grant, _claimed(by)) for grant, by in self.revoked.items()]
         if self.decisions or self.grants:
             decided = [_in_hand(decision) for decision in self.decisions.values()]
             granted = [replace(grant, decider=_claimed(grant.decider)) for grant in self.grants.values()]
@@ -58,17 +58,17 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
             made.append(cm.AddInput(ev.ROOT, self.input))
         return made
 
-    def only(self, call: str) -> Undelivered:
+    def only(self, call: str) -> UndeliveredDecisions:
         """What was said of one call."""
         replaced = [decision for decision in self.replaced if decision.call == call]
         grants = {call: self.grants[call]} if call in self.grants else {}
-        return Undelivered({call: self.decisions[call]}, grants, replaced)
+        return UndeliveredDecisions({call: self.decisions[call]}, grants, replaced)
 
     def text(self) -> str:
         """All of it as text, to be saved."""
         return as_text(self)
 
-    def taken(self) -> Undelivered:
+    def taken(self) -> UndeliveredDecisions:
         """The same, as it is now."""
         said = msgspec.structs.replace(self, decisions=self.decisions.copy(), grants=self.grants.copy())
         said.replaced = self.replaced.copy()
@@ -76,7 +76,7 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
         said.revoked = self.revoked.copy()
         return said
 
-    def since(self, taken: Undelivered) -> Undelivered:
+    def since(self, taken: UndeliveredDecisions) -> UndeliveredDecisions:
         """What was said after that was taken."""
         decisions = {call: said for call, said in self.decisions.items() if taken.decisions.get(call) is not said}
         grants = {call: said for call, said in self.grants.items() if taken.grants.get(call) is not said}
@@ -84,9 +84,9 @@ class Undelivered(msgspec.Struct, omit_defaults=True):
         replaced = [said for said in self.replaced if id(said) not in known]
         added = [item for item in self.input if id(item) not in known]
         revoked = {grant: by for grant, by in self.revoked.items() if grant not in taken.revoked}
-        return Undelivered(decisions, grants, replaced, added, revoked=revoked, journalled=self.journalled)
+        return UndeliveredDecisions(decisions, grants, replaced, added, revoked=revoked, journalled=self.journalled)
 
-    def say(self, said: Said) -> None:
+    def say(self, said: MadeDecision) -> None:
         """Take a decision in, and its standing decision, in place of an earlier one on the same call."""
         decision = said.decision
         before = self.decisions.pop(decision.call, None)

@@ -13,13 +13,13 @@ from ...core import events as ev
 from ...core.run import Call
 from ...core.states import WAITING
 from ...tracing.base import Span, Tracer
-from ..run.open_run import Live
+from ..run.open_run import OpenRun
 
 
-class Asked:
+class RequestSpans:
     """The places of one run's requests, and of the run itself under the name of its root frame."""
 
-    def __init__(self, live: Live, tracer: Tracer, told: bool) -> None:
+    def __init__(self, live: OpenRun, tracer: Tracer, told: bool) -> None:
         self.places: dict[str, str] = {}
         for step in live.log.steps:
             self.places.update(step.spans)

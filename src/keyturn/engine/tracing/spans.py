@@ -19,32 +19,32 @@ from ...models.base import Model, ModelRequest, ModelResponse
 from ...tools.base import Tool
 from ...tracing import Trace, of_model, of_reply, of_request, of_usage
 from ...tracing.base import Span, Tracer
-from ..run.open_run import Live
-from .request_spans import Asked, named
+from ..run.open_run import OpenRun
+from .request_spans import RequestSpans, named
 from .trace_parent import Silent, group_of, own_trace, tracer_of
 
 _T = TypeVar("_T")
 _UNTRACED: AbstractContextManager[None] = nullcontext()
 
 
-def tracing(live: Live, config: RunConfig) -> AbstractContextManager[Traces | None]:
+def tracing(live: OpenRun, config: RunConfig) -> AbstractContextManager[RunSpans | None]:
     """What traces one drive of a run, for as long as it lasts; None where nobody has a tracer provider."""
     if config.tracing_disabled:
         return Silent()
     tracer = tracer_of(config)
-    return _UNTRACED if tracer is None else Traces(live, config, tracer)
+    return _UNTRACED if tracer is None else RunSpans(live, config, tracer)
 
 
-class Traces:
+class RunSpans:
     """One drive's spans."""
 
-    def __init__(self, live: Live, config: RunConfig, tracer: Tracer) -> None:
+    def __init__(self, live: OpenRun, config: RunConfig, tracer: Tracer) -> None:
         self._live = live
         self._config = config
         self._tracer = tracer
         self._told = config.trace_include_sensitive_data
         self._group = group_of(live, config)
-        self._asked = Asked(live, tracer, self._told)
+        self._asked = RequestSpans(live, tracer, self._told)
         self._agents: dict[str, tuple[str, Span]] = {}
         self._calls: dict[str, Span] = {}
         self._started: set[str] = set()
@@ -279,18 +279,18 @@ class Traces:
                 self._secrets.setdefault(tool.name, set()).update(tool.secrets)
 
 
-_HEARD: dict[type[Any], Callable[[Traces, Any], None]] = {
-    ev.ReplyRecorded: Traces.replied,
-    ev.CallStarted: Traces.call_started,
-    ev.CallVoided: Traces.call_voided,
-    ev.CallLost: Traces.call_lost,
-    ev.CallFinished: Traces.call_finished,
-    ev.FrameClosed: Traces.frame_closed,
+_HEARD: dict[type[Any], Callable[[RunSpans, Any], None]] = {
+    ev.ReplyRecorded: RunSpans.replied,
+    ev.CallStarted: RunSpans.call_started,
+    ev.CallVoided: RunSpans.call_voided,
+    ev.CallLost: RunSpans.call_lost,
+    ev.CallFinished: RunSpans.call_finished,
+    ev.FrameClosed: RunSpans.frame_closed,
 }
 
 
 def checked(
-    traces: Traces | None, guardrail: Any, stage: str, look: Coroutine[Any, Any, _T]
+    traces: RunSpans | None, guardrail: Any, stage: str, look: Coroutine[Any, Any, _T]
 ) -> Coroutine[Any, Any, _T]:
     """A guardrail's look at something, in a span of its own where the run is traced."""
     return look if traces is None else traces.guardrail(guardrail.get_name(), stage, look)

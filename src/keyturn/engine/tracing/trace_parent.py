@@ -11,7 +11,7 @@ from typing import Any
 from ...agents.settings import RunConfig
 from ...tracing import Trace, get_current_trace, tracer_for
 from ...tracing.base import Tracer, outside, trace_hex, trace_of
-from ..run.open_run import Live
+from ..run.open_run import OpenRun
 
 _WORKFLOW = RunConfig.workflow_name
 
@@ -31,13 +31,13 @@ def tracer_of(config: RunConfig) -> Tracer | None:
     return current.tracer
 
 
-def group_of(live: Live, config: RunConfig) -> str | None:
+def group_of(live: OpenRun, config: RunConfig) -> str | None:
     """The conversation that a run belongs to, as its caller says or said."""
     current = get_current_trace()
     return config.group_id or live.run.about.get("group_id") or (None if current is None else current.group_id)
 
 
-def own_trace(live: Live, config: RunConfig, tracer: Tracer, known: str) -> Trace | None:
+def own_trace(live: OpenRun, config: RunConfig, tracer: Tracer, known: str) -> Trace | None:
     """The trace that a drive opens, None where it is part of the current one. `known` is where its run began."""
     wanted = trace_of(known) if config.trace_id is None else trace_hex(config.trace_id)
     current, here, about = get_current_trace(), tracer.here(), live.run.about

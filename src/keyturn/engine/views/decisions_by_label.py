@@ -6,12 +6,12 @@ from collections import Counter
 
 from ...core import events as ev
 from ...core.call_ids import call_id
-from ..run.open_run import Live
+from ..run.open_run import OpenRun
 
 _APPROVED = ("approve", "edit", "retry")
 
 
-def decision_on(live: Live, within: str, tool_name: str, label: str) -> tuple[bool | None, str | None]:
+def decision_on(live: OpenRun, within: str, tool_name: str, label: str) -> tuple[bool | None, str | None]:
     """Whether the newest call of that tool and label was approved or rejected, and the words of a rejection.
 
     `within` is the frame that asks: it knows of its own calls and those below, never of its caller's.
@@ -24,7 +24,7 @@ def decision_on(live: Live, within: str, tool_name: str, label: str) -> tuple[bo
     return decision.verdict in _APPROVED, decision.message
 
 
-def _labelled(live: Live, tool_name: str, label: str) -> list[str]:
+def _labelled(live: OpenRun, tool_name: str, label: str) -> list[str]:
     turns: Counter[str] = Counter()
     found: list[str] = []
     for step in live.log.steps:
@@ -39,7 +39,7 @@ def _labelled(live: Live, tool_name: str, label: str) -> list[str]:
     return found
 
 
-def _standing(live: Live, calls: list[str]) -> dict[str, ev.Decision]:
+def _standing(live: OpenRun, calls: list[str]) -> dict[str, ev.Decision]:
     """What stands decided of these calls: nothing that is void since, and no answer to a question of their tool's."""
     standing: dict[str, ev.Decision] = {}
     answering: set[str] = set()

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
-from ..run.agents import Graph
+from ..run.agents import AgentGraph
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection
 from .signals import AgentAtWork, Delta
@@ -92,10 +92,10 @@ def item_event(item: RunItem) -> RunItemStreamEvent:
     return RunItemStreamEvent(NAMES.get(item.type, item.type), item)
 
 
-class Feed:
+class EventFeed:
     """One frame's events, handed to a sink as they happen."""
 
-    def __init__(self, graph: Graph, frame: str, sink: Sink) -> None:
+    def __init__(self, graph: AgentGraph, frame: str, sink: Sink) -> None:
         self.projection = Projection(graph, frame)
         self._sink = sink
 
@@ -130,10 +130,10 @@ class Feed:
         """Wait until everything told so far was heard."""
 
 
-class Tap(Feed):
+class Tap(EventFeed):
     """A nested agent's events, each given to its tool's `on_stream` in order, without holding up the loop."""
 
-    def __init__(self, graph: Graph, frame: str, tool: Any, tool_call: Any) -> None:
+    def __init__(self, graph: AgentGraph, frame: str, tool: Any, tool_call: Any) -> None:
         super().__init__(graph, frame, self._put)
         self._callback: Callable[[Any], Any] = tool.on_stream
         self._most: int | None = getattr(tool, "on_stream_max_pending_events", None)

@@ -7,15 +7,15 @@ from typing import Any
 from ...agents.guardrail import GuardrailFunctionOutput, InputGuardrailResult, OutputGuardrailResult
 from ...agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ...core import events as ev
-from ..run.open_run import Live
+from ..run.open_run import OpenRun
 
 
-def results_of(live: Live, reports: list[tuple[str, ev.Report]], stage: str) -> list[Any]:
+def results_of(live: OpenRun, reports: list[tuple[str, ev.Report]], stage: str) -> list[Any]:
     """The results of one stage, in the order in which they came, each pause included."""
     return [_result(live, on, report) for on, report in reports if report.stage == stage]
 
 
-def _result(live: Live, on: str, report: ev.Report) -> Any:
+def _result(live: OpenRun, on: str, report: ev.Report) -> Any:
     known = live.guardrails.get(f"{on}:{report.stage}:{report.name}")
     if known is not None:
         return known

@@ -18,14 +18,14 @@ from ...core.run import Call, Run
 from ...core.usage import NOTHING
 from ...models.base import ModelResponse, Usage
 from ...tools.base import Tool
-from ..run.agents import Graph
+from ..run.agents import AgentGraph
 from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
 
 
 class Projection:
     """The items of one frame, step by step."""
 
-    def __init__(self, graph: Graph, frame: str = ev.ROOT) -> None:
+    def __init__(self, graph: AgentGraph, frame: str = ev.ROOT) -> None:
         self.graph = graph
         self.frame = frame
         self.path = ""

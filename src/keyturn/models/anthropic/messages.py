@@ -17,7 +17,7 @@ from ...core.items import Item
 from ..turns import (
     NO_RESULT,
     PROVIDER_DATA,
-    Call,
+    CallWithResult,
     Turn,
     data_url,
     file_data,
@@ -84,7 +84,7 @@ class _Labels:
     def __init__(self) -> None:
         self._used: set[str] = set()
 
-    def unique(self, call: Call) -> str:
+    def unique(self, call: CallWithResult) -> str:
         plain = _ID.sub("_", str(call.item.get("call_id") or "call"))
         label, number = plain, 1
         while label in self._used:
@@ -97,7 +97,7 @@ class _Labels:
 def _assistant_blocks(turn: Turn, ids: Mapping[int, str]) -> list[Block]:
     blocks: list[Block] = []
     for entry in turn.items:
-        blocks += [_tool_use(entry, ids[id(entry)])] if isinstance(entry, Call) else _said_blocks(entry)
+        blocks += [_tool_use(entry, ids[id(entry)])] if isinstance(entry, CallWithResult) else _said_blocks(entry)
     while blocks and blocks[-1]["type"] in THINKING:
         blocks.pop()  # the API takes no message that ends in thinking: the reply was cut there
     return blocks
@@ -123,12 +123,12 @@ def _said_part(part: Item, kept: Item) -> list[Block]:
     return [{**_text(text), **kept}] if text.strip() else []
 
 
-def _tool_use(call: Call, label: str) -> Block:
+def _tool_use(call: CallWithResult, label: str) -> Block:
     kept: Block = own(call.item, PROVIDER) or {}
     return {"type": "tool_use", "id": label, "name": call.name, "input": tool_input(call.arguments), **kept}
 
 
-def _result(call: Call, label: str) -> Block:
+def _result(call: CallWithResult, label: str) -> Block:
     made: Block = {"type": "tool_result", "tool_use_id": label}
     kept: Block = own(call.item, PROVIDER) or {}
     if "toolset_name" in kept:

@@ -19,8 +19,8 @@ from ..base import Model, ModelRequest, ModelResponse
 from ..faults import again, retries
 from ..per_loop import ClientPerLoop, certificates
 from ..reading import PARSERS, nonsense, plain_json, understood
-from .reply import Reply
-from .request import Question, question
+from .reply import AnthropicReply
+from .request import AnthropicQuestion, question
 from .stream import Telling
 
 _T = TypeVar("_T")
@@ -101,13 +101,13 @@ class AnthropicModel(Model):
         """Close the client that was made in this loop; your own stays open."""
         await self._made.close()
 
-    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[Question, Reply]:
+    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[AnthropicQuestion, AnthropicReply]:
         request = ModelRequest(*asked, **kept)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
-        return question(self.model, self.max_tokens, request), Reply(known_calls=calls)
+        return question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
 
-    async def _told(self, posed: Question, telling: Telling) -> AsyncGenerator[Any, None]:
+    async def _told(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
         """One message of theirs as events of ours. Until the first of ours, a fault that may pass is tried again."""
         told, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed))
         try:
@@ -120,7 +120,7 @@ class AnthropicModel(Model):
             await stream.close()
         telling.check_whole()
 
-    async def _open(self, posed: Question, telling: Telling) -> tuple[list[Any], Any, AsyncIterator[Any]]:
+    async def _open(self, posed: AnthropicQuestion, telling: Telling) -> tuple[list[Any], Any, AsyncIterator[Any]]:
         """A stream and the first events it tells, which may be none; of a stream that fails before, nothing is left."""
         known = telling.reply.id
         stream = await self._post(posed, stream=True)
@@ -136,7 +136,7 @@ class AnthropicModel(Model):
             raise
         return [], stream, raw
 
-    async def _post(self, posed: Question, *, stream: bool = False) -> Any:
+    async def _post(self, posed: AnthropicQuestion, *, stream: bool = False) -> Any:
         from anthropic import AsyncStream
         from httpx2 import Response
 
@@ -153,7 +153,7 @@ class AnthropicModel(Model):
                 raise
             raise UserError("Anthropic needs a key: set ANTHROPIC_API_KEY, or pass api_key= or a client") from error
 
-    async def _retries(self, posed: Question) -> int:
+    async def _retries(self, posed: AnthropicQuestion) -> int:
         return retries(posed.retry, (await self._here()).max_retries)
 
     async def _here(self) -> Any:

@@ -27,7 +27,7 @@ _NO_WORDS = "The model declined to answer."
 
 
 @dataclass
-class Reply:
+class AnthropicReply:
     """One reply as far as it came. A call that streamed in has its `arguments` as the text they were written in."""
 
     known_calls: int = 0

@@ -26,21 +26,21 @@ _KEPT = {"24h": "1h", "1h": "1h", "5m": "5m"}
 
 
 @dataclass
-class Question:
+class AnthropicQuestion:
     """What is posted: the body, and how; `retry` is how often it may be posted again."""
 
     body: Body
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     retry: Any = None
 
-    def going_on(self, said: list[Body]) -> Question:
+    def going_on(self, said: list[Body]) -> AnthropicQuestion:
         """The question by which a model that paused goes on: its own words are the last message."""
         return replace(
             self, body={**self.body, "messages": [*self.body["messages"], {"role": "assistant", "content": said}]}
         )
 
 
-def question(model: str, max_tokens: int, asked: ModelRequest) -> Question:
+def question(model: str, max_tokens: int, asked: ModelRequest) -> AnthropicQuestion:
     """The body and the options of one request."""
     _refuse(asked)
     settings = asked.model_settings
@@ -54,7 +54,7 @@ def question(model: str, max_tokens: int, asked: ModelRequest) -> Question:
     _tools(body, asked)
     if _thinks_late(body):
         del body["thinking"]
-    return Question(body, _options(settings), settings.retry)
+    return AnthropicQuestion(body, _options(settings), settings.retry)
 
 
 def _refuse(asked: ModelRequest) -> None:

@@ -15,7 +15,7 @@ from ..reading import plain_json
 from ..reply_events import StreamEvent
 from ..telling import Teller
 from .messages import PROVIDER, THINKING, Block
-from .reply import Reply, call_item, check_block, cited, counted, reasoning_item, server_item, text_part
+from .reply import AnthropicReply, call_item, check_block, cited, counted, reasoning_item, server_item, text_part
 
 Event = dict[str, Any]
 Told = list[StreamEvent]
@@ -32,7 +32,7 @@ _GROWS = {
 class Telling:
     """One reply being told; where the model paused, over more than one message."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: AnthropicReply) -> None:
         self.reply = reply
         self.whole = False
         self._calls = reply.known_calls

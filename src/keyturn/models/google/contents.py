@@ -16,7 +16,7 @@ from ...core.errors import UserError
 from ...core.items import Item
 from ..turns import (
     NO_RESULT,
-    Call,
+    CallWithResult,
     Turn,
     data_url,
     file_data,
@@ -78,7 +78,7 @@ def _model_parts(turn: Turn) -> list[Part]:
     parts: list[Part] = []
     signed = False
     for entry in turn.items:
-        if not isinstance(entry, Call):
+        if not isinstance(entry, CallWithResult):
             parts += _said_parts(entry)
             continue
         part = _function_call(entry)
@@ -107,13 +107,13 @@ def _said_part(part: Item, kept: Item) -> list[Part]:
     return [{"text": text, **kept}] if text or kept else []
 
 
-def _function_call(call: Call) -> Part:
+def _function_call(call: CallWithResult) -> Part:
     kept: Part = dict(own(call.item, PROVIDER) or {})
     label = {"id": kept.pop("id")} if "id" in kept else {}
     return {"function_call": {"name": call.name, "args": tool_input(call.arguments), **label}, **kept}
 
 
-def _result(call: Call, old: bool) -> tuple[Part, list[Part]]:
+def _result(call: CallWithResult, old: bool) -> tuple[Part, list[Part]]:
     """A call's result, and the media of it that must follow in a content of their own."""
     kept: Part = own(call.item, PROVIDER) or {}
     made: Part = {"name": call.name, **({"id": kept["id"]} if "id" in kept else {})}

@@ -19,8 +19,8 @@ from ..faults import RETRIES, again, retries
 from ..per_loop import ClientPerLoop, certificates
 from ..reading import PARSERS, nonsense, understood
 from ..reply_events import StreamEvent
-from .reply import Reply
-from .request import Question, question
+from .reply import GoogleReply
+from .request import GoogleQuestion, question
 
 _T = TypeVar("_T")
 
@@ -79,19 +79,21 @@ class GoogleModel(Model):
         """Close the client that was made in this loop; your own stays open."""
         await self._made.close()
 
-    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[Question, Reply]:
+    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[GoogleQuestion, GoogleReply]:
         request = ModelRequest(*asked, **kept)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
-        return question(self.model, request), Reply(known_calls=calls)
+        return question(self.model, request), GoogleReply(known_calls=calls)
 
-    async def _whole(self, posed: Question) -> Any:
+    async def _whole(self, posed: GoogleQuestion) -> Any:
         try:
             return await (await self._models()).generate_content(**posed.given())
         except PARSERS as error:
             raise _what(error) from None
 
-    async def _open(self, posed: Question, reply: Reply) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
+    async def _open(
+        self, posed: GoogleQuestion, reply: GoogleReply
+    ) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
         """A stream and the first events it tells, which may be none; of one that fails before, nothing is left."""
         chunks = _parsed((await self._models()).generate_content_stream(**posed.given()))
         try:
@@ -103,7 +105,7 @@ class GoogleModel(Model):
             raise
         return [], chunks
 
-    def _retries(self, posed: Question) -> int:
+    def _retries(self, posed: GoogleQuestion) -> int:
         return retries(posed.retry, RETRIES if self._client is None else 0)
 
     async def _models(self) -> Any:

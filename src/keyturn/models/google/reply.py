@@ -35,7 +35,7 @@ _WITHHELD = frozenset(
 )  # fmt: skip
 
 
-class Reply:
+class GoogleReply:
     """One reply as far as it came."""
 
     def __init__(self, known_calls: int = 0) -> None:

@@ -36,7 +36,7 @@ _THINKING = ("thinking_budget", "thinking_level", "include_thoughts")
 
 
 @dataclass
-class Question:
+class GoogleQuestion:
     """What is asked, and how often it may be asked again."""
 
     model: str
@@ -49,7 +49,7 @@ class Question:
         return {"model": self.model, "contents": self.contents, "config": self.config}
 
 
-def question(model: str, asked: ModelRequest) -> Question:
+def question(model: str, asked: ModelRequest) -> GoogleQuestion:
     """The contents and the configuration of one request."""
     _refuse(asked)
     settings = asked.model_settings
@@ -69,7 +69,7 @@ def question(model: str, asked: ModelRequest) -> Question:
     if options := _options(settings):
         config["http_options"] = options
     extra = {name: value for name, value in (settings.extra_args or {}).items() if name != "tools"}
-    return Question(model, told, config | extra, settings.retry)
+    return GoogleQuestion(model, told, config | extra, settings.retry)
 
 
 def _refuse(asked: ModelRequest) -> None:

@@ -22,7 +22,7 @@ from .chat_reply import checked_chat
 from .chat_request import chat_body
 from .chat_stream import ChatStream
 from .defaults import OPENAI
-from .wire import Question, events, whole
+from .wire import OpenAIQuestion, events, whole
 
 _WHO = "the provider"
 
@@ -86,12 +86,12 @@ class OpenAIChatCompletionsModel(Model):
         """Close the client that was made here; one that was given is the giver's."""
         await self._account.close()
 
-    async def _question(self, request: ModelRequest, *, streamed: bool) -> Question:
+    async def _question(self, request: ModelRequest, *, streamed: bool) -> OpenAIQuestion:
         client, ours = await self._account.client()
         if isinstance(cast("Any", request.input), str):
             request = replace(request, input=input_items(cast("Any", request.input)))
         settings = request.model_settings
-        return Question(
+        return OpenAIQuestion(
             client.chat.completions,
             chat_body(self.model, request, openais=is_openais(client), streamed=streamed),
             settings,

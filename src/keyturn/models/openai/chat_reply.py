@@ -17,7 +17,7 @@ from ..turns import with_own
 from .chat_calls import CallInPieces, CallsInPieces
 from .chat_messages import PROVIDER
 from .reply import ResponseFailed, check_output
-from .wire import Answer
+from .wire import OpenAIAnswer
 
 #: The fields in which servers give what the model thought; the first that holds text is what people read.
 THOUGHTS = ("reasoning_content", "reasoning")
@@ -30,7 +30,7 @@ _REMEDIES = {
 }
 
 
-def checked_chat(answer: Answer) -> ModelResponse:
+def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
     """The reply that a whole chat completion carries."""
     body = answer.body
     choices: Any = body.get("choices")
@@ -43,7 +43,7 @@ def checked_chat(answer: Answer) -> ModelResponse:
         return _said(answer, cast("Item", first), cast("Item", message))
 
 
-def _said(answer: Answer, choice: Item, said: Item) -> ModelResponse:
+def _said(answer: OpenAIAnswer, choice: Item, said: Item) -> ModelResponse:
     calls = CallsInPieces()
     calls.take_whole(said.get("tool_calls"))
     if isinstance(said.get("function_call"), dict):  # what calls were before there could be several

@@ -14,7 +14,7 @@ from ...core.errors import ModelBehaviorError
 from ...core.items import Item, plain_item, wrong_in
 from ..base import ModelResponse, TokenDetails, Usage
 from ..reading import ResponseFailed, charged
-from .wire import Answer
+from .wire import OpenAIAnswer
 
 _NOTHING = "nothing of it was used"
 
@@ -33,7 +33,7 @@ _REMEDIES = {
 }
 
 
-def checked_reply(answer: Answer) -> ModelResponse:
+def checked_reply(answer: OpenAIAnswer) -> ModelResponse:
     """The reply that a whole response carries."""
     body = answer.body
     output, usage, response_id = body.get("output"), usage_of(body.get("usage")), body.get("id")

@@ -22,7 +22,7 @@ from .defaults import OPENAI
 from .events import sdk_event
 from .reply import check_ending, check_output, checked_reply, usage_of
 from .request import responses_body
-from .wire import Question, events, read_out, whole
+from .wire import OpenAIQuestion, events, read_out, whole
 
 _WHO = "the provider"
 _ENDINGS = ("response.failed", "response.incomplete")
@@ -96,14 +96,14 @@ class OpenAIResponsesModel(Model):
         """Close the client that was made here; one that was given is the giver's."""
         await self._account.close()
 
-    async def _question(self, request: ModelRequest) -> Question:
+    async def _question(self, request: ModelRequest) -> OpenAIQuestion:
         client, ours = await self._account.client()
         if isinstance(cast("Any", request.input), str):
             request = replace(request, input=input_items(cast("Any", request.input)))
         # A stored prompt names a model of its own; only one that was asked for by name takes its place.
         name = self._name if request.prompt is not None else self.model
         settings = request.model_settings
-        return Question(
+        return OpenAIQuestion(
             client.responses,
             responses_body(name, request),
             settings,

@@ -36,7 +36,7 @@ _LINGER = 0.1
 _NOT_BODY = ("extra_headers", "extra_query", "timeout")
 
 
-class Question(NamedTuple):
+class OpenAIQuestion(NamedTuple):
     """What is asked of one method of the SDK, and how often again.
 
     `kept` says that a conversation at the provider may have taken the question in, though no answer came: it is asked
@@ -56,14 +56,14 @@ class Question(NamedTuple):
         return not self.kept or status_of(error) == 429 or type(error.__cause__).__name__ in _UNSENT
 
 
-class Answer(NamedTuple):
+class OpenAIAnswer(NamedTuple):
     """An answer as JSON, and the provider's id of the request."""
 
     body: Item
     request_id: str | None
 
 
-async def whole(question: Question) -> Answer:
+async def whole(question: OpenAIQuestion) -> OpenAIAnswer:
     """The answer to a question, complete."""
     create = question.resource.with_raw_response.create
     options = _options(question)
@@ -72,10 +72,10 @@ async def whole(question: Question) -> Answer:
     body = _json(response.content, response.headers.get("content-type", ""))
     if body.get("error") and not body.get("output") and not body.get("choices") and "status" not in body:
         raise _said(body["error"], response)
-    return Answer(body, raw.request_id)
+    return OpenAIAnswer(body, raw.request_id)
 
 
-async def events(question: Question) -> AsyncGenerator[tuple[Any, str | None], None]:
+async def events(question: OpenAIQuestion) -> AsyncGenerator[tuple[Any, str | None], None]:
     """The answer's events as JSON, each with the provider's id of the request.
 
     It is asked for again only until its first event is there: what was told is never told twice.
@@ -100,7 +100,7 @@ async def events(question: Question) -> AsyncGenerator[tuple[Any, str | None], N
         await stream.close()
 
 
-async def _stream(question: Question, options: dict[str, Any]) -> Any:
+async def _stream(question: OpenAIQuestion, options: dict[str, Any]) -> Any:
     """The events of a stream as JSON: the SDK takes longer to make an object of each than we to read it."""
     from openai import AsyncStream
 
@@ -146,7 +146,7 @@ def _said(error: Any, response: Any) -> Exception:
     return APIError(message, response.request, body=body)
 
 
-def _options(question: Question) -> dict[str, Any]:
+def _options(question: OpenAIQuestion) -> dict[str, Any]:
     """What the SDK's method is called with.
 
     The body goes past its typed parameters: those are converted one by one, for 2 ms per item of a conversation, and

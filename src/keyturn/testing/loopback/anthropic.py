@@ -14,8 +14,8 @@ from ...core.items import Item
 from ...models.base import Usage
 from ...models.reply_events import pieces
 from ...models.scripted.script import ModelStep
-from .messages_rules import Refused, check_request, seal, signature
-from .server import LoopbackServer, Reply, Request
+from .messages_rules import MessagesRefused, check_request, seal, signature
+from .server import HttpReply, HttpRequest, LoopbackServer
 
 Block = dict[str, Any]
 
@@ -50,7 +50,7 @@ class MessagesServer(LoopbackServer):
         kind = _ERRORS.get(status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": f"req_{self.answered}"}
 
-    def refuse(self, request: Request) -> tuple[int, str] | None:
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
         """What the real one would not accept."""
         if (request.method, request.path) != ("POST", "/v1/messages"):
             return 404, "Not found"
@@ -60,19 +60,19 @@ class MessagesServer(LoopbackServer):
             return 400, "anthropic-version: header is required"
         try:
             check_request(request.json)
-        except Refused as refused:
+        except MessagesRefused as refused:
             return 400, str(refused)
         return None
 
-    def reply(self, request: Request, step: ModelStep) -> Reply:
+    def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
         """The step as a message."""
         headers = {"request-id": step.request_id or f"req_{self.answered}"}
         if step.stream_events is not None:
-            return Reply.stream(cast("Any", step.stream_events), headers, named=True)
+            return HttpReply.stream(cast("Any", step.stream_events), headers, named=True)
         message = self._message(request.json, step)
         if request.json.get("stream"):
-            return Reply.stream(events(message), headers, named=True)
-        return Reply.json(message, headers=headers)
+            return HttpReply.stream(events(message), headers, named=True)
+        return HttpReply.json(message, headers=headers)
 
     def _message(self, asked: Mapping[str, Any], step: ModelStep) -> Block:
         items = cast("list[Item]", step.output)

@@ -1,7 +1,7 @@
 """OpenAI's Chat Completions on 127.0.0.1: JSON and server-sent chunks, in the protocol's words or a server's own.
 
-A `Dialect` says how a compatible server differs: where it puts thoughts, how it cuts calls. It refuses what the real
-one refuses: calls without results, results without calls. HTTP and faults are in `server.py`.
+A `ChatDialect` says how a compatible server differs: where it puts thoughts, how it cuts calls. It refuses what the
+real one refuses: calls without results, results without calls. HTTP and faults are in `server.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ...core.items import Item, message_text, refusal_text
 from ...models.base import Usage
 from ...models.reply_events import pieces
 from ...models.scripted.script import ModelStep
-from .server import LoopbackServer, Reply, Request
+from .server import HttpReply, HttpRequest, LoopbackServer
 
 
 @dataclass(frozen=True)
-class Dialect:
+class ChatDialect:
     """How a server writes what the protocol leaves open, or gets wrong.
 
     `index` of a call: right, missing, or 0 for every call. `label`, its id: in the first piece, in every piece, in the
@@ -47,9 +47,9 @@ class ChatServer(LoopbackServer):
 
     base_path: ClassVar[str] = "/v1"
 
-    def __init__(self, script: Any = (), dialect: Dialect | None = None) -> None:
+    def __init__(self, script: Any = (), dialect: ChatDialect | None = None) -> None:
         super().__init__(script)
-        self.dialect = dialect or Dialect()
+        self.dialect = dialect or ChatDialect()
 
     def error(self, status: int, message: str) -> Item:
         """An error as OpenAI says it."""
@@ -58,7 +58,7 @@ class ChatServer(LoopbackServer):
             "error": {"message": message, "type": kind.get(status, "server_error"), "param": None, "code": None},
         }
 
-    def refuse(self, request: Request) -> tuple[int, str] | None:
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
         """What the real one would not accept."""
         if (request.method, request.path) != ("POST", "/v1/chat/completions"):
             return 404, f"Invalid URL ({request.method} {request.path})"
@@ -67,11 +67,11 @@ class ChatServer(LoopbackServer):
         wrong = _unanswered(request.json["messages"])
         return None if wrong is None else (400, wrong)
 
-    def reply(self, request: Request, step: ModelStep) -> Reply:
+    def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
         """The step as a chat completion."""
         headers = {"x-request-id": step.request_id or f"req_{self.answered}"}
         if step.stream_events is not None:
-            return Reply.stream(step.stream_events, headers)  # pyright: ignore[reportArgumentType]  # a list of them
+            return HttpReply.stream(step.stream_events, headers)  # pyright: ignore[reportArgumentType]  # a list of them
         body = request.json
         head = {"id": step.response_id or f"chatcmpl-{self.answered}", "created": 1_760_000_000, "model": body["model"]}
         message = self._message(step.output)
@@ -79,12 +79,12 @@ class ChatServer(LoopbackServer):
         usage = _counts(step.usage or Usage(1, 10, output_tokens=5, total_tokens=15))
         if not body.get("stream"):
             choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ending}
-            return Reply.json(
+            return HttpReply.json(
                 {**head, "object": "chat.completion", "choices": [choice], "usage": usage}, headers=headers
             )
         options: Item = body.get("stream_options") or {}
         asked = options.get("include_usage")
-        return Reply.stream(self._chunks(head, message, ending, usage if asked else None), headers)
+        return HttpReply.stream(self._chunks(head, message, ending, usage if asked else None), headers)
 
     def _message(self, items: list[Item]) -> Item:
         said: Item = {"role": "assistant", "content": None, "refusal": None}

@@ -28,7 +28,7 @@ _REQUESTS = ("mcp_approval_request", "mcp_approval_response")
 _UNKNOWN = ("created_by", "provider_data", "parsed_arguments")
 
 
-class Refused(Exception):
+class ConversationRefused(Exception):
     """What the API says to a request that it does not accept."""
 
 
@@ -39,16 +39,18 @@ def check_items(before: Sequence[Item], given: Sequence[Item]) -> None:
         kind = item.get("type", "message")
         for name in _UNKNOWN:
             if name in item:
-                raise Refused(f"Unknown parameter: 'input[{index}].{name}'.")
+                raise ConversationRefused(f"Unknown parameter: 'input[{index}].{name}'.")
         item_id = item.get("id")
         if item_id is None:
             continue
         if not item_id.startswith(_PREFIXES.get(kind, "")):
-            raise Refused(
+            raise ConversationRefused(
                 f"Invalid 'input[{index}].id': '{item_id}'. Expected an ID that begins with '{_PREFIXES[kind]}'."
             )
         if item_id in known:
-            raise Refused(f"Duplicate item found with id {item_id}. Remove duplicate items from your input.")
+            raise ConversationRefused(
+                f"Duplicate item found with id {item_id}. Remove duplicate items from your input."
+            )
         known.add(item_id)
     whole = [*before, *given]
     _check_reasoning(whole)
@@ -59,7 +61,7 @@ def check_items(before: Sequence[Item], given: Sequence[Item]) -> None:
 def _check_reasoning(items: Sequence[Item]) -> None:
     for item, after in zip(items, [*items[1:], {}], strict=False):
         if item.get("type") == "reasoning" and not _made(after):
-            raise Refused(
+            raise ConversationRefused(
                 f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
             )
 
@@ -77,9 +79,9 @@ def _check_calls(items: Sequence[Item]) -> None:
         elif kind in _OUTPUTS:
             label = item.get("call_id") or item["id"]  # a local shell's output has the call's id as its own
             if waiting.pop((kind, label), None) is None:
-                raise Refused(f"No tool call found for {_OUTPUTS[kind][1]} output with call_id {label}.")
+                raise ConversationRefused(f"No tool call found for {_OUTPUTS[kind][1]} output with call_id {label}.")
     for (_, label), name in waiting.items():
-        raise Refused(f"No tool output found for {name} {label}.")
+        raise ConversationRefused(f"No tool output found for {name} {label}.")
 
 
 def _check_approvals(items: Sequence[Item]) -> None:
@@ -92,7 +94,7 @@ def _check_approvals(items: Sequence[Item]) -> None:
         if kind == request:
             waiting.add(item["id"])
         elif kind == response and item["approval_request_id"] not in waiting:
-            raise Refused(f"No approval request found for id {item['approval_request_id']}.")
+            raise ConversationRefused(f"No approval request found for id {item['approval_request_id']}.")
         elif kind == response:
             waiting.discard(item["approval_request_id"])
         elif kind == "computer_call":
@@ -101,6 +103,6 @@ def _check_approvals(items: Sequence[Item]) -> None:
             said = {check["id"] for check in item.get("acknowledged_safety_checks") or ()}
             left = sorted(checks.get(item["call_id"], set()) - said)
             if left:
-                raise Refused(f"Computer tool has unacknowledged safety check for {left}")
+                raise ConversationRefused(f"Computer tool has unacknowledged safety check for {left}")
     if waiting:
-        raise Refused(f"No approval response found for approval request {min(waiting)}.")
+        raise ConversationRefused(f"No approval response found for approval request {min(waiting)}.")

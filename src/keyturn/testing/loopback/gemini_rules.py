@@ -20,7 +20,7 @@ _OLD = re.compile(r"models/gemini-[12]\b")
 _NOT_MINE = "skip_thought_signature_validator"
 
 
-class Refused(Exception):
+class GeminiRefused(Exception):
     """What the API says to a request that it does not accept."""
 
 
@@ -41,12 +41,12 @@ def check_request(model: str, body: Any) -> None:
     """Refuse what the API would refuse."""
     contents: list[Part] = body.get("contents") or []
     if not contents:
-        raise Refused("* GenerateContentRequest.contents: contents is not specified")
+        raise GeminiRefused("* GenerateContentRequest.contents: contents is not specified")
     for number, content in enumerate(contents):
         if content.get("role") not in ("user", "model"):
-            raise Refused("Please use a valid role: user, model.")
+            raise GeminiRefused("Please use a valid role: user, model.")
         if not content.get("parts"):
-            raise Refused(f"* GenerateContentRequest.contents[{number}].parts: contents.parts must not be empty.")
+            raise GeminiRefused(f"* GenerateContentRequest.contents[{number}].parts: contents.parts must not be empty.")
         for part in content["parts"]:
             _check_part(part)
     _check_calls(contents)
@@ -58,7 +58,7 @@ def check_request(model: str, body: Any) -> None:
 def _check_part(part: Part) -> None:
     kinds = part.keys() - {"thought", "thoughtSignature"}
     if len(kinds) != 1:
-        raise Refused("contents.parts: required oneof field 'data' must have one initialized field")
+        raise GeminiRefused("contents.parts: required oneof field 'data' must have one initialized field")
     signed = part.get("thoughtSignature")
     if signed is None or signed == _NOT_MINE:
         return
@@ -66,9 +66,9 @@ def _check_part(part: Part) -> None:
         data = base64.urlsafe_b64decode(signed.replace("+", "-").replace("/", "_"))
         nonce = data.partition(b"\x00")[0].decode()
     except ValueError:
-        raise Refused("Base64 decoding failed for thought_signature") from None
+        raise GeminiRefused("Base64 decoding failed for thought_signature") from None
     if base64.b64decode(signature(part, nonce)) != data:
-        raise Refused("Corrupted thought signature.")
+        raise GeminiRefused("Corrupted thought signature.")
 
 
 def _of(content: Part, kind: str) -> list[Part]:
@@ -81,28 +81,30 @@ def _check_calls(contents: list[Part]) -> None:
         after = contents[number + 1] if number + 1 < len(contents) else None
         calls, results = _of(content, "functionCall"), _of(content, "functionResponse")
         if calls and (content["role"] != "model" or before is None or before["role"] != "user"):
-            raise Refused(
+            raise GeminiRefused(
                 "Please ensure that function call turn comes immediately after a user turn or after a function "
                 "response turn."
             )
         if calls:
             _check_answers(calls, _of(after, "functionResponse") if after is not None else [])
         if results and (before is None or not _of(before, "functionCall")):
-            raise Refused("Please ensure that function response turn comes immediately after a function call turn.")
+            raise GeminiRefused(
+                "Please ensure that function response turn comes immediately after a function call turn."
+            )
 
 
 def _check_answers(calls: list[Part], results: list[Part]) -> None:
     if len(calls) != len(results):
-        raise Refused(
+        raise GeminiRefused(
             "Please ensure that the number of function response parts is equal to the number of function call parts "
             "of the function call turn."
         )
     for call, result in zip(calls, results, strict=True):
         for name in ("name", "id"):
             if call["functionCall"].get(name) != result["functionResponse"].get(name):
-                raise Refused(f"the {name} of a function response is not that of its function call")
+                raise GeminiRefused(f"the {name} of a function response is not that of its function call")
         if not isinstance(result["functionResponse"].get("response"), dict):
-            raise Refused("function_response.response: must be an object")
+            raise GeminiRefused("function_response.response: must be an object")
 
 
 def _check_signatures(contents: list[Part]) -> None:
@@ -116,7 +118,7 @@ def _check_signatures(contents: list[Part]) -> None:
         for call in _of(contents[number], "functionCall")[:1]:
             if "thoughtSignature" not in call:
                 name = call["functionCall"]["name"]
-                raise Refused(
+                raise GeminiRefused(
                     f"Function call is missing a thought_signature in functionCall parts. Function call `{name}`, "
                     f"position {number + 1}."
                 )
@@ -127,18 +129,18 @@ def _check_config(model: str, body: Mapping[str, Any]) -> None:
     tools: list[Part] = body.get("tools") or []
     declared = [each["name"] for tool in tools for each in tool.get("functionDeclarations", [])]
     if len({*declared}) < len(declared):
-        raise Refused("Duplicate function declaration found.")
+        raise GeminiRefused("Duplicate function declaration found.")
     if not signs(model) and declared and config.get("responseMimeType") == "application/json":
-        raise Refused("Function calling with a response mime type: 'application/json' is unsupported")
+        raise GeminiRefused("Function calling with a response mime type: 'application/json' is unsupported")
     if "responseJsonSchema" in config and config.get("responseMimeType") != "application/json":
-        raise Refused("response_json_schema needs response_mime_type 'application/json'")
+        raise GeminiRefused("response_json_schema needs response_mime_type 'application/json'")
     thinking: Part = config.get("thinkingConfig") or {}
     if not signs(model) and {"thinkingLevel", "thinking_level"} & thinking.keys():
-        raise Refused("Thinking level is not supported for this model.")
+        raise GeminiRefused("Thinking level is not supported for this model.")
     tool_config: Part = body.get("toolConfig") or {}
     choice: Part = tool_config.get("functionCallingConfig") or {}
     allowed: list[str] = choice.get("allowedFunctionNames") or []
     if allowed and choice.get("mode") != "ANY":
-        raise Refused("allowed_function_names should only be set when the function calling mode is ANY.")
+        raise GeminiRefused("allowed_function_names should only be set when the function calling mode is ANY.")
     if not {*allowed} <= {*declared}:
-        raise Refused("allowed_function_names must be a subset of the declared function names")
+        raise GeminiRefused("allowed_function_names must be a subset of the declared function names")

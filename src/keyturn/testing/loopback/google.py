@@ -15,8 +15,8 @@ from ...core.items import Item
 from ...models.base import Usage
 from ...models.reply_events import pieces
 from ...models.scripted.script import ModelStep
-from .gemini_rules import Refused, check_request, signature, signs
-from .server import LoopbackServer, Reply, Request
+from .gemini_rules import GeminiRefused, check_request, signature, signs
+from .server import HttpReply, HttpRequest, LoopbackServer
 
 Part = dict[str, Any]
 
@@ -52,7 +52,7 @@ class GeminiServer(LoopbackServer):
         """An error as Google says it."""
         return {"error": {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}}
 
-    def refuse(self, request: Request) -> tuple[int, str] | None:
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
         """What the real one would not accept."""
         found = _PATH.fullmatch(request.path)
         if request.method != "POST" or found is None:
@@ -63,20 +63,20 @@ class GeminiServer(LoopbackServer):
             return 400, "this server streams with alt=sse only"
         try:
             check_request(found[1], request.json)
-        except Refused as refused:
+        except GeminiRefused as refused:
             return 400, str(refused)
         return None
 
-    def reply(self, request: Request, step: ModelStep) -> Reply:
+    def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
         """The step as a candidate."""
         found = cast("re.Match[str]", _PATH.fullmatch(request.path))
         headers = {"x-request-id": step.request_id} if step.request_id else {}
         if step.stream_events is not None:
-            return Reply.stream(cast("Any", step.stream_events), headers)
+            return HttpReply.stream(cast("Any", step.stream_events), headers)
         whole = self._whole(found[1], step)
         if found[2] == "generateContent":
-            return Reply.json(whole, headers=headers)
-        return Reply.stream(chunks(whole), headers)
+            return HttpReply.json(whole, headers=headers)
+        return HttpReply.stream(chunks(whole), headers)
 
     def _whole(self, model: str, step: ModelStep) -> Part:
         items = cast("list[Item]", step.output)

@@ -13,8 +13,8 @@ from ...core.items import Item, input_items
 from ...models.base import ModelResponse, Usage
 from ...models.reply_events import reply_events
 from ...models.scripted.script import ModelStep
-from .conversation import Refused, check_items
-from .server import LoopbackServer, Reply, Request
+from .conversation import ConversationRefused, check_items
+from .server import HttpReply, HttpRequest, LoopbackServer
 
 _PREFIXES = {
     "message": "msg",
@@ -68,7 +68,7 @@ class ResponsesServer(LoopbackServer):
         code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
         return {"error": {"message": message, "type": kind.get(status, "server_error"), "param": None, "code": code}}
 
-    def refuse(self, request: Request) -> tuple[int, str] | None:
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
         """What the real one would not accept."""
         if (request.method, request.path) != ("POST", "/v1/responses"):
             return 404, f"Invalid URL ({request.method} {request.path})"
@@ -77,16 +77,16 @@ class ResponsesServer(LoopbackServer):
         body = request.json
         try:
             if not body.get("model") and not body.get("prompt"):
-                raise Refused("Missing required parameter: 'model'.")
+                raise ConversationRefused("Missing required parameter: 'model'.")
             check_items(self._before(body), input_items(body.get("input") or []))
-        except Refused as refused:
+        except ConversationRefused as refused:
             return 400, str(refused)
         return None
 
-    def reply(self, request: Request, step: ModelStep) -> Reply:
+    def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
         """The step as a response; what it says is kept, as the request asks."""
         if step.stream_events is not None:
-            return Reply.stream(step.stream_events, named=True)  # pyright: ignore[reportArgumentType]  # a list of them
+            return HttpReply.stream(step.stream_events, named=True)  # pyright: ignore[reportArgumentType]  # a list of them
         output = [self._item(item) for item in step.output]
         body, response_id = request.json, step.response_id or f"resp_{self.answered}"
         self._keep(body, response_id, output)
@@ -94,16 +94,16 @@ class ResponsesServer(LoopbackServer):
         response = ModelResponse(output, usage, response_id)
         headers = {"x-request-id": step.request_id or f"req_{self.answered}"}
         if body.get("stream"):
-            return Reply.stream(_events(response, body), headers, named=True)
-        return Reply.json(response_body(response, body), headers=headers)
+            return HttpReply.stream(_events(response, body), headers, named=True)
+        return HttpReply.json(response_body(response, body), headers=headers)
 
     def _before(self, body: Mapping[str, Any]) -> list[Item]:
         previous, conversation = body.get("previous_response_id"), body.get("conversation")
         if previous and conversation:
-            raise Refused("Mutually exclusive parameters: ['previous_response_id', 'conversation'].")
+            raise ConversationRefused("Mutually exclusive parameters: ['previous_response_id', 'conversation'].")
         if previous:
             if previous not in self.stored:
-                raise Refused(f"Previous response with id '{previous}' not found.")
+                raise ConversationRefused(f"Previous response with id '{previous}' not found.")
             return self.stored[previous]
         if conversation:
             name = conversation if isinstance(conversation, str) else conversation["id"]
@@ -131,15 +131,15 @@ class ResponsesServer(LoopbackServer):
         return made
 
 
-def unfinished(request: Request, status: str, **details: Any) -> Reply:
+def unfinished(request: HttpRequest, status: str, **details: Any) -> HttpReply:
     """A response that ended badly: `failed` with its `error`, or `incomplete` with its `incomplete_details`."""
     body = request.json
     whole = {**response_body(ModelResponse([], Usage(), "resp_bad"), body), "status": status, "usage": None, **details}
     if not body.get("stream"):
-        return Reply.json(whole)
+        return HttpReply.json(whole)
     begun = {**whole, "status": "in_progress", **dict.fromkeys(details)}
     events = [("created", begun), ("in_progress", begun), (status, whole)]
-    return Reply.stream(
+    return HttpReply.stream(
         [
             {"type": f"response.{name}", "response": response, "sequence_number": number}
             for number, (name, response) in enumerate(events)

@@ -3,15 +3,15 @@
 Here is the script; `wire.py` has the bytes, and no provider's format is in either. A format is one file with one
 subclass of `LoopbackServer`, which says at most four things:
 
-    reply(request, step) -> Reply      a step's items as this provider sends them: `Reply.json`, or `Reply.stream`
+    reply(request, step) -> HttpReply  a step's items as this provider sends them: `.json(...)` or `.stream(...)`
     error(status, message) -> dict     the body of this provider's errors
     refuse(request) -> (status, message) | None     what the real one would not accept; asked before the script
     base_path = "/v1"                  what `base_url` adds to the address
 
 A script is what `ScriptedModel` takes: a list of steps (items in the Responses format, texts, `ModelStep`s), or one
-function of the `Request`, sync or async, that returns one. A `Fault` may stand for a step or be returned. Of a
+function of the `HttpRequest`, sync or async, that returns one. A `Fault` may stand for a step or be returned. Of a
 `ModelStep`, `error` is an error response if it has a `status_code`, else a dropped line; `break_after` cuts the stream.
-A function may return a `Reply`, too, which is sent as it is.
+A function may return a `HttpReply`, too, which is sent as it is.
 
     async with ResponsesServer([Fault(status=429, headers={"retry-after": "0"}), "Done."]) as server:
         client = AsyncOpenAI(api_key="k", base_url=server.base_url, max_retries=0)
@@ -33,11 +33,11 @@ from contextlib import suppress
 from typing import Any, ClassVar, Self, cast
 
 from ...models.scripted.script import ModelStep, read_step
-from .wire import Fault, Reply, Request, receive, send
+from .wire import Fault, HttpReply, HttpRequest, receive, send
 
-__all__ = ["Fault", "LoopbackServer", "Reply", "Request"]
+__all__ = ["Fault", "HttpReply", "HttpRequest", "LoopbackServer"]
 
-Responder = Callable[[Request], Any]
+Responder = Callable[[HttpRequest], Any]
 
 
 class LoopbackServer(abc.ABC):
@@ -49,7 +49,7 @@ class LoopbackServer(abc.ABC):
     base_path: ClassVar[str] = ""
 
     def __init__(self, script: Iterable[Any] | Responder = ()) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[HttpRequest] = []
         self.connections = 0
         self.answered = 0
         self._respond = script if callable(script) else None
@@ -59,14 +59,14 @@ class LoopbackServer(abc.ABC):
         self._thread: tuple[threading.Thread, asyncio.AbstractEventLoop] | None = None
 
     @abc.abstractmethod
-    def reply(self, request: Request, step: ModelStep) -> Reply:
+    def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
         """A step's items as this provider sends them."""
 
     @abc.abstractmethod
     def error(self, status: int, message: str) -> Any:
         """The body of this provider's errors."""
 
-    def refuse(self, request: Request) -> tuple[int, str] | None:
+    def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
         """Status and message of what the real one would not accept. The default accepts everything."""
         return None
 
@@ -142,29 +142,29 @@ class LoopbackServer(abc.ABC):
                 await reader.read()  # until the client hangs up
             return
 
-    async def _answer(self, request: Request) -> tuple[Reply, Fault]:
+    async def _answer(self, request: HttpRequest) -> tuple[HttpReply, Fault]:
         try:
             refused = self.refuse(request)
             return (self._error(*refused), Fault()) if refused is not None else await self._told(request)
         except Exception as error:  # a script's mistake must reach the test, and this is the only way there
             return self._error(400, f"the script: {type(error).__name__}: {error}"), Fault()
 
-    async def _told(self, request: Request) -> tuple[Reply, Fault]:
+    async def _told(self, request: HttpRequest) -> tuple[HttpReply, Fault]:
         fault, step = await self._next(request)
         if fault.status is not None:
             return self._error(fault.status, fault.message, fault.headers), fault
         if fault.body is not None:
-            return Reply(200, {"content-type": "application/json", **fault.headers}, fault.body), fault
-        if isinstance(step, Reply):
+            return HttpReply(200, {"content-type": "application/json", **fault.headers}, fault.body), fault
+        if isinstance(step, HttpReply):
             return step, fault
         if step.delay is not None:
             await (step.delay() if callable(step.delay) else asyncio.sleep(step.delay))
         return self.reply(request, step), fault
 
-    def _error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
-        return Reply.json(self.error(status, message), status, headers)
+    def _error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> HttpReply:
+        return HttpReply.json(self.error(status, message), status, headers)
 
-    async def _next(self, request: Request) -> tuple[Fault, ModelStep | Reply]:
+    async def _next(self, request: HttpRequest) -> tuple[Fault, ModelStep | HttpReply]:
         if self._respond is None and not self._steps:
             raise IndexError(f"it has {self.answered} steps and was asked for one more")
         self.answered += 1
@@ -173,7 +173,7 @@ class LoopbackServer(abc.ABC):
             given = cast("Any", asked)(request)
             given = await given if inspect.isawaitable(given) else given
         fault: Fault = given if isinstance(given, Fault) else Fault(given)
-        if isinstance(fault.reply, Reply):
+        if isinstance(fault.reply, HttpReply):
             return fault, fault.reply
         step = read_step(fault.reply, f"step {self.answered}")
         if step.error is not None and step.break_after is None:

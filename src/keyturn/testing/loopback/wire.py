@@ -18,7 +18,7 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """One request as it came; names of headers are in lower case."""
 
     method: str
@@ -34,7 +34,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """One answer: a body, or the parts of one that are sent one by one."""
 
     status: int = 200
@@ -43,12 +43,14 @@ class Reply:
     parts: tuple[bytes, ...] | None = None
 
     @classmethod
-    def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+    def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpReply:
         """A JSON body."""
         return cls(status, {"content-type": "application/json", **(headers or {})}, _written(value))
 
     @classmethod
-    def stream(cls, events: Iterable[Any], headers: Mapping[str, str] | None = None, *, named: bool = False) -> Reply:
+    def stream(
+        cls, events: Iterable[Any], headers: Mapping[str, str] | None = None, *, named: bool = False
+    ) -> HttpReply:
         """Server-sent events: mappings as JSON, texts (such as `[DONE]`) as they are; `named` adds `event: <type>`."""
         parts = tuple(_event(event, named) for event in events)
         return cls(200, {"content-type": "text/event-stream; charset=utf-8", **(headers or {})}, parts=parts)
@@ -83,7 +85,7 @@ def _event(event: Any, named: bool) -> bytes:
     return name + b"data: " + (event.encode() if isinstance(event, str) else _written(event)) + b"\n\n"
 
 
-async def receive(reader: asyncio.StreamReader) -> Request | None:
+async def receive(reader: asyncio.StreamReader) -> HttpRequest | None:
     """The next request on a line, None where the client hung up."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -93,10 +95,10 @@ async def receive(reader: asyncio.StreamReader) -> Request | None:
     method, target, _ = first.split(" ", 2)
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     path, _, query = target.partition("?")
-    return Request(method, path, query, headers, await reader.readexactly(int(headers.get("content-length", 0))))
+    return HttpRequest(method, path, query, headers, await reader.readexactly(int(headers.get("content-length", 0))))
 
 
-async def send(writer: asyncio.StreamWriter, reply: Reply, fault: Fault) -> bool:
+async def send(writer: asyncio.StreamWriter, reply: HttpReply, fault: Fault) -> bool:
     """Send a reply as its fault says; False where the line ends here."""
     parts, whole = _cut(reply, fault)
     if fault.events == 0 and not fault.half and not fault.polite and not fault.stall:
@@ -114,7 +116,7 @@ async def send(writer: asyncio.StreamWriter, reply: Reply, fault: Fault) -> bool
     return whole
 
 
-def _cut(reply: Reply, fault: Fault) -> tuple[tuple[bytes, ...], bool]:
+def _cut(reply: HttpReply, fault: Fault) -> tuple[tuple[bytes, ...], bool]:
     """What is sent of a reply, and whether its end is."""
     parts = (reply.body,) if reply.parts is None else reply.parts
     if fault.events is None and not fault.half and not fault.stall:

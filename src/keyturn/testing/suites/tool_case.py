@@ -22,10 +22,10 @@ from ...core.items import Item
 from ...core.preview import Preview
 from ...engine import execution as play_module
 from ...engine.result import RunResult
-from ...engine.run.agents import Graph
+from ...engine.run.agents import AgentGraph
 from ...engine.run.log_cache import forget
-from ...engine.run.open_run import Live
-from ...engine.run.used_states import Ledger
+from ...engine.run.open_run import OpenRun
+from ...engine.run.used_states import UsedStates
 from ...engine.runner import Runner
 from ...engine.states.state import RunState
 from ...engine.views.items import ToolApprovalItem
@@ -158,8 +158,8 @@ class ToolCase:
         count = next(
             place for place, step in enumerate(log.steps, 1) if any(isinstance(one, CallStarted) for one in step.events)
         )
-        monkeypatch.setattr(play_module, "LEDGER", Ledger())
-        live = Live(Log.read(log.lines(count)), Graph(agent), RunContextWrapper(None))
+        monkeypatch.setattr(play_module, "LEDGER", UsedStates())
+        live = OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None))
         return RunState.at(live, count, [])
 
     def told(self, label: str) -> str:

@@ -53,7 +53,7 @@ _PROPERTY = "keyturn tool"
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[a-z]+")
 
 
-class Told(NamedTuple):
+class KindReport(NamedTuple):
     """What one test of a suite says of a kind."""
 
     suite: str
@@ -68,16 +68,16 @@ class Table:
     """What was told, by row and column.
 
     >>> table = Table()
-    >>> table.add(Told("TestToyTool", ["ToyTool", "toy"], "an_approved_call_runs_once", "plain", "passed", ""))
+    >>> table.add(KindReport("TestToyTool", ["ToyTool", "toy"], "an_approved_call_runs_once", "plain", "passed", ""))
     >>> table.cell("TestToyTool", "approve")
     'pass'
     """
 
     def __init__(self) -> None:
-        self.told: dict[str, dict[str, list[Told]]] = {}
+        self.told: dict[str, dict[str, list[KindReport]]] = {}
         self.tools: dict[str, list[str]] = {}
 
-    def add(self, told: Told) -> None:
+    def add(self, told: KindReport) -> None:
         """Take in what a test said."""
         column = next((name for name, (_says, tests) in BEHAVIOURS.items() if told.test in tests), None)
         if column is None:
@@ -244,7 +244,7 @@ class _Gatherer:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, told in report.user_properties:
             if name == _PROPERTY:
-                self.table.add(Told(*json.loads(str(told))))
+                self.table.add(KindReport(*json.loads(str(told))))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self.table.told:

@@ -37,7 +37,7 @@ class Simple:
 
 
 @dataclass
-class Reading:
+class CommandReading:
     """What was read of a line, in the order of the line.
 
     `others` holds what is in it beside programs and words, by what it is. `unclear` says where the reader stopped and
@@ -54,7 +54,7 @@ class Reading:
         self.others.setdefault(what, []).append(text)
 
 
-def read_command(line: str) -> Reading:
+def read_command(line: str) -> CommandReading:
     """Read one line as a shell would.
 
     >>> reading = read_command("cat a.txt | sort > $(date).txt")
@@ -65,7 +65,7 @@ def read_command(line: str) -> Reading:
     >>> read_command("case $1 in a) rm b;; esac").unclear
     "from character 1 on: 'case'"
     """
-    reading = Reading()
+    reading = CommandReading()
     hidden(line, reading)
     if len(line) > LONGEST:
         reading.unclear = f"it is longer than {LONGEST} characters"
@@ -78,7 +78,7 @@ def read_command(line: str) -> Reading:
     return reading
 
 
-def hidden(line: str, reading: Reading) -> None:
+def hidden(line: str, reading: CommandReading) -> None:
     """Take down every character that is not seen as what it is, and letters that only look like plain ones."""
     if line.isascii() and line.isprintable():
         return
@@ -92,7 +92,7 @@ def hidden(line: str, reading: Reading) -> None:
 class _Reader(WordReader):
     """The commands of a line, or of a part of it."""
 
-    def __init__(self, line: str, reading: Reading, depth: int) -> None:
+    def __init__(self, line: str, reading: CommandReading, depth: int) -> None:
         super().__init__(line, reading.note, depth)
         self.reading = reading
         self.waiting: list[tuple[str, bool, bool]] = []

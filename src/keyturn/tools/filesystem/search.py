@@ -32,12 +32,12 @@ _LONGEST_LINE = 20_000  # characters of one line that a regular expression is ma
 
 
 @dataclass(frozen=True)
-class Query:
+class SearchQuery:
     """What to look for, where, and within which limits. Without a pattern, names are looked for.
 
     `names` lead to the directory to begin at; `only` is the one file in it to look into.
 
-    >>> Query("TODO").regex, Query("TODO|FIXME").regex
+    >>> SearchQuery("TODO").regex, SearchQuery("TODO|FIXME").regex
     (False, True)
     """
 
@@ -72,7 +72,7 @@ class SearchFailed(Exception):
     """A search that could not be made; the text says why."""
 
 
-def search(root: int, query: Query) -> Found:
+def search(root: int, query: SearchQuery) -> Found:
     """Search below an open directory, wherever that must run."""
     if query.pattern is not None and (not query.pattern or len(query.pattern) > LONGEST_PATTERN):
         raise SearchFailed(f"a pattern has 1 to {LONGEST_PATTERN} characters")
@@ -81,7 +81,7 @@ def search(root: int, query: Query) -> Found:
     return _in_a_process(root, query) if query.regex else run(root, query)
 
 
-def run(root: int, query: Query) -> Found:
+def run(root: int, query: SearchQuery) -> Found:
     """The search itself."""
     glob = None if query.glob is None else Glob(query.glob)
     matcher = None if query.pattern is None else _matcher(query)
@@ -102,7 +102,7 @@ def run(root: int, query: Query) -> Found:
     return found
 
 
-def _files(walk: Walk, root: int, query: Query, glob: Glob | None) -> Iterator[tuple[int, str, str]]:
+def _files(walk: Walk, root: int, query: SearchQuery, glob: Glob | None) -> Iterator[tuple[int, str, str]]:
     """The files to search, each with its directory, open, until the time is up."""
     start = sum(len(name) + 1 for name in query.names)
     # A pattern of one name is about names when text is searched, about the directory itself when names are.
@@ -130,7 +130,7 @@ def _one_file(root: int, names: tuple[str, ...], name: str) -> Iterator[tuple[st
         yield "".join(f"{each}/" for each in names), here, [name]
 
 
-def _look_into(walk: Walk, here: int, name: str, path: str, search: tuple[Query, Matcher, Found]) -> None:
+def _look_into(walk: Walk, here: int, name: str, path: str, search: tuple[SearchQuery, Matcher, Found]) -> None:
     query, matcher, found = search
     data = read_plain(here, name, query.file_bytes)
     if isinstance(data, str):
@@ -154,7 +154,7 @@ def _look_into(walk: Walk, here: int, name: str, path: str, search: tuple[Query,
             found.lines.append(f"{printable(path)}:{number}:{line}")
 
 
-def _matcher(query: Query) -> Matcher:
+def _matcher(query: SearchQuery) -> Matcher:
     assert query.pattern is not None
     return _regex_lines(query.pattern, query.ignore_case) if query.regex else _literal_lines(query.pattern)
 
@@ -254,7 +254,7 @@ _GRACE = 1.0
 _LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # without them some interpreters do not start
 
 
-def _in_a_process(root: int, query: Query) -> Found:
+def _in_a_process(root: int, query: SearchQuery) -> Found:
     if not sys.executable or getattr(sys, "frozen", False):
         raise SearchFailed("regular expressions need a Python interpreter beside this program; search for plain text")
     home = str(Path(__file__).parents[3])
@@ -287,7 +287,7 @@ def main(root: int) -> None:
 
     query = json.loads(sys.stdin.buffer.read())
     query["names"] = tuple(query["names"])
-    made = Query(**query)
+    made = SearchQuery(**query)
     seconds = int(made.seconds + _GRACE) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     try:

@@ -20,7 +20,7 @@ from .globs import BadGlob
 from .jail import Jail, Parts, parts_of
 from .numbered_lines import LINES, numbered_lines
 from .problems import FileMissing, FileProblem, FileTooLarge, PathRefused, problem, shown
-from .search import Found, Query, SearchFailed, search
+from .search import Found, SearchFailed, SearchQuery, search
 from .staging import Change, File, Staged, read_file
 from .text_edit import replaced
 
@@ -129,7 +129,7 @@ class Workspace:
         """A part of a text file as numbered lines."""
         return numbered_lines(self.jail, path, offset, limit)
 
-    def search(self, path: str, query: Query) -> Found:
+    def search(self, path: str, query: SearchQuery) -> Found:
         """Look for names or for text below a directory, or for text in one file."""
         parts = parts_of(path, directory=True)
         names, only = self._place(parts, query.pattern is not None)

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from ...core.preview import Block, Diff, Preview, Text
-from ...render.diff import CONTEXT, Row, script
+from ...render.diff import CONTEXT, DiffRow, script
 from ..filesystem.problems import NotText
 from ..filesystem.staging import Change, decoded, digest_of
 
@@ -98,9 +98,9 @@ def _places(path: str, before: str, after: str, label: str) -> Iterator[Diff]:
         yield Diff("".join(old), "".join(new), path, f"{label}, {where}" if label else where)
 
 
-def _regions(before: str, after: str) -> Iterator[tuple[int, list[Row]]]:
+def _regions(before: str, after: str) -> Iterator[tuple[int, list[DiffRow]]]:
     """The changed rows with their surroundings, and the number of old lines before them."""
-    region: list[Row] = []
+    region: list[DiffRow] = []
     start = line = 0
     for same, run in groupby(script(before, after), lambda row: row.sign == " "):
         rows = list(run)

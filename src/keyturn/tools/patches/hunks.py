@@ -29,7 +29,7 @@ class InvalidPatch(ToolProblem, ValueError):
     """
 
 
-class Row(NamedTuple):
+class HunkRow(NamedTuple):
     """One line of a hunk. `cr` says that it ended with a carriage return, None that it does not matter."""
 
     sign: Literal[" ", "-", "+"]
@@ -45,7 +45,7 @@ class Hunk:
     `at_end` says that it should end the file.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[HunkRow, ...]
     anchors: tuple[str, ...] = ()
     near: int | None = None
     at_end: bool = False
@@ -54,7 +54,7 @@ class Hunk:
 def apply_hunks(text: str, hunks: Sequence[Hunk]) -> str:
     """The text with all hunks applied, in order, or `InvalidPatch`.
 
-    >>> apply_hunks("a\\r\\nb\\r\\n", [Hunk((Row("-", "b"), Row("+", "c")))])
+    >>> apply_hunks("a\\r\\nb\\r\\n", [Hunk((HunkRow("-", "b"), HunkRow("+", "c")))])
     'a\\r\\nc\\r\\n'
     """
     if len(hunks) > MOST_HUNKS:

@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from ...core.errors import UserError
 from .editor import ApplyPatchOperation
-from .hunks import Hunk, InvalidPatch, Row, apply_hunks
+from .hunks import Hunk, HunkRow, InvalidPatch, apply_hunks
 
 ApplyDiffMode = Literal["default", "create"]
 
@@ -84,7 +84,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.hunks: list[Hunk] = []
-        self._rows: list[Row] = []
+        self._rows: list[HunkRow] = []
         self._anchors: list[str] = []
         self._line: int | None = None
         self._ended: set[str] = set()
@@ -100,7 +100,7 @@ class _Reader:
             self._no_newline(number)
         elif bare[:1] in ("", " ", "-", "+"):
             # An empty line is one of the file's own: its space was lost on the way.
-            self._rows.append(Row(cast("Literal[' ', '-', '+']", bare[:1] or " "), bare[1:], line.endswith("\r")))
+            self._rows.append(HunkRow(cast("Literal[' ', '-', '+']", bare[:1] or " "), bare[1:], line.endswith("\r")))
         else:
             raise InvalidPatch(
                 f"Line {number} of the diff begins with {bare[0]!r}; it must begin with ' ', '-', '+' or '@@'. "
@@ -142,9 +142,9 @@ class _Reader:
             raise InvalidPatch(f"Hunk {len(self.hunks) + 1} is empty: nothing follows its '@@'.")
         # The side that ends with a newline has one more line, which nobody writes down: the empty one after it.
         if self._ended == {"+"}:
-            self._rows.append(Row("-", "", None))
+            self._rows.append(HunkRow("-", "", None))
         elif self._ended == {"-"}:
-            self._rows.append(Row("+", "", None))
+            self._rows.append(HunkRow("+", "", None))
         near = self._line
         if near and any(row.sign != "+" for row in self._rows):
             near -= 1  # only lines that come alone go after the line that is named
