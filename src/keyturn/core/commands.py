@@ -23,7 +23,7 @@ class RunCommand(msgspec.Struct, frozen=True, gc=False):
 
 
 class Start(RunCommand, frozen=True):
-    """Begin a run, or open a nested frame for a started call: the caller fills what applies."""
+    """Begin a run: its input, and its first frame."""
 
     run: str
     salt: str

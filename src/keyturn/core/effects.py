@@ -14,7 +14,8 @@ from .run import Call, Frame, Run
 class Effect(NamedTuple):
     """One thing to be done: `do` on the frame or call `on`.
 
-    do is one of: guard, model, exhausted, tripped, judge (on a frame); screen, run, settle (on a call).
+    `do` is one of: guard, model, exhausted, tripped, judge (on a frame); screen, run, settle (on a call). The engine
+    adds `limited` (on a frame) where a usage limit holds a question back.
     """
 
     do: str

@@ -122,7 +122,8 @@ class Loop:
 
     async def _perform(self, effect: Effect) -> None:
         if effect.on not in (self.run.calls if effect.do in _ON_CALLS else self.run.frames):
-            return  # settled by somebody else since it was found to be done
+            self.drive.begun.pop(effect.on, None)  # settled by somebody else since it was found to be done
+            return
         try:
             if self.drive.traces is None:
                 await PERFORM[effect.do](self.drive, effect.on)

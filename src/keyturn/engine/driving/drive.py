@@ -36,8 +36,8 @@ class Drive(Writer):
         self.leaving = False
         self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
-        # Calls whose start is recorded, and whose tool was not touched yet.
-        self.begun: dict[str, None] = {}
+        # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
+        self.begun: dict[str, int] = {}
         self.result: Callable[..., Any] = _no_result
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
@@ -92,6 +92,12 @@ class Drive(Writer):
         if tool is None:
             raise ToolMissing(call.proposal.name, agent=call.agent)
         return tool
+
+    def begin_call(self, call_id: str) -> None:
+        """Note that the start of a call was recorded along with something else: it is to be run next."""
+        call = self.run.calls.get(call_id)
+        if call is not None:
+            self.begun[call_id] = call.asks
 
     def leave(self) -> None:
         """Begin nothing more, and end once what was begun is recorded."""

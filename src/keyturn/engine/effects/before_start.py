@@ -21,7 +21,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     guardrails, a free slot, the world that the call was shown with, and hooks.
     """
     first: list[First] = []
-    if scope.config.policy is not None and (call.recheck or call.state == "asked"):
+    undecided = call.recheck or call.state == "asked"
+    if undecided and (scope.config.policy is not None or asked_otherwise(call)):
         first.append("policy")
     if tool_digest(tool, call.raw) != call.proposal.tool:
         first.append("tool")
@@ -34,6 +35,14 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     if hooked(drive, scope, call.agent):
         first.append("hooks")
     return first
+
+
+def asked_otherwise(call: Call) -> bool:
+    """Whether people were asked on terms that a policy gave and not on those of the tool, which it may not meet."""
+    own = call.proposal.terms
+    if own is None or call.terms == own:
+        return False
+    return own.on_expiry != "escalate" or call.terms != own.escalated()
 
 
 def hooked(drive: Drive, scope: FrameSettings, agent: str) -> bool:

@@ -20,7 +20,7 @@ from ...core.states import WAITING
 from ...tools.base import Tool
 from ..driving.drive import Drive
 from ..run.frame_settings import FrameSettings
-from .before_start import before_start, hooked
+from .before_start import asked_otherwise, before_start, hooked
 from .judge import text_of
 
 
@@ -34,7 +34,9 @@ async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.
             raise
         await drive.commit(*commands)
         return
-    drive.begun |= {start.call: None for start in starts if isinstance(start, cm.StartCall)}
+    for start in starts:
+        if isinstance(start, cm.StartCall):
+            drive.begin_call(start.call)
 
 
 async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
@@ -48,7 +50,7 @@ async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
     except Conflict:  # its siblings or guardrails come first, or its approval went stale
         await drive.commit(passed)
         return
-    drive.begun[call.id] = None
+    drive.begin_call(call.id)
 
 
 async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.RunCommand]:
@@ -56,7 +58,9 @@ async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Run
     made: list[cm.RunCommand] = []
     for decision in decisions:
         call = drive.run.calls.get(decision.call)
-        if call is None or call.state not in WAITING or (await drive.enter(call.frame)).config.policy is not None:
+        if call is None or call.state not in WAITING or asked_otherwise(call):
+            continue
+        if (await drive.enter(call.frame)).config.policy is not None:
             continue
         made.append(cm.Screen(call.id, ALLOW, on_decision=True))
         if len(decisions) == 1 and call.state == "asked" and decision.verdict in ("approve", "edit"):

@@ -49,11 +49,14 @@ _TOOL_CHANGED = "the tool changed after it was shown: compare its description an
 
 async def run_tool(drive: Drive, call_id: str) -> None:
     """Run a call that may run."""
-    call, begun = drive.run.calls[call_id], call_id in drive.begun
-    drive.begun.pop(call_id, None)
+    call = drive.run.calls[call_id]
+    begun = drive.begun.pop(call_id, None)
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
-    if begun:
-        await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
+    if begun is not None:
+        if (
+            call.state == "started" and call.asks == begun
+        ):  # else somebody took the run over, who asks what became of it
+            await _invoke(drive, scope, call, tool, drive.tool_context(call, tool))
         return
     first = before_start(drive, scope, call, tool)
     if "tool" in first:

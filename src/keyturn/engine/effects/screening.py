@@ -28,6 +28,7 @@ from ..driving.drive import Drive
 from ..run import decisions
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
+from .before_start import asked_otherwise
 from .fused_steps import pass_on
 from .live_preview import look
 from .proposals import check_terms_of
@@ -42,12 +43,12 @@ async def screen(drive: Drive, call_id: str) -> None:
     """Find the verdict on a call and record it."""
     call = drive.run.calls[call_id]
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
-    if call.recheck and scope.config.policy is None:
+    if call.recheck and scope.config.policy is None and not asked_otherwise(call):
         await pass_on(drive, call, tool)
         return
     counts = _counts(scope)
     async with drive.screening if counts else nullcontext():
-        verdict = await (_screen_again(drive, scope, call) if call.recheck else _screen(drive, scope, call, tool))
+        verdict = await (_screen_again(drive, scope, call, tool) if call.recheck else _screen(drive, scope, call, tool))
     if verdict.stop:
         raise StoppedByPolicy(call.proposal.name, verdict.reason)
     if verdict.action == "ask" and tool.on_approval is not None and call.state == "asked":
@@ -62,15 +63,17 @@ def _counting(policy: Any) -> bool:
     return getattr(policy, "counts", False) is True
 
 
-async def _screen_again(drive: Drive, scope: FrameSettings, call: Call) -> Verdict:
-    verdict = await recheck(drive, scope, call)
+async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
+    verdict = await recheck(drive, scope, call, tool)
     await drive.commit(cm.Screen(call.id, verdict, on_decision=True))
     return verdict
 
 
-async def recheck(drive: Drive, scope: FrameSettings, call: Call) -> Verdict:
-    """Ask the newest policy about a decision; where there is none, nothing stands against it."""
-    verdict = await _policy(drive, scope, call) or ALLOW
+async def recheck(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
+    """Ask the newest policy about a decision; where it says nothing, the tool's own terms hold."""
+    verdict = await _policy(drive, scope, call)
+    if verdict is None:
+        return await _own(scope, call, tool) if asked_otherwise(call) else ALLOW
     if verdict.action == "ask" and _untold(verdict):  # fail closed: an approval counts only once the policy has spoken
         raise UserError(f"{verdict.reason} when it was asked about a decision; nothing ran: mend it and resume")
     return verdict
@@ -105,6 +108,8 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -
     if scope.config.policy is None:
         return own
     stated = await _policy(drive, scope, call)
+    if stated is not None and stated.action == "allow" and call.voided:
+        return msgspec.structs.replace(stated, terms=tool.approval)  # it asks all the same, and the tool says whom
     if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
         return own if stated is None else Verdict("ask", stated.reason, own.terms, stated.by)
     return stated

@@ -1,1 +1,1 @@
-"""A run in this process: its log, its writer, its lease, and what its frames run under. Nothing here acts."""
+"""A run in this process: its log, its agents, its clock, and what its frames run under. Nothing here acts."""

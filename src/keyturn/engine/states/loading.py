@@ -35,7 +35,9 @@ class LoadOptions(TypedDict, total=False):
     max_bytes: int
 
 
-def restored(agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions) -> tuple[OpenRun, UndeliveredDecisions]:
+def open_saved(
+    agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions
+) -> tuple[OpenRun, UndeliveredDecisions]:
     """The run that a saved state holds, and what was said on it; or `StateRejected`, or `AgentMissing`."""
     allow, size = options.get("allow_unsigned", False), options.get("max_bytes", MAX_BYTES)
     blob = unpack(data, allow_unsigned=allow, max_bytes=size)

@@ -35,7 +35,7 @@ from ..run.open_run import OpenRun, new_id, wrapped
 from ..views.items import ToolApprovalItem
 from ..views.projection import used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
-from .loading import LoadOptions, found, restored, waiting_tools
+from .loading import LoadOptions, found, open_saved, waiting_tools
 from .undelivered import UndeliveredDecisions, edited
 
 _log = logging.getLogger("keyturn.engine")
@@ -285,7 +285,7 @@ class RunState(Generic[TContext]):
         `context_override` takes the saved context's place, `context_deserializer` makes it of its data, and
         `strict_context=True` refuses to load it as less than it was. Unsigned states need `allow_unsigned=True`.
         """
-        live, said = restored(initial_agent, state_json, options)
+        live, said = open_saved(initial_agent, state_json, options)
         return await cls.of(live, said)
 
     @classmethod

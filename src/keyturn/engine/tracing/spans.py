@@ -1,7 +1,7 @@
 """A run as spans: a subscription to the loop, like streaming, which decides nothing and never stops a run.
 
 An agent at work is a span, and so is each question to its model, each run of a tool, each look of a guardrail; a
-drive that is a trace of its own is one around them. `asked.py` has the waits between drives.
+drive that is a trace of its own is one around them. `request_spans.py` has the waits between drives.
 """
 
 from __future__ import annotations

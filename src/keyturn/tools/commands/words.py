@@ -1,6 +1,6 @@
 """Words as a shell reads them: quotes, variables, substitutions, patterns, one character after another.
 
-Where a word begins and what it becomes; what commands are made of words is in `command_reading.py`. What is not
+Where a word begins and what it becomes; what commands are made of words is in `reading.py`. What is not
 known here stops the reading: nothing is guessed. The grammar is that of sh and bash.
 """
 
