@@ -32,6 +32,7 @@ from keyturn.core.policy import Verdict
 from keyturn.engine.run.log_cache import verify_run
 from keyturn.journal.base import LostRace
 from keyturn.journal.rows import Changes, RequestRow, RunRow
+from keyturn.policies.rules import Policy, Rule
 from keyturn.testing import ScriptedModel, UnexpectedModelCall, assistant_message, function_call
 from keyturn.testing.crash import Effects, Scenario, sweep
 from keyturn.testing.suites.records import sealed_lines
@@ -152,6 +153,19 @@ async def a_grant_is_used_up_in_one_reply(b: Bench) -> None:
 
 
 # Whole runs ---------------------------------------------------------------------------------------------------------
+
+
+@trial
+async def an_edit_takes_what_the_tool_asks(b: Bench) -> None:
+    tool = b.tool()
+    tool.needs_approval, tool.approval = False, Approval(reason="required")
+    policy = Policy(Rule("ask", where={"x": {"lt": 10}}, approval=Approval()))
+    agent = b.agent(call("pay", 1), tools=[tool])
+    result = await Runner.run(agent, "go", policy=policy)
+    state = result.to_state()
+    state.approve(result.interruptions[0], edit={"x": 70}, by="ada")
+    result = await Runner.run(agent, state, policy=policy)
+    assert (len(result.interruptions), b.done) == (1, [])
 
 
 @trial

@@ -369,7 +369,7 @@ MUTANTS: list[Mutant] = [
         "the policy is not asked of a decision",
         "I7 every decision is looked at by the newest policy",
         Edit(screening.screen, "call.recheck and scope.config.policy is None", "call.recheck"),
-        Edit(before_start.before_start, "scope.config.policy is not None and", "False and"),
+        Edit(before_start.before_start, "if undecided and", "if False and"),
     ),
     mutant(
         "the policy is not asked where a start goes along",
@@ -410,6 +410,11 @@ MUTANTS: list[Mutant] = [
         "what a copy lets run is run",
         "I2 what a copy lets run may have run",
         Edit(expiry.restored, '*run.groups["run"].values(), ', ""),
+    ),
+    mutant(
+        "an edit passes by the tool's terms",
+        "I1 where the policy says nothing the tool does",
+        Edit(before_start.asked_otherwise, "call.terms == own:", "True:"),
     ),
     mutant(
         "what was started is denied",

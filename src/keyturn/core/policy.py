@@ -248,8 +248,8 @@ class CallView(msgspec.Struct, frozen=True):
 
     `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
     will run; `at` is the time in milliseconds; `approved` says that a person decided for the call already, so that
-    only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose attribute `counts` is True: its calls are then
-    screened one by one, so that no two see the same room left.
+    only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose
+    attribute `counts` is True: its calls are then screened one by one, so that no two see the same room left.
 
     >>> CallView("pay", "function", "desk/billing", {"amount": 5}, digest="5e1f", call_id="call_1").risk is None
     True
