@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from keyturn.engine import execution
-
-
-class NoLedger:
-    """What one process remembers of its own runs would decide before the store is asked: another process has none."""
-
-    def take(self, run: str, position: int) -> None: ...
-    def give_back(self, run: str, position: int | None) -> None: ...
+from tests.journal.restoring import NoLedger
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from keyturn import Agent, App, Inbox, Runner, RunState
 from keyturn.journal.retention import erase_ended
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel
-
-from .helping import Payer, go_on, sql
+from tests.journal.restoring import Payer, go_on, sql
 
 pytestmark = pytest.mark.usefixtures("another_process")
 

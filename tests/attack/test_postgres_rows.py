@@ -13,8 +13,7 @@ import pytest
 from keyturn import App
 from keyturn.journal import open_journal
 from keyturn.testing import postgres as pg
-
-from .helping import Payer
+from tests.journal.restoring import Payer
 
 pytestmark = pytest.mark.usefixtures("another_process")
 

@@ -22,8 +22,7 @@ from keyturn.cli.main import main
 from keyturn.core.errors import Conflict, KeyturnError, StateRejected, StorageError
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
-
-from .helping import Payer, approved_and_copied
+from tests.journal.restoring import Payer, approved_and_copied
 
 pytestmark = pytest.mark.usefixtures("another_process")
 

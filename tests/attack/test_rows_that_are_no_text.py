@@ -12,8 +12,7 @@ import pytest
 from keyturn import App
 from keyturn.audit.checker import check
 from keyturn.journal.sqlite import SQLiteJournal
-
-from .helping import Payer, approved_and_copied, sql, sqls
+from tests.journal.restoring import Payer, approved_and_copied, sql, sqls
 
 pytestmark = pytest.mark.usefixtures("another_process")
 

@@ -10,7 +10,8 @@ from keyturn import Runner
 from keyturn.audit.checker import check
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
-from tests.attack.helping import Payer
+
+from .restoring import Payer
 
 _EMPTIED = "UPDATE sqlite_schema SET sql = sql || ' WHERE 0' WHERE name = 'runs_started'"
 _WHOLE = "UPDATE sqlite_schema SET sql = replace(sql, ' WHERE 0', '') WHERE name = 'runs_started'"
