@@ -273,3 +273,22 @@ def texts_under(top: str) -> list[Path]:
 
 def has_conflict(path: Path) -> bool:
     return path.is_file() and CONFLICT.search(path.read_text(encoding="utf-8", errors="replace")) is not None
+
+
+def test_one_statement_says_one_fact() -> None:
+    found: list[object] = []
+    for path in everything():
+        if not relative(path).startswith("src/"):
+            continue
+        most = 1 if relative(path).startswith("src/keyturn/core/") else 2
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+                targets = [target for target in node.targets if isinstance(target, ast.Tuple)]
+                packed = [target for target in targets if len(target.elts) > most and _names(target)]
+                found += [f"{relative(path)}:{node.lineno} {len(target.elts)} facts" for target in packed]
+    assert not found, report(found, "A tuple on both sides packs facts that do not belong together: a line for each.")
+
+
+def _names(target: ast.Tuple) -> bool:
+    """Whether each value goes to a name of its own; `[row], [other] = ...` takes values apart, and is no packing."""
+    return all(isinstance(each, ast.Name | ast.Attribute) for each in target.elts)

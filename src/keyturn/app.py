@@ -118,7 +118,9 @@ class App:
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions
         self._dump, self._make = context_serializer, context_deserializer
-        self._embedded, self._slots, self._grace = worker, slots, grace
+        self._embedded = worker
+        self._slots = slots
+        self._grace = grace
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
 

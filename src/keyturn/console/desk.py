@@ -41,7 +41,9 @@ class Desk:
     """Where one state is decided."""
 
     def __init__(self, state: RunState[Any], screen: Terminal, by: str | None) -> None:
-        self.state, self.screen, self.by = state, screen, by
+        self.state = state
+        self.screen = screen
+        self.by = by
         self.granted: set[tuple[int, str | None]] = set()  # by agent and tool
 
     def settle(self, item: ToolApprovalItem, place: int, count: int) -> None:
@@ -82,7 +84,9 @@ class Desk:
 
     def _introduce(self, item: ToolApprovalItem, place: int, count: int) -> None:
         """Say who wants what, and why it asks."""
-        screen, agent, tool = self.screen, item.agent.name, item.qualified_name or ""
+        screen = self.screen
+        agent = item.agent.name
+        tool = item.qualified_name or ""
         screen.say()
         screen.stress("Call {} of {}", place, count)
         screen.label("agent", agent)

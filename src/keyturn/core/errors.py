@@ -249,7 +249,9 @@ class RunStopped(KeyturnError):
     """
 
     def __init__(self, run_id: str, status: str, error: str) -> None:
-        self.run_id, self.status, self.error = run_id, status, error
+        self.run_id = run_id
+        self.status = status
+        self.error = error
         remedy = "; mend the cause and resume() it" if status == "failed" else ""
         super().__init__(f"run {run_id} {status}{': ' if error else ''}{error}{remedy}")
 
@@ -298,7 +300,9 @@ class LogDamaged(StorageError):
     """
 
     def __init__(self, run: str, line: int, why: str) -> None:
-        self.run, self.line, self.why = run, line, why
+        self.run = run
+        self.line = line
+        self.why = why
         super().__init__(
             f"line {line} of run {run!r} {why}; nothing of the run was believed or done: bring its lines back from a "
             "copy, or erase the run (`keyturn check` lists what else is wrong)"

@@ -146,7 +146,8 @@ def wrong_in(item: Any) -> str | None:
         text = msgspec.json.encode(item)
         deep = text.count(b"{") + text.count(b"[") > DEEPEST and _deeper(item, DEEPEST)
     except UnicodeEncodeError:
-        halved, deep = _halved_name(item), _deeper(item, DEEPEST)
+        halved = _halved_name(item)
+        deep = _deeper(item, DEEPEST)
     except (TypeError, ValueError, RecursionError):
         return "is nested too deep or holds what is no JSON"
     if deep:

@@ -117,7 +117,8 @@ def unredacted(wanted: Any, shown: Any, true: Any) -> Any:
         return true
     if not isinstance(wanted, dict | list):
         return wanted
-    seen, values = _members(shown), _members(true)
+    seen = _members(shown)
+    values = _members(true)
     made = {place: unredacted(part, seen.get(place), values.get(place)) for place, part in _members(wanted).items()}
     return made if isinstance(wanted, dict) else list(made.values())
 

@@ -124,7 +124,8 @@ class Chain:
     __slots__ = ("_keys", "_made", "_origin", "_ring", "count", "last", "run")
 
     def __init__(self, keys: Keys, tenant: str, run: str, last: bytes = b"", count: int = 0) -> None:
-        self._keys, self._ring = keys, keys()
+        self._keys = keys
+        self._ring = keys()
         self._origin = _origin(tenant, run)
         self.run = run
         self.last = last
@@ -134,7 +135,9 @@ class Chain:
     def copy(self) -> Chain:
         """Make the same chain once more, to go on from here."""
         made: Chain = Chain.__new__(Chain)
-        made._keys, made._ring, made._origin = self._keys, self._ring, self._origin
+        made._keys = self._keys
+        made._ring = self._ring
+        made._origin = self._origin
         made.run = self.run
         made.last = self.last
         made.count = self.count

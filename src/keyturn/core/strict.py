@@ -143,7 +143,8 @@ def _check_unicode(text: str, most: int) -> None:
 
 
 # The escape of a high surrogate without a low one after it, and of a low one without a high one before it.
-_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F]"
+_HIGH = r"\\u[dD][89abAB][0-9a-fA-F]{2}"
+_LOW = r"\\u[dD][c-fC-F]"
 _LONE = re.compile(rf"{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW}")
 
 

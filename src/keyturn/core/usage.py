@@ -93,7 +93,9 @@ class Price:
 
     def of(self, counts: Counts) -> Decimal:
         """What these counts cost."""
-        cached, written, received = counts.cached_tokens, counts.cache_write_tokens, counts.output_tokens
+        cached = counts.cached_tokens
+        written = counts.cache_write_tokens
+        received = counts.output_tokens
         fresh = max(0, counts.input_tokens - cached - written)
         read = self.input if self.cached_input is None else self.cached_input
         wrote = self.input if self.cache_write is None else self.cache_write

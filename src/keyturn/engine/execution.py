@@ -267,7 +267,9 @@ class Execution:
         return about
 
     async def _take_up(self) -> None:
-        run, said, drive = self.run, self.said, self.drive
+        run = self.run
+        said = self.said
+        drive = self.drive
         if said.journalled and self.live.journal is None:
             raise UserError(
                 "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "

@@ -170,7 +170,9 @@ def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution
 def _check_given(given: dict[str, Any]) -> None:
     """Refuse at once what would only show when it is needed."""
     check_error_handlers(given["error_handlers"])
-    hooks, session, limit = given["hooks"], given["session"], given["max_turns"]
+    hooks = given["hooks"]
+    session = given["session"]
+    limit = given["max_turns"]
     if hooks is not None and not isinstance(hooks, RunHooks):
         raise UserError(f"hooks must be RunHooks, not {type(hooks).__name__}; AgentHooks belong to Agent(hooks=...)")
     if session is not None and not (callable(getattr(session, "get_items", None)) and hasattr(session, "add_items")):
@@ -195,7 +197,9 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
         auto_previous_response_id=given["auto_previous_response_id"],
     )
     live = state.live
-    live.journal, live.session, live.policy = _journal(given["journal"]), given["session"], config.policy
+    live.journal = _journal(given["journal"])
+    live.session = given["session"]
+    live.policy = config.policy
     live.handed_out = False
     return Execution(live, _scope(live, config, given, state.undelivered.start or {}), state, None)
 

@@ -22,7 +22,12 @@ from .marks import Mark, is_template, known, mark_of, noticed, replace_marks
 from .pages import rows_of
 from .store_thread import StoreConnection
 
-ID, GENERATION, RESTORED, PLACE, MOVED, FILLING = "id", "generation", "restored", "place", "moved", "filling"
+ID = "id"
+GENERATION = "generation"
+RESTORED = "restored"
+PLACE = "place"
+MOVED = "moved"
+FILLING = "filling"
 SEAL, COUNT = "seal", "count"
 _PURPOSE, _COUNTING = "store", "count of a store"
 _ALTERED = (

@@ -152,7 +152,10 @@ class PostgresConnection:
 
     def _sent(self) -> None:
         """Have everything answered that was sent."""
-        sending, self._sending, self._pipeline, self._ahead = self._sending, None, None, {}
+        sending = self._sending
+        self._sending = None
+        self._pipeline = None
+        self._ahead = {}
         if sending is not None:
             sending.close()
 
@@ -222,7 +225,9 @@ class Listener:
     """
 
     def __init__(self, url: str, bell: Bell, own: set[int]) -> None:
-        self._url, self._bell, self._own = url, bell, own
+        self._url = url
+        self._bell = bell
+        self._own = own
         self._ready, self._closed = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None

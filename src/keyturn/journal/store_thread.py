@@ -61,7 +61,9 @@ class BatchFailed(Exception):
 
     def __init__(self, error: BaseException, *, again: bool = False, unknown: bool = False) -> None:
         super().__init__(str(error))
-        self.error, self.again, self.unknown = error, again, unknown
+        self.error = error
+        self.again = again
+        self.unknown = unknown
 
 
 @dataclass(slots=True)
@@ -103,7 +105,11 @@ class StoreThread:
         writes: bool = True,
         patience: float = PATIENCE,
     ) -> None:
-        self._name, self._connect, self._judge, self._after, self._writes = name, connect, judge, after, writes
+        self._name = name
+        self._connect = connect
+        self._judge = judge
+        self._after = after
+        self._writes = writes
         self._patience = patience
         self._jobs: deque[Job] = deque()
         self._ready = threading.Condition()

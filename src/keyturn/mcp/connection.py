@@ -57,7 +57,9 @@ class ServerConnection:
     """A line to a server. It is `alive` until either side closes it."""
 
     def __init__(self, transport: Callable[[], Any], mode: str, outlet: Outlet) -> None:
-        self._transport, self._mode, self._outlet = transport, mode, outlet
+        self._transport = transport
+        self._mode = mode
+        self._outlet = outlet
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None

@@ -22,7 +22,9 @@ class Pages(Protocol):
 async def listed(server: str, line: Pages, pages: int | None, origin: str = "") -> dict[str, RemoteTool]:
     """All tools that the server lists, by name. `origin` tells apart servers that nobody gave a name."""
     tools: dict[str, RemoteTool] = {}
-    cursor, size, seen = None, 0, set[str]()
+    cursor = None
+    size = 0
+    seen = set[str]()
     for _ in range(min(pages or LIST_PAGES, LIST_PAGES)):
         answer = await line.page(cursor)
         for raw in answer.tools:

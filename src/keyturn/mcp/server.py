@@ -231,7 +231,9 @@ class ProtocolServer(MCPServer):
 
     async def _close(self) -> None:
         async with self._lock:
-            line, self._connection, self._cache = self._connection, None, None
+            line = self._connection
+            self._connection = None
+            self._cache = None
             self._calls.drop()
             if line is not None:
                 await line.close()

@@ -37,7 +37,9 @@ class MCPServerManager:
         self.errors: dict[MCPServer, Exception] = {}
         self._connected: set[MCPServer] = set()
         self._connect_seconds, self._cleanup_seconds = connect_timeout_seconds, cleanup_timeout_seconds
-        self._drop, self._strict, self._parallel = drop_failed_servers, strict, connect_in_parallel
+        self._drop = drop_failed_servers
+        self._strict = strict
+        self._parallel = connect_in_parallel
 
     @property
     def active_servers(self) -> list[MCPServer]:

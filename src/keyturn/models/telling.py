@@ -98,7 +98,9 @@ class Teller:
         field, name = _PARTS[part["type"]]
         whole = {**part, field: "".join(self._told), **known}
         here = {**self._place(), "content_index": len(item["content"])}
-        self._open, self._part, self._told = {**item, "content": [*item["content"], whole]}, None, []
+        self._open = {**item, "content": [*item["content"], whole]}
+        self._part = None
+        self._told = []
         self._kept.append(kept or {})
         done = self.event(f"{name}.done", **{field: whole[field]}, **here)
         return [done, self.event("content_part.done", part=whole, **here)]
@@ -124,7 +126,9 @@ class Teller:
             events.append(self.event("function_call_arguments.done", arguments=said, **self._place()))
         events.append(self.event("output_item.done", item=whole, output_index=self._index))
         self.items.append(whole)
-        self._open, self._told, self._kept = None, [], []
+        self._open = None
+        self._told = []
+        self._kept = []
         return events
 
     def finish(self, response: ModelResponse) -> list[StreamEvent]:

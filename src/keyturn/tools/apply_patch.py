@@ -86,7 +86,9 @@ class ApplyPatchTool(Tool):
             raise UserError(f"tool {name!r}: needs_approval must be True, False or a callable, not {needs_approval!r}")
         if on_approval is not None and not callable(on_approval):
             raise UserError(f"tool {name!r}: on_approval must be a callable or None, not {on_approval!r}")
-        self.name, self.editor, self.description = name, editor, _DESCRIPTION
+        self.name = name
+        self.editor = editor
+        self.description = _DESCRIPTION
         self.needs_approval = partial(_any_asks, needs_approval) if callable(needs_approval) else needs_approval
         self.on_approval = on_approval
         self.params_json_schema = own_copy(_SCHEMA)

@@ -131,7 +131,9 @@ class ComputerTool(Tool):
             raise UserError(f"ComputerTool needs a computer; {type(computer).__name__} has no {', '.join(lacks)}")
         if wire_type == "computer_use_preview" and not _screen(computer):
             raise UserError("wire_type='computer_use_preview' needs a computer with an environment and dimensions")
-        self.computer, self.on_safety_check, self.wire_type = computer, on_safety_check, wire_type
+        self.computer = computer
+        self.on_safety_check = on_safety_check
+        self.wire_type = wire_type
         self._own, self.needs_approval = needs_approval, self._asks
         self.on_approval = self._decide if on_safety_check is not None else None
         self._locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()

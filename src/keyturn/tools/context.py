@@ -180,9 +180,15 @@ class ToolContext(RunContextWrapper[TContext]):
         run_id: str = "",
     ) -> None:
         super().__init__(context, usage or Usage(), [] if turn_input is None else turn_input, tool_input)
-        self.tool_name, self.tool_call_id, self.tool_arguments = tool_name, tool_call_id, tool_arguments
-        self.tool_call, self.agent, self.run_config = tool_call, agent, run_config
-        self.idempotency_key, self.approval, self.run_id = idempotency_key, approval, run_id
+        self.tool_name = tool_name
+        self.tool_call_id = tool_call_id
+        self.tool_arguments = tool_arguments
+        self.tool_call = tool_call
+        self.agent = agent
+        self.run_config = run_config
+        self.idempotency_key = idempotency_key
+        self.approval = approval
+        self.run_id = run_id
 
     @classmethod
     def of(cls, wrapper: RunContextWrapper[TContext], **call: Unpack[CallFacts]) -> ToolContext[TContext]:

@@ -58,11 +58,19 @@ class CustomTool(Tool):
         approval: Approval | None = None,
         risk: str | None = None,
     ) -> None:
-        self.name, self.description, self.on_invoke_tool = name, description, on_invoke_tool
+        self.name = name
+        self.description = description
+        self.on_invoke_tool = on_invoke_tool
         self.format: Item | None = None if format is None else own_copy(dict(format))
-        self.needs_approval, self.on_approval, self.approval = needs_approval, on_approval, approval
-        self.language, self.is_enabled, self.risk = language, is_enabled, risk
-        self.idempotent, self.check, self.read_only = idempotent, check, read_only
+        self.needs_approval = needs_approval
+        self.on_approval = on_approval
+        self.approval = approval
+        self.language = language
+        self.is_enabled = is_enabled
+        self.risk = risk
+        self.idempotent = idempotent
+        self.check = check
+        self.read_only = read_only
         own = vars(self)
         check_options(name, {option: own[option] for option in _CHECKED})
         _check_format(name, self.format)

@@ -27,7 +27,10 @@ from .patches.change_preview import basis_shown, preview_of
 from .patches.workspace_editor import check_basis
 
 _ASKING: dict[str, NeedsApproval] = {"write_file": True, "edit_file": True}
-_SECONDS, _MOST_NAMES, _MOST_FOUND, _MOST_ENTRIES = 10.0, 1000, 200, 1000
+_SECONDS = 10.0
+_MOST_NAMES = 1000
+_MOST_FOUND = 200
+_MOST_ENTRIES = 1000
 
 
 class FileTool(FunctionTool):

@@ -77,13 +77,23 @@ class FunctionTool(Tool):
         self._schema = on_invoke_tool.schema if isinstance(on_invoke_tool, BoundFunction) else None
         if self._schema is None and strict_json_schema:
             params_json_schema = ensure_strict_json_schema(params_json_schema)
-        self.name, self.description, self.params_json_schema = name, description, own_copy(params_json_schema)
-        self.on_invoke_tool, self.strict_json_schema, self.is_enabled = on_invoke_tool, strict_json_schema, is_enabled
+        self.name = name
+        self.description = description
+        self.params_json_schema = own_copy(params_json_schema)
+        self.on_invoke_tool = on_invoke_tool
+        self.strict_json_schema = strict_json_schema
+        self.is_enabled = is_enabled
         self.tool_input_guardrails, self.tool_output_guardrails = tool_input_guardrails, tool_output_guardrails
-        self.needs_approval, self.approval, self.risk, self.secrets = needs_approval, approval, risk, secrets
+        self.needs_approval = needs_approval
+        self.approval = approval
+        self.risk = risk
+        self.secrets = secrets
         self.timeout_seconds, self.timeout_behavior = timeout_seconds, timeout_behavior
         self.timeout_error_function, self.failure_error_function = timeout_error_function, failure_error_function
-        self.idempotent, self.check, self.read_only, self._preview = idempotent, check, read_only, preview
+        self.idempotent = idempotent
+        self.check = check
+        self.read_only = read_only
+        self._preview = preview
         self._spec: dict[str, Any] | None = None
         own = vars(self)
         check_options(name, {option: own[option] for option in _CHECKED} | {"preview": preview})

@@ -61,7 +61,9 @@ class LocalShellTool(Tool):
     ) -> None:
         if not callable(executor):
             raise UserError("LocalShellTool: executor is a function of a LocalShellCommandRequest, sync or async")
-        self.executor, self.needs_approval, self.on_approval = executor, needs_approval, on_approval
+        self.executor = executor
+        self.needs_approval = needs_approval
+        self.on_approval = on_approval
         self.is_enabled, self.risk = is_enabled, risk
         own = vars(self)
         check_options(self.name, {option: own[option] for option in _CHECKED})

@@ -85,7 +85,9 @@ class ShellTool(Tool):
         approval: Approval | None = None,
         risk: str | None = None,
     ) -> None:
-        self.name, self.description, self.params_json_schema = name, DESCRIPTION, own_copy(SCHEMA)
+        self.name = name
+        self.description = DESCRIPTION
+        self.params_json_schema = own_copy(SCHEMA)
         self.environment: dict[str, Any] = own_copy({"type": "local", **(environment or {})})
         self.hosted = self.environment["type"] != "local"
         if self.hosted and (executor or needs_approval or on_approval or approval):
@@ -97,7 +99,10 @@ class ShellTool(Tool):
             vars(self)["also_function"] = False
         self.executor = executor
         self.needs_approval = not self.hosted if needs_approval is None else needs_approval
-        self.on_approval, self.approval, self.is_enabled, self.risk = on_approval, approval, is_enabled, risk
+        self.on_approval = on_approval
+        self.approval = approval
+        self.is_enabled = is_enabled
+        self.risk = risk
         own = vars(self)
         check_options(name, {option: own[option] for option in _CHECKED})
         if executor is None and not self.hosted:

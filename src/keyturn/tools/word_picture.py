@@ -15,7 +15,10 @@ PNG = "data:image/png;base64,"
 
 _KEY = b"Description\0\0\0\0\0"
 _COLUMNS, _ROWS = 64, 40  # of letters: the picture's width, and how high it may become
-_SCALE, _WIDE, _HIGH, _EDGE = 2, 6, 10, 16
+_SCALE = 2
+_WIDE = 6
+_HIGH = 10
+_EDGE = 16
 
 # The printable ASCII characters from the space on: five columns each, a column's lowest bit is its top dot. The last
 # one, an empty box, stands for every other character.

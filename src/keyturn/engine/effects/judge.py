@@ -65,7 +65,9 @@ async def judge(drive: Drive, frame_id: str) -> None:
 async def _answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, final: tuple[Any, list[Report]]) -> None:
     """Close a nested frame with its answer as the result of the call that opened it."""
     answer, reports = final
-    call, tool, value = drive.run.calls[frame_id], scope.tool, answer
+    call = drive.run.calls[frame_id]
+    tool = scope.tool
+    value = answer
     if tool.custom_output_extractor is not None:
         text = tool.custom_output_extractor(drive.result(frame_id, answer))
         value = await text if inspect.isawaitable(text) else text

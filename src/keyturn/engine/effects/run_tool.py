@@ -180,7 +180,9 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
         _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
-        item, own, failed = tool.output(call.raw, text), None, True
+        item = tool.output(call.raw, text)
+        own = None
+        failed = True
     item = told_of_edit(call, tool, item)
     await drive.commit(cm.FinishCall(call.id, item, own, failed, reports))
 

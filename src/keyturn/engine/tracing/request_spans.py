@@ -23,7 +23,9 @@ class RequestSpans:
         self.places: dict[str, str] = {}
         for step in live.log.steps:
             self.places.update(step.spans)
-        self._live, self._tracer, self._told = live, tracer, told
+        self._live = live
+        self._tracer = tracer
+        self._told = told
         self._asking: dict[str, str] = {}
 
     def step(self, made: ev.Step, here: str, agent: Callable[[str], Span | None]) -> ev.Step:

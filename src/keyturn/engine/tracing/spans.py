@@ -115,7 +115,9 @@ class RunSpans:
                 raise
 
     async def _call_span(self, do: str, call: Call) -> Span:
-        name, agent, told = call.proposal.name, self._agent(call.frame), named(call)
+        name = call.proposal.name
+        agent = self._agent(call.frame)
+        told = named(call)
         if do == "screen":
             return self._tracer.start(f"screen_tool {name}", told, parent=agent)
         told |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.type": "function"}

@@ -40,7 +40,9 @@ def group_of(live: OpenRun, config: RunConfig) -> str | None:
 def own_trace(live: OpenRun, config: RunConfig, tracer: Tracer, known: str) -> Trace | None:
     """The trace that a drive opens, None where it is part of the current one. `known` is where its run began."""
     wanted = trace_of(known) if config.trace_id is None else trace_hex(config.trace_id)
-    current, here, about = get_current_trace(), tracer.here(), live.run.about
+    current = get_current_trace()
+    here = tracer.here()
+    about = live.run.about
     if current is not None and current.span.place and wanted in ("", trace_of(current.span.place)):
         return None
     name = config.workflow_name if config.workflow_name != _WORKFLOW else about.get("workflow", _WORKFLOW)

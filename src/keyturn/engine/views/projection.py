@@ -94,7 +94,9 @@ class Projection:
     def handed_off(self, event: ev.HandedOff, made: list[RunItem]) -> None:
         """The result just read was that of a handoff."""
         if event.frame == self.frame:
-            source, result, self.path = self.agent, made.pop(), event.agent
+            source = self.agent
+            result = made.pop()
+            self.path = event.agent
             made.append(HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent))
 
     def added(self, event: ev.InputAdded, _made: list[RunItem]) -> None:

@@ -79,7 +79,9 @@ class Telling:
         if self._block is not None:
             raise ValueError("a block begins inside another")
         block: Block = dict(event["content_block"])
-        self._block, self._index, self._grown = block, event["index"], {}
+        self._block = block
+        self._index = event["index"]
+        self._grown = {}
         kind, events = block["type"], self._teller.start(self.reply.id)
         if kind == "text":
             events += self._teller.end_part()

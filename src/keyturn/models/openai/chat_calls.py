@@ -107,7 +107,9 @@ class CallsInPieces:
             self._new(None).take(entry)
 
     def _find(self, piece: Item, place: int) -> CallInPieces:
-        index, label, name = piece.get("index"), piece.get("id") or "", _said(piece).get("name")
+        index = piece.get("index")
+        label = piece.get("id") or ""
+        name = _said(piece).get("name")
         last = self.made[-1] if self.made else None
         if isinstance(index, int | str):
             known = self._at.get(index)

@@ -36,7 +36,9 @@ _REMEDIES = {
 def checked_reply(answer: OpenAIAnswer) -> ModelResponse:
     """The reply that a whole response carries."""
     body = answer.body
-    output, usage, response_id = body.get("output"), usage_of(body.get("usage")), body.get("id")
+    output = body.get("output")
+    usage = usage_of(body.get("usage"))
+    response_id = body.get("id")
     with charged(usage):
         check_ending(body.get("status"), body.get("error"), body.get("incomplete_details"))
         check_output(output)

@@ -130,7 +130,9 @@ class _Writer:
     """The body of one answer on the line, in the pieces that were asked for."""
 
     def __init__(self, writer: asyncio.StreamWriter, *, chunked: bool, pieces: int | None) -> None:
-        self._writer, self._chunked, self._pieces = writer, chunked, pieces
+        self._writer = writer
+        self._chunked = chunked
+        self._pieces = pieces
 
     async def __call__(self, part: bytes) -> None:
         size = self._pieces or max(len(part), 1)

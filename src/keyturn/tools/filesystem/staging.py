@@ -131,7 +131,9 @@ class Staged:
     """
 
     def __init__(self, jail: Jail, change: Change, limit: int) -> None:
-        self._jail, self._change, self._limit = jail, change, limit
+        self._jail = jail
+        self._change = change
+        self._limit = limit
         self._parts = parts_of(change.path)
         self.path, self._name = "/".join(self._parts), self._parts[-1]
         self._open = ExitStack()

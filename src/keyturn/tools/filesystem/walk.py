@@ -50,7 +50,9 @@ class Walk:
     def files(self, top: int, names: Iterable[str] = ()) -> Generator[tuple[str, int, list[str]], None, None]:
         """Each directory from `names` below `top` on: its path ("" or "a/b/"), itself, open, and its plain files."""
         with ExitStack() as opened:
-            current, prefix, scopes = top, "", self._scopes(top, "", ())
+            current = top
+            prefix = ""
+            scopes = self._scopes(top, "", ())
             for name in names:
                 current, prefix = os.open(name, DIRECTORY, dir_fd=current), f"{prefix}{name}/"
                 opened.callback(os.close, current)

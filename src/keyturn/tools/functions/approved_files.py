@@ -123,7 +123,9 @@ def _seen(path: str) -> tuple[dict[str, str], Text]:
         real = os.path.realpath(path)
         digest, data = _read(path, SHOWN)
     except FileNotFoundError:
-        real, digest, data = os.path.realpath(path), ABSENT, b""
+        real = os.path.realpath(path)
+        digest = ABSENT
+        data = b""
     except (OSError, ValueError, FileProblem) as error:
         # It stays as it is and the call does not run: what nobody can look at, nobody can approve.
         return {path: _UNBOUND + _why(error)}, Text(f"It {_UNBOUND}{_why(error)}.", f"about the file {shown(path)}")
@@ -151,7 +153,9 @@ def _read(path: str, keep: int) -> tuple[str, bytes]:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise FileProblem("it is no plain file")
-        whole, kept, size = sha256(), bytearray(), 0
+        whole = sha256()
+        kept = bytearray()
+        size = 0
         # The size may be wrong (a file that grows, one of /proc): what counts is what comes.
         while found.st_size <= MOST_BYTES and size <= MOST_BYTES and (piece := os.read(handle, 1 << 20)):
             whole.update(piece)

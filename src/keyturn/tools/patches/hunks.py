@@ -115,7 +115,9 @@ class _Matches:
     """The lines at which a needle is found in a haystack, from a line on. It is searched as far as is asked."""
 
     def __init__(self, text: str, offsets: list[int], needle: str, start: int) -> None:
-        self._text, self._offsets, self._needle = text, offsets, needle
+        self._text = text
+        self._offsets = offsets
+        self._needle = needle
         self._start = offsets[start] if start < len(offsets) else len(text)
 
     @property
@@ -162,7 +164,10 @@ class _Search:
     """Where one hunk belongs, from a line on."""
 
     def __init__(self, lines: _Lines, hunk: Hunk, start: int, number: int) -> None:
-        self.lines, self.hunk, self.start, self.number = lines, hunk, start, number
+        self.lines = lines
+        self.hunk = hunk
+        self.start = start
+        self.number = number
         self.old = [row for row in hunk.rows if row.sign != "+"]
         self.lost_anchor: str | None = None
 

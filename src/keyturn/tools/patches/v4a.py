@@ -16,7 +16,9 @@ from .hunks import Hunk, HunkRow, InvalidPatch, apply_hunks
 
 ApplyDiffMode = Literal["default", "create"]
 
-BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
+BEGIN = "*** Begin Patch"
+END = "*** End Patch"
+END_OF_FILE = "*** End of File"
 _RANGE = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*)")
 _MOVE = "*** Move to: "
@@ -149,7 +151,11 @@ class _Reader:
         if near and any(row.sign != "+" for row in self._rows):
             near -= 1  # only lines that come alone go after the line that is named
         self.hunks.append(Hunk(tuple(self._rows), tuple(self._anchors), near, at_end or bool(self._ended)))
-        self._rows, self._anchors, self._line, self._ended, self._opened = [], [], None, set(), False
+        self._rows = []
+        self._anchors = []
+        self._line = None
+        self._ended = set()
+        self._opened = False
 
 
 def operations_of(patch: str) -> list[ApplyPatchOperation]:

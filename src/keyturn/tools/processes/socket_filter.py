@@ -13,12 +13,23 @@ import struct
 import sys
 from typing import NamedTuple
 
-_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_UNIX = 1
+_INET = 2
+_INET6 = 10
+_NETLINK = 16
 _STREAM, _SEQPACKET = 1, 5  # a pair of datagram sockets is not bound to each other: it can write to any path
 _X32 = 0x40000000  # system calls from here on are those of another architecture
 
-_LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data, of the low halves
+_LOAD = 0x20
+_AND = 0x54
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_RETURN = 0x06
+# offsets in struct seccomp_data, of the low halves
+_NUMBER = 0
+_ARCHITECTURE = 4
+_FIRST = 16
+_SECOND = 24
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _NO_SUCH_CALL, _NO_SUCH_FAMILY = _ERROR | 38, _ERROR | 97  # ENOSYS, EAFNOSUPPORT
 
