@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from keyturn import Agent, Runner, RunState, StateRejected, UserError
+from keyturn import Agent, Runner, RunState, StateRejected, UserError, keys
 from keyturn.cli.main import main
 from keyturn.core.errors import LogDamaged
 from keyturn.core.seal import Chain, Ring
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.keys import add_key, ring
+from keyturn.keys import add_key, ring, secrets_in
 from keyturn.models.scripted.model import ScriptedModel
 
 ONE, TWO = "the-first-secret-of-all", "another-secret-altogether"
@@ -25,6 +25,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A state directory without a key."""
     monkeypatch.delenv("KEYTURN_SECRET", raising=False)
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(keys, "_BELIEVED", 0.0)  # the file is changed under a process that has just looked at it
     return tmp_path / "home" / "keyturn"
 
 
@@ -100,18 +101,18 @@ def test_several_secrets_verify_and_the_first_writes(monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_made_for_one_purpose_is_good_for_no_other() -> None:
-    keys = Ring([ONE.encode()])
+    one = Ring([ONE.encode()])
     for purpose in ("state", "line", "row"):
-        fits = [other for other in ("state", "line", "row") if keys.fits(other, keys.mac(purpose, b"x"), b"x")]
+        fits = [other for other in ("state", "line", "row") if one.fits(other, one.mac(purpose, b"x"), b"x")]
         assert fits == [purpose]
 
 
-async def test_keys_are_changed_without_refusing_what_older_ones_signed(tmp_path: Path) -> None:
+async def test_keys_are_changed_without_refusing_what_older_ones_signed(home: Path, tmp_path: Path) -> None:
     """A run whose lines were sealed with both; a state of the old key; and neither for whoever lacks the key."""
     journal = SQLiteJournal(tmp_path / "runs.db")
     first = (await Runner.run(agent(), "hi", journal=journal)).run_id
     text = (await Runner.run(agent(), "hi")).to_state().to_string()
-    old = ring()
+    old = Ring([secrets_in(home / "key")[0].encode()])
     add_key()
     assert ring().ids[1:] == old.ids
     second = (await Runner.run(agent(), "hi", journal=journal)).run_id
@@ -123,17 +124,35 @@ async def test_keys_are_changed_without_refusing_what_older_ones_signed(tmp_path
     await journal.close()
 
 
-async def test_a_process_at_work_takes_in_a_key_that_was_added(tmp_path: Path) -> None:
-    journal = SQLiteJournal(tmp_path / "runs.db")
-    rings = [ring()]
-    chain = Chain(lambda: rings[-1], "default", "run")
-    add_key()
-    sealed = Chain(ring, "default", "run").seal(b"{}")
+def test_a_process_at_work_takes_in_a_key_that_was_added(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, though it looks at the file now and then only: by the key that it does not know."""
+    monkeypatch.setattr(keys, "_BELIEVED", 3600.0)
+    known = ring()
+    chain = Chain(ring, "default", "run")
+    another_process_adds_a_key(home)
+    sealed = Chain(lambda: Ring([secrets_in(home / "key")[0].encode()]), "default", "run").seal(b"{}")
+    assert ring() is known
+    assert chain.copy().open(sealed) == b"{}"
+    name = sealed.rpartition(b"\t")[2].partition(b".")[0].decode()
+    assert name in known
+    assert name not in known.ids
     with pytest.raises(LogDamaged):
-        chain.copy().open(sealed)
-    rings.append(ring())
-    assert chain.open(sealed) == b"{}"
-    await journal.close()
+        chain.open(sealed.replace(b"{}", b"[]"))
+
+
+def test_a_key_that_this_process_adds_seals_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_BELIEVED", 3600.0)
+    before = ring().ids
+    assert add_key() not in before
+    assert ring().ids[1:] == before
+
+
+def another_process_adds_a_key(home: Path) -> None:
+    """Change the file as `add_key` of another process does, which nobody tells us of."""
+    draft = home / "draft"
+    draft.write_text("\n".join(["5" * 64, *secrets_in(home / "key")]) + "\n")
+    draft.chmod(0o600)
+    draft.replace(home / "key")
 
 
 def test_by_command(

@@ -13,8 +13,9 @@ import stat
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from time import monotonic
 
 from .core.errors import UserError
 from .core.seal import Ring
@@ -50,9 +51,15 @@ def state_directory() -> Path:
 
 
 def ring() -> Ring:
-    """Give the keys of this process, as they are now: a key that was added is there at once."""
+    """Give the keys of this process. A key that another process adds verifies at once and seals a moment later."""
     given = os.environ.get(VARIABLE)
-    return _given(given) if given is not None else _in_file(state_directory() / "key")
+    if given is not None:
+        return _given(given)
+    named = tuple(map(os.environ.get, _PLACES))
+    place, until, known = _looked
+    if known is None or place != named or monotonic() >= until:
+        known = _look_again(named)
+    return known
 
 
 def own_ring() -> Ring:
@@ -71,6 +78,22 @@ def _given(given: str) -> Ring:
     return Ring([secret.encode("utf-8", "surrogateescape") for secret in found])
 
 
+# What says where the state directory is.
+_PLACES = ("KEYTURN_HOME", "XDG_STATE_HOME", "HOME", "LOCALAPPDATA")
+# How long the file is believed to be as it was, in seconds. Every look at a file lets go of the interpreter's lock, and
+# a process that drives many runs would get it back late a dozen times in each.
+_BELIEVED = 0.05
+_looked: tuple[tuple[str | None, ...], float, Ring | None] = ((), 0.0, None)
+
+
+def _look_again(named: tuple[str | None, ...]) -> Ring:
+    """Read the keys from their file now."""
+    global _looked
+    found = _in_file(state_directory() / "key")
+    _looked = (named, monotonic() + _BELIEVED, found)
+    return found
+
+
 _rings: dict[Path, tuple[tuple[int, ...], Ring]] = {}
 
 
@@ -83,7 +106,8 @@ def _in_file(path: Path) -> Ring:
         found, folder = os.lstat(path), os.stat(path.parent)
         mark = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, folder.st_mode, folder.st_uid)
         if known is None or known[0] != mark:
-            known = _rings[path] = (mark, Ring([line.encode() for line in secrets_in(path)]))
+            secrets_now = [line.encode() for line in secrets_in(path)]
+            known = _rings[path] = (mark, Ring(secrets_now, newer=partial(_in_file, path)))
     except OSError as error:
         raise UserError(
             f"cannot keep the keys that sign states and journals in {path}: {error.strerror}; set {VARIABLE} instead"
@@ -182,10 +206,10 @@ def add_key() -> str:
             "between, wherever it is set"
         )
     path = state_directory() / "key"
-    ring()  # it is there, and nobody else could have written it
+    _in_file(path)  # it is there, and nobody else could have written it
     with _alone(path.parent):
         os.replace(_draft(path, [secrets.token_hex(32), *secrets_in(path)]), path)
-        return ring().ids[0]
+        return _look_again(()).ids[0]
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     preview: Preview | None = None
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """What one guardrail said."""
 
     name: str
@@ -62,7 +62,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     info: Any = None
 
 
-class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """What was decided of one call: bound to the digest of what was shown, single use.
 
     `decider` is the person, `via` what decided where that was no person: a grant (`grant` is its id), the clock, the
@@ -97,7 +97,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         return None if self.via == "person" else self.via
 
 
-class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """A standing decision: which tool of which agent, for which arguments, how long, how often, and who gave it."""
 
     id: str

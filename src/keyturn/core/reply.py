@@ -26,8 +26,8 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
     asked = frame is not None and frame.phase == "model" and frame.guarding != "before" and run.status not in OVER
     if frame is None or not asked or c.turn not in (None, frame.turn):
         raise Conflict("this reply answers a question that is not asked, or no longer")
-    labels = [proposal.label for proposal in c.proposals]
-    if len(set(labels)) != len(labels) or not all(labels):
+    labels = {proposal.label for proposal in c.proposals}
+    if len(labels) != len(c.proposals) or "" in labels:
         raise ModelBehaviorError("the model's reply has calls without an id of their own")
     _check_usage(c.usage)
     for proposal in c.proposals:

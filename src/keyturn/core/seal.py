@@ -49,40 +49,49 @@ class Ring:
     (True, False)
     """
 
-    __slots__ = ("_secrets", "ids")
+    __slots__ = ("_newer", "_secrets", "ids")
 
-    def __init__(self, secrets: Sequence[bytes]) -> None:
+    def __init__(self, secrets: Sequence[bytes], newer: Callable[[], Ring] | None = None) -> None:
+        """Make a ring; `newer` gives the one that stands in its place by now, asked where a key is not known."""
         if not secrets:
             raise UserError("a key ring needs at least one secret")
         self._secrets = {key_id(secret): secret for secret in secrets}
+        self._newer = newer
         self.ids = tuple(self._secrets)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._secrets
+    def __contains__(self, name: str) -> bool:
+        return self._secret(name) is not None
 
-    def mac(self, purpose: str, message: bytes) -> str:
-        """Authenticate a message with the newest key."""
+    def _secret(self, name: str) -> bytes | None:
+        known = self._secrets.get(name)
+        if known is None and self._newer is not None:
+            known = self._newer()._secrets.get(name)
+        return known
+
+    def mac(self, purpose: str, *message: bytes) -> str:
+        """Authenticate a message, which may come in parts, with the newest key."""
         newest = self.ids[0]
         return f"{newest}.{_mac(self._secrets[newest], purpose, message)}"
 
-    def fits(self, purpose: str, mac: str, message: bytes) -> bool:
+    def fits(self, purpose: str, mac: str, *message: bytes) -> bool:
         """Say whether a MAC is one of these keys' for this purpose and this message."""
         name, _, _ = mac.partition(".")
-        secret = self._secrets.get(name)
+        secret = self._secret(name)
         if secret is None or not mac.isascii():
             return False
         return hmac.compare_digest(mac, f"{name}.{_mac(secret, purpose, message)}")
 
 
-def _mac(secret: bytes, purpose: str, message: bytes) -> str:
-    """Make an HMAC-SHA256 (RFC 2104) of a message.
+def _mac(secret: bytes, purpose: str, message: Iterable[bytes]) -> str:
+    """Make an HMAC-SHA256 (RFC 2104) of a message in parts.
 
     `hmac.digest` lets go of the interpreter's lock for the shortest message, and gets it back late where another thread
     wants it: many times the cost of the hash. Going on from two prepared hashes does not.
     """
     prepared_inner, prepared_outer = _prepared(secret, purpose)
     inner = prepared_inner.copy()
-    inner.update(message)
+    for part in message:
+        inner.update(part)
     outer = prepared_outer.copy()
     outer.update(inner.digest())
     return b2a_base64(outer.digest()[:_KEPT], newline=False).translate(_URL_SAFE).decode()

@@ -121,14 +121,17 @@ class Loop:
             self._wake.set_result(None)
 
     async def _perform(self, effect: Effect) -> None:
-        if effect.on not in (self.run.calls if effect.do in _ON_CALLS else self.run.frames):
-            self.drive.begun.pop(effect.on, None)  # settled by somebody else since it was found to be done
+        drive = self.drive
+        do, on = effect
+        run = drive.log.run
+        if on not in (run.calls if do in _ON_CALLS else run.frames):
+            drive.begun.pop(on, None)  # settled by somebody else since it was found to be done
             return
         try:
-            if self.drive.traces is None:
-                await PERFORM[effect.do](self.drive, effect.on)
+            if drive.traces is None:
+                await PERFORM[do](drive, on)
             else:
-                await self.drive.traces.around(effect, partial(PERFORM[effect.do], self.drive, effect.on))
+                await drive.traces.around(effect, partial(PERFORM[do], drive, on))
         except asyncio.CancelledError:
             raise
         except Exception as error:

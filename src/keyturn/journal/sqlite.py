@@ -14,7 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import unquote
 
 from ..core.errors import StorageError, StorageFull, UnsafeStore, UserError
@@ -156,14 +156,17 @@ class SQLiteConnection:
 
     def _count_on(self) -> int | None:
         """Count a transaction. A count that was altered is left as it is: nothing runs until the store is settled."""
-        row = self.reached()
-        if row is None or self._count is None:
-            return None
-        store = self._count[0]
-        said = counted(store, row + 1)
-        self._cursor.execute(say.SET_META, (COUNT, said))
-        self._count = (store, said, row + 1)
-        return row + 1
+        for _ in range(2):
+            if self._count is None and self.reached() is None:
+                return None
+            store, before, row = cast("tuple[str, str, int]", self._count)
+            said = counted(store, row + 1)
+            self._cursor.execute(say.COUNT_ON, (said, before, store))
+            if self._db.changes():
+                self._count = (store, said, row + 1)
+                return row + 1
+            self._count = None  # others counted meanwhile
+        return None
 
     def reached(self) -> int | None:
         """How many transactions the file took, as it says itself; None where that was altered."""

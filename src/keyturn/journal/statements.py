@@ -196,6 +196,10 @@ META = (
     "ORDER BY name LIMIT ?"
 )
 COUNT = "SELECT name, value FROM meta WHERE name IN ('id', 'count') ORDER BY name LIMIT ?"
+# Where it is still what it was when it was last read or written here, in the same store.
+COUNT_ON = (
+    "UPDATE meta SET value = ? WHERE name = 'count' AND value = ? AND (SELECT value FROM meta WHERE name = 'id') = ?"
+)
 SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 DROP_META = "DELETE FROM meta WHERE name = ?"
 # Whether a store holds anything at all.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from ...core.effects import pending, wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
@@ -32,7 +34,10 @@ async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[N
     failed = False
     drive.claim = claim
     _set_clock(drive, claim)
-    beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
+    beside = [
+        _Later(TTL_MS / 3_000, partial(_renew, drive, journal)),
+        _Later(_BEFORE_LISTENING, partial(_listen, drive, journal)),
+    ]
     later = LATER_MS
     try:
         log = drive.live.log
@@ -94,21 +99,38 @@ def _set_clock(drive: Drive, claim: Claim) -> None:
         drive.live.clock = counted_from(claim.at, count(), count)
 
 
+class _Later:
+    """Work that begins some seconds from now as a task of its own, unless it is cancelled first."""
+
+    def __init__(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.ensure_future(self._work())
+
+    def cancel(self) -> None:
+        """Stop the work, or never begin it."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+
 async def _renew(drive: Drive, journal: Journal) -> None:
     while drive.claim is not None:
-        await asyncio.sleep(TTL_MS / 3_000)
         try:
             drive.claim = await journal.renew(drive.claim, TTL_MS)
             _set_clock(drive, drive.claim)
         except Conflict:  # taken over: the next append says so, where it can be handled
             return
         except StorageError:  # there is time to try again before the hold runs out
-            continue
+            pass
+        await asyncio.sleep(TTL_MS / 3_000)
 
 
 async def _listen(drive: Drive, journal: Journal) -> None:
     """Take in what others append while the run is held."""
-    await asyncio.sleep(_BEFORE_LISTENING)
     place = len(drive.live.log)
     with contextlib.suppress(StorageError):  # the next append says so, where it can be handled
         async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:

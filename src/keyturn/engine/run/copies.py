@@ -11,7 +11,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.items import Item, own_copy
+from ...core.items import Item, own_copies
 from ...core.run import Frame
 
 
@@ -40,8 +40,10 @@ class Copies:
             self._kept = {name: one for name, one in self._kept.items() if name[0] in frames}
             kept = self._kept[key] = _Kept(reader, source, prefix)
         items = kept.items
-        for item in source[len(items) :]:
-            items.append(own_copy(item if prefix is None or not isinstance(item, int) else prefix[item]))
+        fresh: list[Any] = source[len(items) :]
+        if prefix is not None:
+            fresh = [prefix[item] if isinstance(item, int) else item for item in fresh]
+        items += own_copies(fresh)
         return items.copy()
 
     def forget(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, cast
@@ -17,7 +17,7 @@ from ...core.codec import Log
 from ...core.items import Item
 from ...core.run import Run
 from ...core.seal import Chain
-from ...journal.base import Journal, Records
+from ...journal.base import Journal
 from ...keys import ring
 from .agents import AgentGraph
 from .copies import Copies
@@ -63,9 +63,10 @@ async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -
     Behind by as long as the answer was on its way, and never ahead: what is written down with a time to come would let
     everything else of the run expire before its time. A decision has the time at which its journal was asked.
     """
-    if not isinstance(journal, Records):
+    says: Callable[[], Awaitable[int]] | None = getattr(journal, "now", None)  # one of `Records`, which is optional
+    if says is None:
         return clock_ms
-    at = await journal.now()
+    at = await says()
     return counted_from(at, count(), count)
 
 
