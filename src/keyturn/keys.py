@@ -79,7 +79,7 @@ def _given(given: str) -> Ring:
 
 
 # What says where the state directory is.
-_PLACES = ("KEYTURN_HOME", "XDG_STATE_HOME", "HOME", "LOCALAPPDATA")
+_PLACES = ("KEYTURN_HOME", "XDG_STATE_HOME", "LOCALAPPDATA" if sys.platform == "win32" else "HOME")
 # How long the file is believed to be as it was, in seconds. Every look at a file lets go of the interpreter's lock, and
 # a process that drives many runs would get it back late a dozen times in each.
 _BELIEVED = 0.05

@@ -49,12 +49,9 @@ def own_copy(value: Any) -> Any:
     False
     """
     if _is(value, dict):
-        made: Item = dict(value)
-        if not _PLAIN.issuperset(map(type, made.values())):  # most items are flat, and several are copied in each turn
-            for name, part in made.items():
-                if type(part) not in _PLAIN:
-                    made[name] = own_copy(part)
-        return made
+        if _PLAIN.issuperset(map(type, value.values())):  # most items are flat, and several are copied in each turn
+            return dict(value)
+        return {name: part if type(part) in _PLAIN else own_copy(part) for name, part in value.items()}
     if _is(value, list):
         return [part if type(part) in _PLAIN else own_copy(part) for part in value]
     return value
