@@ -33,7 +33,6 @@ from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
 from .run.open_run import OpenRun, journal_clock, new_id, new_salt
-from .run.used_states import LEDGER
 from .session.sync import opening, reopen, save_session
 from .states.refusals import refused
 from .states.state import RunState
@@ -106,12 +105,13 @@ class Execution:
         if self.claim is not None:  # the journal knows who may move the run
             return await self._traced()
         run_id = self.state.run_id
-        LEDGER.take(run_id, self.state.position)
+        used = self.live.used
+        used.take(run_id, self.state.position)
         try:
             return await self._traced()
         finally:
             over = self.run.status == "finished" and not self.live.handed_out
-            LEDGER.give_back(run_id, None if over else len(self.live.log))
+            used.give_back(run_id, None if over else len(self.live.log))
 
     async def _traced(self) -> RunResult:
         if self.run.status == "finished":
