@@ -24,6 +24,7 @@ from .driving.context_data import context_now, keep_context
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, held
 from .driving.requests import requests_of, tools_of
+from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
 from .effects.proposals import check_terms
@@ -189,7 +190,7 @@ class Execution:
                 open_run(self.run)
             await self._tell_sessions()
             await keep_context(drive)
-            more = drive.claim is not None and bool(pending(self.run)) and not (drive.stopping or drive.leaving)
+            more = drive.claim is not None and bool(pending(self.run)) and not drive.stops & NO_MORE_ROUNDS
 
     async def _tell_sessions(self, *, stopped: bool = False) -> None:
         for frame in list(self.run.frames.values()):
@@ -200,8 +201,9 @@ class Execution:
 
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
-        left = self.drive.leaving and isinstance(error, asyncio.CancelledError)  # a worker that ends fails no run
-        left = left or isinstance(error, StorageError)  # nor does its store
+        left = isinstance(error, StorageError)  # a store fails no run
+        if "leaving" in self.drive.stops:  # nor does a worker that ends
+            left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
             with contextlib.suppress(Conflict, StorageError):  # what stopped the run is told, not what followed from it
                 await self.drive.commit(cm.Fail(type(error).__name__))

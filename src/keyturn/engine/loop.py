@@ -56,7 +56,7 @@ class Loop:
                     await self.drive.kept()
                 if self.drive.begun and self.run.status == "cancelled":
                     await self._abandon()
-                todo = [] if self._failure else self._todo()
+                todo = [] if "failed" in self.drive.stops else self._todo()
                 if not todo and not self._jobs:
                     break
                 if len(todo) == 1 and not self._jobs and self.drive.claim is None:
@@ -84,12 +84,13 @@ class Loop:
         return 0 if self._task is None else self._task.cancelling()
 
     def _todo(self) -> list[Effect]:
-        if self.drive.begun or self.drive.leaving:  # what is begun is done, even by who leaves
+        stops = self.drive.stops
+        if self.drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves
             return [Effect("run", call) for call in self.drive.begun if Effect("run", call) not in self._jobs]
         effects = pending(self.run)
-        if self.drive.stopping:
+        if "after_turn" in stops:
             effects = [effect for effect in effects if effect.do != "model"]
-        elif self.drive.meter.reached is not None:
+        elif "limit" in stops:
             effects = self.drive.meter.hold_back(effects, busy=bool(self._jobs))
         if self._jobs or self._failing:
             effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]
@@ -168,9 +169,14 @@ class Loop:
             self._dropped.add(asked)
             self._jobs[asked].cancel()
         if frame_id == ev.ROOT or deciding or isinstance(error, Conflict | StorageError | StoppedByPolicy):
-            self._failure = self._failure or error
+            self._stop(error)
         else:
             self._failing.setdefault(frame_id, error)
+
+    def _stop(self, error: Exception) -> None:
+        """Begin nothing more, and raise the first error of this kind once what is in flight has ended."""
+        self._failure = self._failure or error
+        self.drive.stops.add("failed")
 
     def _frame_of(self, effect: Effect) -> str:
         if effect.on in self.run.frames and effect.do not in _ON_CALLS:
@@ -188,7 +194,7 @@ class Loop:
                 continue
             del self._failing[frame_id]
             if unknown_below(self.run, frame_id):  # closed, it would never be known: the run stops instead
-                self._failure = self._failure or error
+                self._stop(error)
                 continue
             try:
                 await self._report_failure(frame_id, error)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..agents.agent import Agent
 from ..core import events as ev
+from .driving.stop import BY_CALLER
 from .execution import Execution
 from .result import RunResult
 from .states.state import RunState
@@ -32,7 +33,6 @@ class RunResultStreaming:
         self._play = play
         self._queue: deque[StreamEvent] = deque()
         self._wake: asyncio.Future[None] | None = None
-        self._cancelled = False
         self._result: RunResult | None = None
         play.listen(self._put)
         self.run_loop_task: asyncio.Task[RunResult] = asyncio.ensure_future(play.finish())
@@ -59,7 +59,7 @@ class RunResultStreaming:
                 continue
             await self._wake
         if task.cancelled():
-            if not self._cancelled:
+            if not self._play.drive.stops & BY_CALLER:
                 raise asyncio.CancelledError
             return
         error = task.exception()
@@ -68,10 +68,10 @@ class RunResultStreaming:
 
     def cancel(self, mode: Literal["immediate", "after_turn"] = "immediate") -> None:
         """Stop: at once, when what was in flight is in doubt, or before the next model call."""
-        self._cancelled = True
         if mode == "after_turn":
-            self._play.drive.stopping = True
+            self._play.drive.stops.add("after_turn")
         else:
+            self._play.drive.stops.add("cancelled")
             self.run_loop_task.cancel()
 
     @property

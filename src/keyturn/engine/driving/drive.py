@@ -32,8 +32,6 @@ class Drive(Writer):
         super().__init__(live.log, live.journal, lambda: live.clock())
         self.live = live
         self.agent = live.graph.agent
-        self.stopping = False
-        self.leaving = False
         self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
         # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
@@ -101,7 +99,7 @@ class Drive(Writer):
 
     def leave(self) -> None:
         """Begin nothing more, and end once what was begun is recorded."""
-        self.leaving = True
+        self.stops.add("leaving")
         self.roused()
 
     def signal(self, signal: Delta | AgentAtWork) -> None:

@@ -29,7 +29,6 @@ _BEFORE_LISTENING = 0.05
 @contextlib.asynccontextmanager
 async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
     """Hold the drive's run under a claim, and give it back."""
-    failed = False
     drive.claim = claim
     _set_clock(drive, claim)
     beside = [asyncio.ensure_future(work) for work in (_renew(drive, journal), _listen(drive, journal))]
@@ -43,28 +42,29 @@ async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[N
         later = 0
         kept_in(journal, drive.live.log)
     except LogDamaged:
-        drive.damaged = True
+        drive.stops.add("damaged")
         raise
     except StorageError:
-        failed = True
+        drive.stops.add("store_failed")
         raise
     finally:
         for work in beside:
             work.cancel()
-        await asyncio.shield(_give_back(drive, journal, later, failed=failed))
+        await asyncio.shield(_give_back(drive, journal, later))
 
 
-async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool) -> None:
+async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     """Let others have the run, and say when somebody should look at it."""
     assert drive.claim is not None
+    stops = drive.stops
     with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
         due = wakes_at(drive.run)
-        if drive.cut_short or _in_the_middle(drive):
-            due = await _now(drive, journal) + (0 if drive.leaving or drive.cut_short else later)
-        if drive.damaged:  # people have to mend it: until then it is looked at now and then, and others go on
+        if "cut_short" in stops or _in_the_middle(drive):
+            due = await _now(drive, journal) + (0 if stops & {"leaving", "cut_short"} else later)
+        if "damaged" in stops:  # people have to mend it: until then it is looked at now and then, and others go on
             due = await _now(drive, journal) + FROZEN_MS
         # After a fault nobody knows whether the last step was kept.
-        elif failed and await journal.head(drive.claim.run) > len(drive.live.log):
+        elif "store_failed" in stops and await journal.head(drive.claim.run) > len(drive.live.log):
             due = await _now(drive, journal)
         await journal.release(drive.claim, due)
 
@@ -76,7 +76,7 @@ def _in_the_middle(drive: Drive) -> bool:
     """
     run = drive.run
     begun = any(call not in run.frames for call in run.groups["started"])
-    return run.status == "running" and bool(pending(run) or begun) and not drive.stopping
+    return run.status == "running" and bool(pending(run) or begun) and "after_turn" not in drive.stops
 
 
 async def _now(drive: Drive, journal: Journal) -> int:

@@ -24,6 +24,7 @@ from ..run.open_run import chain_of
 from ..tracing.spans import RunSpans
 from ..views.event_stream import EventFeed
 from ..views.rows import changes, known_open, replayed
+from .stop import StopReason
 
 _FRUITLESS = 3
 
@@ -48,10 +49,8 @@ class Writer:
         self.refused: Conflict | None = None
         self.feeds: dict[str, EventFeed] = {}
         self.traces: RunSpans | None = None
-        # Whether somebody stopped waiting for an append, which may be kept nevertheless.
-        self.cut_short = False
-        # Whether what the journal has of the run is not what was written there.
-        self.damaged = False
+        # Why it is to stop; `stop.py` says what follows from each reason.
+        self.stops: set[StopReason] = set()
         self.roused: Callable[[], None] = _nobody
         self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
 
@@ -125,7 +124,9 @@ class Writer:
                     ) from None
                 continue
             except BaseException as error:
-                self.cut_short = isinstance(error, asyncio.CancelledError)
+                self.stops.discard("cut_short")
+                if isinstance(error, asyncio.CancelledError):
+                    self.stops.add("cut_short")
                 log.refold()
                 self.open = known_open(log.run)
                 raise

@@ -38,6 +38,7 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     agent = drive.agent(frame.agent)
     model = model_for(agent, scope.config)
     if not drive.meter.lets(model):
+        drive.stops.add("limit")
         return
     drive.meter.asking += 1
     try:
