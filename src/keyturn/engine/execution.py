@@ -60,8 +60,7 @@ class Execution:
         self.max_turns = max_turns
         given = scope.config.usage_limits
         self.limits = None if given is None else given.record()
-        self.drive = Drive(live, scope)
-        self.drive.result = self.result
+        self.drive = Drive(live, scope, self.result)
         self.said = state.undelivered.taken()
         live.context.known = partial(decision_on, live, ev.ROOT)
         self.claim: Claim | None = None

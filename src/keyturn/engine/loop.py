@@ -35,13 +35,11 @@ class Loop:
         self.drive = drive
         self._jobs: dict[Effect, asyncio.Task[None]] = {}
         self._done: list[tuple[Effect, asyncio.Task[None]]] = []
-        self._wake: asyncio.Future[None] | None = None
         self._dropped: set[Effect] = set()
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
         self._task = asyncio.current_task()
         self._cancels = self._cancelling()
-        drive.roused = self._rouse
 
     @property
     def run(self) -> Run:
@@ -101,8 +99,7 @@ class Loop:
             job = self._jobs[effect] = asyncio.ensure_future(self._perform(effect))
             job.add_done_callback(partial(self._ended, effect))
         if not self._done:
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+            await self.drive.sleep()
         done, self._done = self._done, []
         for effect, job in done:
             del self._jobs[effect]
@@ -114,12 +111,7 @@ class Loop:
     def _ended(self, effect: Effect, job: asyncio.Task[None]) -> None:
         """A job is over. Waking once for all that ended together keeps fifty calls from costing fifty times fifty."""
         self._done.append((effect, job))
-        self._rouse()
-
-    def _rouse(self) -> None:
-        """Look again at what there is to do."""
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self.drive.rouse()
 
     async def _perform(self, effect: Effect) -> None:
         if effect.on not in (self.run.calls if effect.do in _ON_CALLS else self.run.frames):

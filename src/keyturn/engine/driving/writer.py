@@ -51,7 +51,6 @@ class Writer:
         self.traces: RunSpans | None = None
         # Why it is to stop; `stop.py` says what follows from each reason.
         self.stops: set[StopReason] = set()
-        self.roused: Callable[[], None] = _nobody
         self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
 
     @property
@@ -84,14 +83,14 @@ class Writer:
         async with self._appending:
             await self._catch_up()
 
-    async def heard(self, place: int) -> None:
-        """The journal has that many lines of the run: fold those that somebody else wrote, and tell the loop."""
+    async def heard(self, place: int) -> bool:
+        """The journal has that many lines of the run: fold those that somebody else wrote; whether there were any."""
         assert self._appending is not None
         async with self._appending:
             if len(self.log) >= place:
-                return
+                return False
             await self._catch_up()
-        self.roused()
+            return True
 
     def _append_here(self, commands: tuple[cm.RunCommand, ...]) -> Written:
         now = self.clock()
@@ -177,7 +176,3 @@ class Writer:
                 feed.step(made)
             if self.traces is not None:
                 self.traces.happened(made)
-
-
-def _nobody() -> None:
-    return None
