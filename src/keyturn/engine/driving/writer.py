@@ -23,7 +23,7 @@ from ..run.log_cache import caught_up
 from ..run.open_run import chain_of
 from ..tracing.spans import RunSpans
 from ..views.event_stream import EventFeed
-from ..views.rows import changes, known_open, replayed
+from ..views.rows import changes, known_open, open_after, replayed
 from .stop import StopReason
 
 _FRUITLESS = 3
@@ -129,6 +129,7 @@ class Writer:
                 log.refold()
                 self.open = known_open(log.run)
                 raise
+            self.open = open_after(self.open, rows)
             self._appended(made, line)
             return Written(events, rows)
 
