@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -33,6 +32,7 @@ from .loop import advance
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
+from .run.logger import error_words, logger
 from .run.open_run import OpenRun, journal_clock, new_id, new_salt
 from .session.sync import opening, reopen, save_session
 from .states.refusals import refused
@@ -204,17 +204,29 @@ class Execution:
         if "leaving" in self.drive.stops:  # nor does a worker that ends
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
-            with contextlib.suppress(Conflict, StorageError):  # what stopped the run is told, not what followed from it
+            try:
                 await self.drive.commit(cm.Fail(type(error).__name__))
+            except (Conflict, StorageError) as other:  # what stopped the run is told, not what followed from it
+                logger.warning(
+                    "that run %s failed is not recorded, whoever takes it up goes on with it: %s",
+                    self.run.id,
+                    error_words(other),
+                )
         if self._at_work and not self._others(error):
-            with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
+            try:
                 await self._tell_sessions(stopped=True)
+            except Exception as other:  # the session may be what failed
+                logger.warning(
+                    "the session of run %s lacks its last items until it is resumed: %s",
+                    self.run.id,
+                    error_words(other),
+                )
         try:
             self._tools = await tools_of(self.drive)
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
             self.state.settled(self.result().interruptions)
-        except Exception:  # an exception that takes no attributes, or a run that is not there yet
-            return
+        except Exception as other:  # an exception that takes no attributes, or a run that is not there yet
+            logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 
     def _others(self, error: BaseException) -> bool:
         """Whether the run may be somebody else's by now, who will tell its session: two would tell it twice."""

@@ -7,7 +7,6 @@ There is no barrier: a slow tool never holds up a nested agent beside it. A lone
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from functools import partial
 
 from ..core import commands as cm
@@ -23,6 +22,7 @@ from .effects.decision_words import told_of_edit
 from .effects.recover import lose_started
 from .effects.table import PERFORM
 from .effects.tool_hooks import tool_hooks
+from .run.logger import error_words, logger
 from .session.sync import save_session
 
 _ON_CALLS = ("run", "screen", "settle")
@@ -201,8 +201,10 @@ class Loop:
         context = self.drive.tool_context(call, scope.tool)
         text = await scope.tool.failure(context, error)
         item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
-        with contextlib.suppress(Exception):  # what went wrong is told already; the frame ends in any case
+        try:
             await save_session(self.drive, frame_id)
+        except Exception as other:  # what went wrong is told already; the frame ends in any case
+            logger.warning("the session of nested agent %s lacks its last items: %s", frame_id, error_words(other))
         await self.drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
         await tool_hooks(self.drive.scope(call.frame), context, "on_tool_end", scope.tool, text)
 

@@ -15,6 +15,7 @@ from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
 from .driving.requests import requests_of
+from .run.logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
 from .views.guardrail_results import results_of
@@ -193,5 +194,8 @@ def _parsed(live: OpenRun, run: Run, frame: Frame) -> Any:
         return own_copy(run.output)
     try:
         return schema.validate_json(text)
-    except UserError:
+    except UserError as error:
+        logger.info(
+            "the answer of run %s is given as recorded, its type is another now: %s", run.id, error_words(error)
+        )
         return own_copy(run.output)

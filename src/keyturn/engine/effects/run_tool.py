@@ -34,6 +34,7 @@ from ...tools.base import (
 from ..driving.drive import Drive, let_run_as
 from ..run.facts import kept
 from ..run.frame_settings import FrameSettings
+from ..run.logger import error_words, logger
 from .before_start import before_start
 from .decision_words import told_of_edit
 from .delegate import open_frame
@@ -145,6 +146,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
         canonical([value.requests, value.state])
         shown = None if value.preview is None else recorded(value.preview)
     except Exception as error:
+        logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, text, failed=True, reports=[])
         return
@@ -179,6 +181,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
         own = kept(value)
         _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
+        logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
         item = tool.output(call.raw, text)
         own = None

@@ -18,6 +18,7 @@ from ...core.run import Frame
 from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
 from ..driving.drive import Drive
 from ..run.frame_settings import FrameSettings
+from ..run.logger import error_words, logger
 from ..run.open_run import OpenRun
 from .matching import held
 from .segments import places
@@ -164,6 +165,7 @@ def _withheld(scope: FrameSettings, guardrail: str, agent: Any) -> str:
     if callable(words):
         try:
             words = words(OutputGuardrailBlockedMessageArgs(WITHHELD, guardrail, agent, scope.context))
-        except Exception:  # it must be withheld, with whatever words
+        except Exception as error:  # it must be withheld, with whatever words
+            logger.warning("output_guardrail_blocked_message raised, our words stand: %s", error_words(error))
             words = None
     return words if isinstance(words, str) and words else WITHHELD
