@@ -21,7 +21,7 @@ from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
 from .driving.context_data import context_now, keep_context
 from .driving.drive import Drive
-from .driving.lease import TTL_MS, held
+from .driving.lease import TTL_MS, under_lease
 from .driving.requests import requests_of, tools_of
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
@@ -128,7 +128,7 @@ class Execution:
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
             claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
-            async with held(self.drive, journal, claim):
+            async with under_lease(self.drive, journal, claim):
                 return await self._told()
         finally:
             self.state.moved(len(self.live.log))

@@ -28,7 +28,7 @@ _BEFORE_LISTENING = 0.05
 
 
 @contextlib.asynccontextmanager
-async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
+async def under_lease(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
     """Hold the drive's run under a claim, and give it back."""
     drive.claim = claim
     _set_clock(drive, claim)

@@ -20,7 +20,7 @@ from ..driving.drive import Drive
 from ..run.frame_settings import FrameSettings
 from ..run.logger import error_words, logger
 from ..run.open_run import OpenRun
-from .matching import held
+from .matching import overlaps
 from .segments import places
 
 MOVED_ON = "not executed: the user moved on"
@@ -104,7 +104,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> None:
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
     """How much of the tape the session holds at its end, and the history before it."""
-    ways = list(held(stored, frame.tape, frame.written))
+    ways = list(overlaps(stored, frame.tape, frame.written))
     if not ways:
         raise Conflict("the session went on without this run: its pause was superseded by a newer message")
     if known is not None and all(count == frame.written for count, _taken in ways):
