@@ -19,27 +19,27 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
-from .driving.context_data import context_now, keep_context
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
-from .driving.requests import requests_of, tools_of
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
 from .effects.proposals import check_terms
 from .effects.recover import recover
+from .logger import error_words, logger
 from .loop import advance
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.logger import error_words, logger
 from .run.open_run import OpenRun, journal_clock, new_id, new_salt
 from .session.sync import opening, reopen, save_session
-from .states.refusals import refused
+from .states.context_data import context_now, keep_context
 from .states.state import RunState
+from .states.undelivered import refused
 from .tracing.spans import tracing
 from .views.decisions_by_label import decision_on
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, Sink
+from .views.projection import requests_of
 
 _PROCESS = f"process-{os.getpid()}"
 
@@ -172,13 +172,18 @@ class Execution:
         self.live.copies.forget()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()
-        self._tools = await tools_of(self.drive)
+        await self._look_up_tools()
         result = self.result()
         if self._sink is not None:
             for item in requests_of(self.live, self._tools):  # its own: a listener may edit what it hears
                 self._sink(ApprovalRequestedStreamEvent(item))
         self.state.settled(result.interruptions)
         return result
+
+    async def _look_up_tools(self) -> None:
+        """Find the tools of the waiting calls, to check edits with; one that is gone has none."""
+        waiting = self.run.groups["wait"].values()
+        self._tools = {call.id: await self.drive.find_tool(call) for call in waiting}
 
     async def _advanced(self) -> None:
         """Move the run as far as it goes. What others decide while its session is told of it moves it on."""
@@ -222,7 +227,7 @@ class Execution:
                     error_words(other),
                 )
         try:
-            self._tools = await tools_of(self.drive)
+            await self._look_up_tools()
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
             self.state.settled(self.result().interruptions)
         except Exception as other:  # an exception that takes no attributes, or a run that is not there yet
@@ -309,7 +314,7 @@ class Execution:
         try:
             await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
         except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
-            late = refused(drive, said)
+            late = refused(run, said, drive.clock())
             if not late.empty:
                 self.state.forget(late)
                 await drive.commit(cm.Tick())
@@ -325,7 +330,7 @@ class Execution:
         now = self.live.clock()
         late = [call for call in map(self.run.calls.get, self.said.decisions) if call is not None and _late(call, now)]
         if late:
-            self.state.forget(refused(self.drive, self.said))
+            self.state.forget(refused(self.run, self.said, self.drive.clock()))
         await self.drive.commit(cm.Tick())
         if late:
             raise Expired(f"this request ran out of time; {late[0].proposal.name!r} was not executed on that word")

@@ -18,12 +18,9 @@ from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
 from .driving.drive import Drive
-from .effects.decision_words import told_of_edit
+from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
 from .effects.table import PERFORM
-from .effects.tool_hooks import tool_hooks
-from .run.logger import error_words, logger
-from .session.sync import save_session
 
 _ON_CALLS = ("run", "screen", "settle")
 
@@ -189,24 +186,9 @@ class Loop:
                 self._stop(error)
                 continue
             try:
-                await self._report_failure(frame_id, error)
+                await close_failed(self.drive, frame_id, error)
             except Exception as fatal:
                 await self._failed(frame_of(frame_id), fatal)
-
-    async def _report_failure(self, frame_id: str, error: Exception) -> None:
-        call = self.run.calls.get(frame_id)
-        if call is None or frame_id not in self.run.frames:
-            return
-        scope = await self.drive.enter(frame_id)
-        context = self.drive.tool_context(call, scope.tool)
-        text = await scope.tool.failure(context, error)
-        item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
-        try:
-            await save_session(self.drive, frame_id)
-        except Exception as other:  # what went wrong is told already; the frame ends in any case
-            logger.warning("the session of nested agent %s lacks its last items: %s", frame_id, error_words(other))
-        await self.drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
-        await tool_hooks(self.drive.scope(call.frame), context, "on_tool_end", scope.tool, text)
 
     async def _abandon(self) -> None:
         """Cancelled: stop what is in flight and record that its outcome is unknown."""

@@ -14,13 +14,11 @@ from ..core.items import Item, as_given, input_items, message_text, own_copy
 from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
-from .driving.requests import requests_of
-from .run.logger import error_words, logger
+from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
-from .views.guardrail_results import results_of
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
-from .views.projection import Projection
+from .views.projection import Projection, requests_of, results_of
 
 T = TypeVar("T")
 _WAITING = "not executed: it still waits for a decision"

@@ -19,8 +19,7 @@ from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
-from ..views.event_stream import Tap
-from ..views.signals import AgentAtWork, Delta
+from ..views.event_stream import AgentAtWork, Delta, Tap
 from .usage_limits import UsageMeter
 from .writer import Writer
 

@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator
 from ...core.effects import pending, wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
 from ...journal.base import Claim, Journal, Records
+from ..logger import error_words, logger
 from ..run.log_cache import kept_in
-from ..run.logger import error_words, logger
 from ..run.open_run import counted_from
 from ..views.rows import known_open
 from .drive import Drive

@@ -21,11 +21,11 @@ from ...core.usage import Counts, addable
 from ...models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage, close_stream
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset, model_for
-from ..run.logger import error_words, logger
-from ..views.signals import AgentAtWork, Delta
-from .error_handlers import answered
+from ..views.event_stream import AgentAtWork, Delta
 from .fused_steps import end_of
+from .judge import answered
 from .proposals import ReplyReading
 from .result_words import unknown_worded
 

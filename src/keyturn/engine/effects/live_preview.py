@@ -15,7 +15,7 @@ from ...core.digest import canonical
 from ...core.preview import Preview
 from ...core.run import Call
 from ...tools.base import Tool, plain_preview
-from ..run.logger import error_words, logger
+from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
 

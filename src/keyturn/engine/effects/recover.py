@@ -16,9 +16,9 @@ from ...core.request import request_of
 from ...core.run import Call
 from ...tools.base import tool_digest
 from ..driving.drive import Drive
-from ..run import decisions
-from ..run.facts import jsonable
-from ..run.logger import error_words, logger
+from ..facts import decisions
+from ..facts.values import jsonable
+from ..logger import error_words, logger
 
 _WHY = "the process that ran it ended before its result was recorded"
 

@@ -32,18 +32,16 @@ from ...tools.base import (
     tool_spec,
 )
 from ..driving.drive import Drive, let_run_as
-from ..run.facts import kept
+from ..facts.values import kept
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
-from ..run.logger import error_words, logger
+from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
-from .decision_words import told_of_edit
-from .delegate import open_frame
 from .handoff_view import filtered_view
 from .live_preview import CHANGED, changed_since, recorded
+from .nested_frames import open_frame
 from .proposals import revised
-from .result_words import worded
-from .tool_guardrails import judged_output, rejected_by_input
-from .tool_hooks import tool_hooks
+from .result_words import told_of_edit, worded
 
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 

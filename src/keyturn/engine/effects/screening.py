@@ -24,15 +24,15 @@ from ...core.preview import Preview
 from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
 from ..driving.drive import Drive
-from ..run import decisions
+from ..facts import decisions
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
-from ..run.logger import error_words, logger
 from ..views.projection import approval_item
+from .around_tool import rejected_by_input
 from .before_start import asked_otherwise
 from .fused_steps import pass_on
 from .live_preview import look
 from .proposals import check_terms_of
-from .tool_guardrails import rejected_by_input
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"

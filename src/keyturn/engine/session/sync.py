@@ -17,8 +17,8 @@ from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame
 from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
 from ..driving.drive import Drive
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
-from ..run.logger import error_words, logger
 from ..run.open_run import OpenRun
 from .matching import overlaps
 from .segments import places

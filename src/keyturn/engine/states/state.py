@@ -24,17 +24,16 @@ from ...journal import opened
 from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
-from ..driving.context_data import dump_context
-from ..driving.requests import requests_of
-from ..run import decisions
+from ..facts import decisions
+from ..facts.values import checked_items, said_items
+from ..logger import logger
 from ..run.agents import AgentGraph
-from ..run.facts import checked_items, said_items
 from ..run.log_cache import keep
-from ..run.logger import logger
 from ..run.open_run import OpenRun, new_id, wrapped
 from ..views.items import ToolApprovalItem
-from ..views.projection import used
+from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
+from .context_data import dump_context
 from .loading import LoadOptions, found, open_saved, waiting_tools
 from .undelivered import UndeliveredDecisions, edited
 

@@ -1,4 +1,4 @@
-"""Project a log to what its reader sees: items, replies, and the requests that wait.
+"""Project a log to what its reader sees: items, replies, what guardrails said, and the requests that wait.
 
 Everything here reads; nothing decides. A projection is fed steps in order, so a stream and a finished
 result see the same run with the same code.
@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...agents.agent import Agent
+from ...agents.guardrail import GuardrailFunctionOutput, InputGuardrailResult, OutputGuardrailResult
+from ...agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.items import Item, own_copy
-from ...core.request import request_of, shown_item
+from ...core.request import request_of, shown_item, waiting_calls
 from ...core.run import Call, Run
 from ...core.usage import NOTHING
 from ...models.base import ModelResponse, Usage
 from ...tools.base import Tool
 from ..run.agents import AgentGraph
+from ..run.open_run import OpenRun
 from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
 
 
@@ -144,3 +147,28 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
         text=call.text,
         tool=tool,
     )
+
+
+def requests_of(live: OpenRun, tools: dict[str, Any]) -> list[ToolApprovalItem]:
+    """Every waiting call, in the order in which the model made them."""
+    run, graph = live.run, live.graph
+    return [approval_item(run, call, graph.agent(call.agent), tools.get(call.id)) for call in waiting_calls(run)]
+
+
+def results_of(live: OpenRun, reports: list[tuple[str, ev.Report]], stage: str) -> list[Any]:
+    """The results of one stage, in the order in which they came, each pause included."""
+    return [_result(live, on, report) for on, report in reports if report.stage == stage]
+
+
+def _result(live: OpenRun, on: str, report: ev.Report) -> Any:
+    known = live.guardrails.get(f"{on}:{report.stage}:{report.name}")
+    if known is not None:
+        return known
+    named: Any = report.name
+    if report.stage in ("tool_input", "tool_output"):
+        said = ToolGuardrailFunctionOutput(report.info)
+        return (ToolInputGuardrailResult if report.stage == "tool_input" else ToolOutputGuardrailResult)(named, said)
+    output = GuardrailFunctionOutput(report.info, report.tripped)
+    if report.stage == "input":
+        return InputGuardrailResult(named, output)
+    return OutputGuardrailResult(named, None, live.graph.root, output)

@@ -13,11 +13,14 @@ import msgspec
 from ...core import events as ev
 from ...core.codec import as_text
 from ...core.effects import waiting
+from ...core.errors import RunMissing
 from ...core.evolve import fold
 from ...core.request import request_of
 from ...core.run import Call, Run, new_run, request_id
 from ...core.states import OVER
+from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
+from ..run.log_cache import log_in
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
@@ -75,6 +78,14 @@ def replayed(steps: list[ev.Step]) -> Changes:
         for name in change.revoked:
             grants[name] = msgspec.structs.replace(grants[name], revoked=True)
     return Changes(run_row(run, steps[0].at), list(requests.values()), grants=list(grants.values()))
+
+
+async def rows_in(journal: Journal, run: str) -> Changes:
+    """Make all rows of a run; `LogDamaged` where its log is not the one that was written either."""
+    log = await log_in(journal, run)
+    if not log.steps:
+        raise RunMissing(run)
+    return replayed(log.steps)
 
 
 def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> list[Closing]:

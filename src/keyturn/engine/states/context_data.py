@@ -12,9 +12,9 @@ import msgspec
 from ...agents.context import RunContextWrapper
 from ...core import commands as cm
 from ...core.errors import StateRejected, UserError
-from ..run.logger import error_words, logger
+from ..driving.drive import Drive
+from ..logger import error_words, logger
 from ..run.open_run import OpenRun
-from .drive import Drive
 
 _REMEDY = "pass context_serializer= (and context_deserializer= when you load), or context= at resume"
 

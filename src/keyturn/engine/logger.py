@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from ...core.errors import KeyturnError
+from ..core.errors import KeyturnError
 
 logger = logging.getLogger("keyturn.engine")
 
