@@ -23,7 +23,6 @@ from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserE
 from .core.people import Decider, plain_text
 from .engine.driving.writer import Writer
 from .engine.execution import Execution
-from .engine.follow import Follower
 from .engine.result import RunResult
 from .engine.run.agents import AgentGraph
 from .engine.run.log_cache import log_in
@@ -32,8 +31,9 @@ from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.states.fork import forked
 from .engine.states.loading import found, waiting_tools
 from .engine.states.state import RunState
+from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
-from .engine.views.rebuilt_rows import rows_in
+from .engine.views.rows import rows_in
 from .engine.worker import Worker
 from .inbox.desk import Inbox
 from .inbox.restored import settle_whole

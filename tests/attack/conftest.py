@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from keyturn.engine import execution
-from tests.journal.restoring import NoLedger
-
 
 @pytest.fixture
 def another_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A state directory of this test's own, and a process that remembers nothing."""
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())

@@ -27,7 +27,6 @@ from keyturn.core.decide import step
 from keyturn.core.events import CallDecided, CallStarted, Decision, VoteCast
 from keyturn.core.people import Decider
 from keyturn.core.run import call_digest
-from keyturn.engine import execution
 from keyturn.engine.run.used_states import UsedStates
 from tests.behaviour.conftest import (
     Carry,
@@ -476,10 +475,10 @@ async def test_a_digest_covers_the_value_and_not_its_spelling(
     """Promise 34: of one call, two spellings have one digest; another value, call or run has another."""
     digests: set[str] = set()
     for text in ('{"to":"ada","amount":3}', '{"amount": 3, "to": "ada"}', '{"to":"ada","amount":4}'):
-        monkeypatch.setattr(execution, "LEDGER", UsedStates())
         agent = payer_of_two(effects, [raw_call("pay", "c1", text)])
         state = fresh(agent)
         state.live.log.run.id = "00" * 16
+        state.live.used = UsedStates()
         result = await run(agent, state)
         digests.add(result.interruptions[0].digest)
     assert len(digests) == 2

@@ -20,7 +20,6 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.events import CallDecided, CallLost, CallStarted
-from keyturn.engine import execution
 from keyturn.engine.run.used_states import UsedStates
 from tests.behaviour.conftest import (
     Carry,
@@ -332,8 +331,9 @@ async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
     intent = next(place for place, line in enumerate(lines) if b"CallStarted" in line)
     rest = MemoryJournal()
     await rest.append(state.run_id, 0, lines[: intent + 1])
-    monkeypatch.setattr(execution, "LEDGER", UsedStates())
-    result = await run(agent, await RunState.load(rest, state.run_id, agent))
+    found = await RunState.load(rest, state.run_id, agent)
+    found.live.used = UsedStates()
+    result = await run(agent, found)
     assert (result.final_output, len(effects), len(set(slow.keys))) == (output, times, 1)
     assert [item.kind for item in result.interruptions] == ([] if output else ["in_doubt"])
 

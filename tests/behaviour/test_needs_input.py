@@ -29,7 +29,6 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.events import CallDecided, CallLost, CallStarted
-from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
@@ -306,7 +305,7 @@ async def test_the_first_of_two_answers_counts_and_the_second_learns_of_it(
     first.answer(item_of(first, "c1"), "ada's", by="ada")
     assert labels(await run(agent, first, journal=journal)) == ["c1", "c2"]
     for other, said in zip(others, ("bob's", "ada's"), strict=True):
-        monkeypatch.setattr(execution, "LEDGER", UsedStates())  # another process
+        other.live.used = UsedStates()  # another process
         other.answer(item_of(other, "c1"), said, by="bob")
         with pytest.raises(Conflict, match="no longer the one that was shown"):
             await run(agent, other, journal=journal)

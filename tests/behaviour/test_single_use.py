@@ -19,7 +19,6 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.scripted.model import ScriptedModel
@@ -289,20 +288,14 @@ async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -
 # ------------------------------------------------------------------------- 17: with a journal that all processes share
 
 
-@pytest.fixture
-def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forget what this process knows of its runs, as another one would."""
-
-    def forget_all() -> None:
-        monkeypatch.setattr(execution, "LEDGER", UsedStates())
-        forget()
-
-    return forget_all
+def in_another_process(state: RunState[Any]) -> RunState[Any]:
+    """The state as another process has it, which knows nothing of this one's runs."""
+    state.live.used = UsedStates()
+    forget()
+    return state
 
 
-async def test_workers_of_one_journal_have_one_effect(
-    run: Run, effects: Effects, another_process: Callable[[], None]
-) -> None:
+async def test_workers_of_one_journal_have_one_effect(run: Run, effects: Effects) -> None:
     """Promise 17 and B3: the run is held by one of them; to the others that is a conflict that names it."""
     inside, free = asyncio.Event(), asyncio.Event()
 
@@ -323,9 +316,8 @@ async def test_workers_of_one_journal_have_one_effect(
     first = asyncio.ensure_future(run(agent, states[0]))
     await inside.wait()
     for state in states[1:]:
-        another_process()
         with pytest.raises(Conflict, match="held") as raised:
-            await run(agent, state)
+            await run(agent, in_another_process(state))
         assert raised.value.winner
     free.set()
     assert (await first).final_output == "done"
@@ -333,9 +325,7 @@ async def test_workers_of_one_journal_have_one_effect(
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
-async def test_in_a_shared_journal_the_first_decision_stands(
-    run: Run, effects: Effects, another_process: Callable[[], None], verdict: str
-) -> None:
+async def test_in_a_shared_journal_the_first_decision_stands(run: Run, effects: Effects, verdict: str) -> None:
     """Promises 13 and 17, B1 and B2: a different one is a conflict that names the winner, when, and what."""
     agent, journal = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob")]), MemoryJournal()
     run_id = (await run(agent, "go", journal=journal)).run_id
@@ -343,7 +333,7 @@ async def test_in_a_shared_journal_the_first_decision_stands(
     first.approve(item_of(first, "c1"), by="ann")
     await run(agent, first)
     getattr(late, verdict)(item_of(late, "c1"), by="bob")
-    another_process()
+    in_another_process(late)
     if verdict == "reject":
         with pytest.raises(Conflict, match="ann") as raised:
             await run(agent, late)
@@ -354,15 +344,12 @@ async def test_in_a_shared_journal_the_first_decision_stands(
     assert effects == [("pay", "ada", 5)]
 
 
-async def test_deciding_two_different_calls_never_conflicts(
-    run: Run, effects: Effects, another_process: Callable[[], None]
-) -> None:
+async def test_deciding_two_different_calls_never_conflicts(run: Run, effects: Effects) -> None:
     """Law 9: the second to come refolds, decides again, and both stand."""
     agent, journal = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob")]), MemoryJournal()
     run_id = (await run(agent, "go", journal=journal)).run_id
     states = [await RunState.load(journal, run_id, agent) for _ in range(2)]
     for state, label in zip(states, ("c1", "c2"), strict=True):
         state.approve(item_of(state, label))
-        another_process()
-        result = await run(agent, state)
+        result = await run(agent, in_another_process(state))
     assert (result.final_output, sorted(effects)) == ("done", [("pay", "ada", 5), ("pay", "bob", 5)])

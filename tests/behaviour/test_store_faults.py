@@ -6,6 +6,7 @@ Each of these was found by the simulator (`python -m trials.simulate`).
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from keyturn.core.errors import StorageError
 from keyturn.engine.driving import lease
 from keyturn.engine.driving.drive import Drive
 from keyturn.engine.loop import Loop
+from keyturn.engine.result import RunResult
 from keyturn.engine.run.frame_settings import FrameSettings
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.base import Claim
@@ -171,7 +173,7 @@ async def test_no_model_is_asked_for_an_agent_whose_beginning_is_not_kept_yet(st
 async def test_what_somebody_else_has_settled_meanwhile_is_no_failure() -> None:
     journal, desk = Failing(), Desk(nested=True)
     state = (await Runner.run(desk.agent, "go", journal=journal)).to_state()
-    driven = Drive(state.live, FrameSettings(RunConfig(), state.context))
+    driven = Drive(state.live, FrameSettings(RunConfig(), state.context), partial(RunResult, state.live))
     driven.claim = await journal.claim(state.run_id, "worker", 60_000)
     loop = Loop(driven)
     await loop._perform(Effect("screen", "r/1.0/7.0"))

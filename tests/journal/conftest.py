@@ -9,18 +9,16 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from keyturn.engine import execution
 from tests.needs import missing
 
-from .restoring import NoLedger, Place
+from .restoring import Place
 from .tampered import Kept, made
 
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A state directory of this test's own, and a process that remembers nothing of its own runs."""
+    """A state directory of this test's own."""
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())
     return tmp_path / "home"
 
 

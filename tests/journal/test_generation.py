@@ -13,7 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from keyturn import App, Inbox, Runner, RunState
+from keyturn import App, Inbox, Runner
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import Conflict, StorageError, StoreRestored
@@ -23,7 +23,7 @@ from keyturn.journal.postgres import PostgresConnection
 from keyturn.journal.sqlite import SQLiteJournal
 from tests.needs import missing
 
-from .restoring import Payer, Place, waits
+from .restoring import Payer, Place, loaded_elsewhere, waits
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -51,7 +51,7 @@ async def paid_and_brought_back(file: Path, payer: Payer, *, approved: bool = Fa
     """The run went on after the backup, and paid; then the backup was brought back."""
     run = await backed_up(file, payer, approved=approved)
     journal = SQLiteJournal(file)
-    state = await RunState.load(journal, run, payer.agent)
+    state = await loaded_elsewhere(journal, run, payer.agent)
     if not approved:
         state.approve(state.get_interruptions()[0], by="ann")
     await Runner.run(payer.agent, state)
@@ -67,7 +67,7 @@ async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(t
     run = await paid_and_brought_back(file, payer, approved=True)
     journal = SQLiteJournal(file)
     with pytest.raises(StoreRestored, match="keyturn restored"):
-        await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+        await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert payer.paid == ["ada"]
     done = await settle(journal)
     assert done is not None
@@ -79,7 +79,7 @@ async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(t
     report = await check(journal)
     assert report.ok, report.violations
     await Inbox(journal).resolve(request, "ran", "it was paid", by="ann")
-    result = await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    result = await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert (result.final_output, payer.paid) == ("done", ["ada"])
     await journal.close()
 
@@ -195,7 +195,7 @@ async def test_a_copy_beside_a_store_that_lives_is_no_second_one(tmp_path: Path)
         await copy.claim(run, "w", 60_000)
     assert len(await copy.requests()) == 1, "it can be looked at"
     journal = SQLiteJournal(file)
-    await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert payer.paid == ["ada"]
     assert await settle(copy) is not None
     await copy.close()
@@ -267,7 +267,7 @@ async def test_a_store_whose_notes_were_altered_starts_nothing_and_check_says_so
     await journal.close()
     journal = place.opened()
     with pytest.raises(StoreRestored, match="altered"):
-        await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+        await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert await asyncio.to_thread(main, ["check", place.url]) == 1
     said = capsys.readouterr().out
     assert "I8" in said

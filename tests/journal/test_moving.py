@@ -15,7 +15,6 @@ from keyturn import Agent, App, Conflict, Grant, Inbox, Runner, RunState, Storag
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import StoreMoved
-from keyturn.engine import execution
 from keyturn.inbox.restored import settle
 from keyturn.journal import moving, open_journal
 from keyturn.journal.moving import copy_store
@@ -24,7 +23,7 @@ from keyturn.journal.store_thread import StoreConnection
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.testing.suites.records import sealed_lines
 
-from .restoring import NoLedger, Payer, go_on, waits
+from .restoring import Payer, go_on, waits
 
 paid: list[str] = []
 lasting = pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
@@ -142,7 +141,6 @@ async def test_a_store_that_was_copied_is_shut_until_somebody_takes_it_up_again(
     store: Any, store_url: str, target: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing starts in it and nothing is decided there, also by who had it open; taken up, all is in doubt."""
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())
     payer = Payer()
     run, asks = await waits(store, payer, approved=True), await waits(store, payer)
     beside: Any = open_journal(store_url)

@@ -23,7 +23,6 @@ import pytest
 from keyturn import Agent, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import state_directory
@@ -31,6 +30,7 @@ from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from keyturn.testing.suites.journal_case import Clock
 from tests.journal.disk import Disk, failing_disk
+from tests.journal.restoring import loaded_elsewhere
 
 KILLED = Path(__file__).with_name("killed.py")
 
@@ -81,7 +81,7 @@ class Desk:
     async def resumed(self, journal: Any, run: str, *, streamed: bool = False) -> Any:
         """Take the run up, settling all that waits as the world has it."""
         agent = Agent("desk", model=ScriptedModel([assistant_message("done")]), tools=self.agent().tools)
-        state = await RunState.load(journal, run, agent)
+        state = await loaded_elsewhere(journal, run, agent)
         for item in state.get_interruptions():
             if item.kind == "in_doubt":
                 state.resolve(item, "ran" if item.request_id in self.done else "retry", output="paid 5")
@@ -119,7 +119,6 @@ async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing
         shutil.copy(path, file)
         shutil.rmtree(state_directory() / "stores", ignore_errors=True)  # as on another machine
         journal = SQLiteJournal(file, clock=clock)
-        monkeypatch.setattr("keyturn.engine.execution.LEDGER", UsedStates())  # as another process would have it
         disk.armed(lambda what, count, at=at: apsw.FullError if what == "write" and count >= at else None)
         ended: Any = None
         try:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from keyturn.agents.output import AgentOutputSchema
 from keyturn.core.errors import UserError
-from keyturn.models.anthropic.request import question
+from keyturn.models.anthropic.request import anthropic_question
 from keyturn.models.base import ModelRequest, ModelSettings
 from tests.models.errand import pay
 
@@ -20,7 +20,7 @@ def asked(
     *, schema: Any = None, tools: Any = (pay,), system: str | None = None, kept: Any = None, **settings: Any
 ) -> Any:
     request = ModelRequest(system, HI, ModelSettings(**settings), list(tools), schema, [], **(kept or {}))
-    return question("m", 100, request)
+    return anthropic_question("m", 100, request)
 
 
 def test_settings_that_it_has() -> None:

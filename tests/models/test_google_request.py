@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from keyturn.agents.output import AgentOutputSchema
 from keyturn.core.errors import UserError
 from keyturn.models.base import ModelRequest, ModelSettings
-from keyturn.models.google.request import question
+from keyturn.models.google.request import google_question
 from tests.models.errand import PAY, pay
 
 HI = [{"role": "user", "content": "hi"}]
@@ -28,7 +28,7 @@ def asked(
     **settings: Any,
 ) -> Any:
     request = ModelRequest(system, HI, ModelSettings(**settings), list(tools), schema, [], **(kept or {}))
-    config = question(model, request).config
+    config = google_question(model, request).config
     GenerateContentConfig.model_validate(config)  # it knows no extra fields
     return config
 

@@ -31,7 +31,6 @@ from keyturn.core.codec import Log
 from keyturn.core.events import CallFinished, CallScreened
 from keyturn.core.policy import CallView
 from keyturn.core.strict import parse
-from keyturn.engine import execution as play_module
 from keyturn.engine.run.agents import AgentGraph
 from keyturn.engine.run.open_run import OpenRun
 from keyturn.engine.run.used_states import UsedStates
@@ -405,9 +404,9 @@ async def test_a_crash_between_the_verdict_and_the_start_frees_no_room(
     log = whole.to_state().live.log
     for count in range(2, len(log)):
         effects.clear()
-        cut = RunState.at(OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None)), count, [])
+        live = OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None), used=UsedStates())
+        cut = RunState.at(live, count, [])
         ran = sum(amounts(cut))
-        monkeypatch.setattr(play_module, "LEDGER", UsedStates())
         result = await run(agent, cut, policy=policy)
         assert ran + sum(paid(effects)) <= 100, f"cut at line {count}"
         assert result.interruptions or result.final_output == "done"

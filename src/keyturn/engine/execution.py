@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -20,26 +19,27 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
-from .driving.context_data import context_now, keep_context
 from .driving.drive import Drive
-from .driving.lease import TTL_MS, held
-from .driving.requests import requests_of, tools_of
+from .driving.lease import TTL_MS, under_lease
+from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
 from .effects.proposals import check_terms
 from .effects.recover import recover
+from .logger import error_words, logger
 from .loop import advance
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
 from .run.open_run import OpenRun, journal_clock, new_id, new_salt
-from .run.used_states import LEDGER
 from .session.sync import opening, reopen, save_session
-from .states.refusals import refused
+from .states.context_data import context_now, keep_context
 from .states.state import RunState
+from .states.undelivered import refused
 from .tracing.spans import tracing
 from .views.decisions_by_label import decision_on
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, Sink
+from .views.projection import requests_of
 
 _PROCESS = f"process-{os.getpid()}"
 
@@ -60,8 +60,7 @@ class Execution:
         self.max_turns = max_turns
         given = scope.config.usage_limits
         self.limits = None if given is None else given.record()
-        self.drive = Drive(live, scope)
-        self.drive.result = self.result
+        self.drive = Drive(live, scope, self.result)
         self.said = state.undelivered.taken()
         live.context.known = partial(decision_on, live, ev.ROOT)
         self.claim: Claim | None = None
@@ -106,12 +105,13 @@ class Execution:
         if self.claim is not None:  # the journal knows who may move the run
             return await self._traced()
         run_id = self.state.run_id
-        LEDGER.take(run_id, self.state.position)
+        used = self.live.used
+        used.take(run_id, self.state.position)
         try:
             return await self._traced()
         finally:
             over = self.run.status == "finished" and not self.live.handed_out
-            LEDGER.give_back(run_id, None if over else len(self.live.log))
+            used.give_back(run_id, None if over else len(self.live.log))
 
     async def _traced(self) -> RunResult:
         if self.run.status == "finished":
@@ -128,7 +128,7 @@ class Execution:
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
             claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
-            async with held(self.drive, journal, claim):
+            async with under_lease(self.drive, journal, claim):
                 return await self._told()
         finally:
             self.state.moved(len(self.live.log))
@@ -172,13 +172,18 @@ class Execution:
         self.live.copies.forget()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()
-        self._tools = await tools_of(self.drive)
+        await self._look_up_tools()
         result = self.result()
         if self._sink is not None:
             for item in requests_of(self.live, self._tools):  # its own: a listener may edit what it hears
                 self._sink(ApprovalRequestedStreamEvent(item))
         self.state.settled(result.interruptions)
         return result
+
+    async def _look_up_tools(self) -> None:
+        """Find the tools of the waiting calls, to check edits with; one that is gone has none."""
+        waiting = self.run.groups["wait"].values()
+        self._tools = {call.id: await self.drive.find_tool(call) for call in waiting}
 
     async def _advanced(self) -> None:
         """Move the run as far as it goes. What others decide while its session is told of it moves it on."""
@@ -189,7 +194,7 @@ class Execution:
                 open_run(self.run)
             await self._tell_sessions()
             await keep_context(drive)
-            more = drive.claim is not None and bool(pending(self.run)) and not (drive.stopping or drive.leaving)
+            more = drive.claim is not None and bool(pending(self.run)) and not drive.stops & NO_MORE_ROUNDS
 
     async def _tell_sessions(self, *, stopped: bool = False) -> None:
         for frame in list(self.run.frames.values()):
@@ -200,20 +205,33 @@ class Execution:
 
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
-        left = self.drive.leaving and isinstance(error, asyncio.CancelledError)  # a worker that ends fails no run
-        left = left or isinstance(error, StorageError)  # nor does its store
+        left = isinstance(error, StorageError)  # a store fails no run
+        if "leaving" in self.drive.stops:  # nor does a worker that ends
+            left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
-            with contextlib.suppress(Conflict, StorageError):  # what stopped the run is told, not what followed from it
+            try:
                 await self.drive.commit(cm.Fail(type(error).__name__))
+            except (Conflict, StorageError) as other:  # what stopped the run is told, not what followed from it
+                logger.warning(
+                    "that run %s failed is not recorded, whoever takes it up goes on with it: %s",
+                    self.run.id,
+                    error_words(other),
+                )
         if self._at_work and not self._others(error):
-            with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
+            try:
                 await self._tell_sessions(stopped=True)
+            except Exception as other:  # the session may be what failed
+                logger.warning(
+                    "the session of run %s lacks its last items until it is resumed: %s",
+                    self.run.id,
+                    error_words(other),
+                )
         try:
-            self._tools = await tools_of(self.drive)
+            await self._look_up_tools()
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
             self.state.settled(self.result().interruptions)
-        except Exception:  # an exception that takes no attributes, or a run that is not there yet
-            return
+        except Exception as other:  # an exception that takes no attributes, or a run that is not there yet
+            logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 
     def _others(self, error: BaseException) -> bool:
         """Whether the run may be somebody else's by now, who will tell its session: two would tell it twice."""
@@ -296,7 +314,7 @@ class Execution:
         try:
             await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
         except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
-            late = refused(drive, said)
+            late = refused(run, said, drive.clock())
             if not late.empty:
                 self.state.forget(late)
                 await drive.commit(cm.Tick())
@@ -312,7 +330,7 @@ class Execution:
         now = self.live.clock()
         late = [call for call in map(self.run.calls.get, self.said.decisions) if call is not None and _late(call, now)]
         if late:
-            self.state.forget(refused(self.drive, self.said))
+            self.state.forget(refused(self.run, self.said, self.drive.clock()))
         await self.drive.commit(cm.Tick())
         if late:
             raise Expired(f"this request ran out of time; {late[0].proposal.name!r} was not executed on that word")

@@ -14,12 +14,11 @@ from ..core.items import Item, as_given, input_items, message_text, own_copy
 from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
-from .driving.requests import requests_of
+from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
-from .views.guardrail_results import results_of
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
-from .views.projection import Projection
+from .views.projection import Projection, requests_of, results_of
 
 T = TypeVar("T")
 _WAITING = "not executed: it still waits for a decision"
@@ -193,5 +192,8 @@ def _parsed(live: OpenRun, run: Run, frame: Frame) -> Any:
         return own_copy(run.output)
     try:
         return schema.validate_json(text)
-    except UserError:
+    except UserError as error:
+        logger.info(
+            "the answer of run %s is given as recorded, its type is another now: %s", run.id, error_words(error)
+        )
         return own_copy(run.output)

@@ -74,7 +74,8 @@ class Worker:
                     await self._settled()
                     self.error = None
                     await self._round(leaving)
-                except StoreRestored:  # it was promoted while we worked on it
+                except StoreRestored as error:  # it was promoted while we worked on it
+                    log.warning("the journal was restored while we worked on it, it is settled first: %s", error)
                     self._unsettled = True
                 except StorageError as error:
                     self.error = error
@@ -165,8 +166,8 @@ class Worker:
     async def _leave(self, claim: Claim, later: int) -> None:
         try:
             await self._store.release(claim, await self._store.now() + later)
-        except StorageError:  # its claim runs out by itself
-            return
+        except StorageError as error:  # its claim runs out by itself
+            log.warning("run %s is held until its lease runs out: %s", claim.run, error)
 
     async def _end(self) -> None:
         for task in self._tasks:

@@ -22,18 +22,17 @@ from ..core.preview import Preview
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
-from ..engine.driving.requests import requests_of
 from ..engine.driving.writer import Writer, Written
-from ..engine.run import decisions
+from ..engine.facts import decisions
+from ..engine.facts.values import said_items
 from ..engine.run.agents import AgentGraph
-from ..engine.run.facts import said_items
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import OpenRun, journal_clock, wrapped
 from ..engine.states.loading import waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
-from ..engine.views.rebuilt_rows import rows_in
-from ..engine.views.rows import known_open
+from ..engine.views.projection import requests_of
+from ..engine.views.rows import known_open, rows_in
 from ..journal.base import Store
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..policies.grants import Grant

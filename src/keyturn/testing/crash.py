@@ -18,7 +18,6 @@ from ..core.codec import Log
 from ..core.effects import pending
 from ..core.events import CallFinished, CallStarted
 from ..core.run import request_id
-from ..engine import execution as play_module
 from ..engine.result import RunResult
 from ..engine.run.agents import AgentGraph
 from ..engine.run.open_run import OpenRun
@@ -196,12 +195,13 @@ async def _resume_cut(
     effects, seen = Effects([*known, *happened]), len(known)
     agent = scenario.build(effects)
     live = OpenRun(
-        Log.read(whole.log.lines(count)), AgentGraph(agent), RunContextWrapper(scenario.options.get("context"))
+        Log.read(whole.log.lines(count)),
+        AgentGraph(agent),
+        RunContextWrapper(scenario.options.get("context")),
+        used=UsedStates(),  # another process remembers nothing of what this one did
     )
     state = RunState.at(live, count, [])
     where = f"{scenario.name}: cut after commit {count} of {len(whole.log)}, {len(effects.done)} effects before"
-    before = play_module.LEDGER
-    play_module.LEDGER = UsedStates()  # another process would have a ledger of its own
     try:
         result = await _run(agent, state, scenario, streamed=streamed)
         for _ in range(ROUNDS):
@@ -215,8 +215,6 @@ async def _resume_cut(
     except Exception as error:
         report.violations.append(f"{where}: {type(error).__name__}: {error}")
         return
-    finally:
-        play_module.LEDGER = before
     _compare(where, whole, RunOutcome(result.final_output, effects.counts(), live.log), report)
 
 

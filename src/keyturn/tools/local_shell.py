@@ -26,7 +26,7 @@ from .shell_calls import (
     identity,
 )
 from .shell_preview import program_preview
-from .shell_results import bounded, parts_of
+from .shell_results import bounded, output_parts
 
 _CHECKED = ("needs_approval", "on_approval", "is_enabled")
 _AROUND = ("env", "timeout_ms", "user", "working_directory")
@@ -130,7 +130,7 @@ class LocalShellTool(Tool):
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
         """The result: words as they are, a program's output as JSON."""
-        text = value if isinstance(value, str) else canonical(parts_of(value))
+        text = value if isinstance(value, str) else canonical(output_parts(value))
         return {"type": "local_shell_call_output", "call_id": item["call_id"], "output": text}
 
     async def failure(self, context: Any, error: Exception) -> Any:

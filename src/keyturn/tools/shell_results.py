@@ -41,7 +41,7 @@ def output_item(call: Mapping[str, Any], value: Any) -> Item:
     own = call.get("type") == "shell_call"
     if not own and isinstance(value, str):
         return {"type": "function_call_output", "call_id": call["call_id"], "output": value}
-    parts = parts_of(value)
+    parts = output_parts(value)
     if not own:
         return {"type": "function_call_output", "call_id": call["call_id"], "output": canonical(parts)}
     item: Item = {"type": "shell_call_output", "call_id": call["call_id"], "output": parts}
@@ -50,10 +50,10 @@ def output_item(call: Mapping[str, Any], value: Any) -> Item:
     return item
 
 
-def parts_of(value: Any) -> list[Item]:
+def output_parts(value: Any) -> list[Item]:
     """What each command wrote and how it ended, as the Responses API has it; words of others as the one part.
 
-    >>> parts_of(ShellResult([ShellCommandOutput("ok", outcome=ShellCallOutcome("timeout"))]))
+    >>> output_parts(ShellResult([ShellCommandOutput("ok", outcome=ShellCallOutcome("timeout"))]))
     [{'stdout': 'ok', 'stderr': '', 'outcome': {'type': 'timeout'}}]
     """
     if isinstance(value, ShellResult):

@@ -19,8 +19,7 @@ from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
-from ..views.event_stream import Tap
-from ..views.signals import AgentAtWork, Delta
+from ..views.event_stream import AgentAtWork, Delta, Tap
 from .usage_limits import UsageMeter
 from .writer import Writer
 
@@ -28,23 +27,23 @@ from .writer import Writer
 class Drive(Writer):
     """One drive of one run, from where it stands until only people can move it."""
 
-    def __init__(self, live: OpenRun, scope: FrameSettings) -> None:
+    def __init__(self, live: OpenRun, scope: FrameSettings, result: Callable[..., Any]) -> None:
         super().__init__(live.log, live.journal, lambda: live.clock())
         self.live = live
         self.agent = live.graph.agent
-        self.stopping = False
-        self.leaving = False
         self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
         # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
         self.begun: dict[str, int] = {}
-        self.result: Callable[..., Any] = _no_result
+        # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
+        self.result = result
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
         self._scopes: dict[str, FrameSettings] = {ev.ROOT: scope}
         self._toolsets: dict[str, Toolset] = {}
+        self._wake: asyncio.Future[None] | None = None
 
     def scope(self, frame_id: str) -> FrameSettings:
         """The settings under which a frame runs."""
@@ -101,8 +100,25 @@ class Drive(Writer):
 
     def leave(self) -> None:
         """Begin nothing more, and end once what was begun is recorded."""
-        self.leaving = True
-        self.roused()
+        self.stops.add("leaving")
+        self.rouse()
+
+    async def heard(self, place: int) -> bool:
+        """Fold what somebody else wrote, as any writer does, and let the loop look at it."""
+        found = await super().heard(place)
+        if found:
+            self.rouse()
+        return found
+
+    def rouse(self) -> None:
+        """Let who sleeps look again at what there is to do."""
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def sleep(self) -> None:
+        """Wait until there may be something to do: a job ended, somebody said something, or the drive is to end."""
+        self._wake = asyncio.get_running_loop().create_future()
+        await self._wake
 
     def signal(self, signal: Delta | AgentAtWork) -> None:
         """Tell listeners something that is not recorded."""
@@ -156,7 +172,3 @@ def _resumed(call: Call) -> Resumed | None:
     refused = call.supplied.verdict != "answer"
     answers = None if refused else own_copy(call.supplied.output)
     return Resumed(own_copy(call.need.state), own_copy(call.need.requests), answers, call.supplied.message, refused)
-
-
-def _no_result(*_args: Any) -> Any:
-    return None

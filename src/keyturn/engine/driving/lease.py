@@ -15,6 +15,7 @@ from typing import Any
 from ...core.effects import pending, wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
 from ...journal.base import Claim, Journal, Records
+from ..logger import error_words, logger
 from ..run.log_cache import kept_in
 from ..run.open_run import counted_from
 from ..views.rows import known_open
@@ -29,9 +30,8 @@ _BEFORE_LISTENING = 0.05
 
 
 @contextlib.asynccontextmanager
-async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
+async def under_lease(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
     """Hold the drive's run under a claim, and give it back."""
-    failed = False
     drive.claim = claim
     _set_clock(drive, claim)
     beside = [
@@ -48,30 +48,38 @@ async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[N
         later = 0
         kept_in(journal, drive.live.log)
     except LogDamaged:
-        drive.damaged = True
+        drive.stops.add("damaged")
         raise
     except StorageError:
-        failed = True
+        drive.stops.add("store_failed")
         raise
     finally:
         for work in beside:
             work.cancel()
-        await asyncio.shield(_give_back(drive, journal, later, failed=failed))
+        await asyncio.shield(_give_back(drive, journal, later))
 
 
-async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool) -> None:
+async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
     """Let others have the run, and say when somebody should look at it."""
     assert drive.claim is not None
-    with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
-        due = wakes_at(drive.run)
-        if drive.cut_short or _in_the_middle(drive):
-            due = await _now(drive, journal) + (0 if drive.leaving or drive.cut_short else later)
-        if drive.damaged:  # people have to mend it: until then it is looked at now and then, and others go on
-            due = await _now(drive, journal) + FROZEN_MS
-        # After a fault nobody knows whether the last step was kept.
-        elif failed and await journal.head(drive.claim.run) > len(drive.live.log):
-            due = await _now(drive, journal)
-        await journal.release(drive.claim, due)
+    try:
+        await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
+    except StorageError as error:  # the hold runs out by itself, and then the run is due
+        logger.warning("run %s is held until its lease runs out: %s", drive.run.id, error_words(error))
+
+
+async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int | None:
+    """When somebody should look at the run; None where only people can move it."""
+    stops = drive.stops
+    due = wakes_at(drive.run)
+    if "cut_short" in stops or _in_the_middle(drive):
+        due = await _now(drive, journal) + (0 if stops & {"leaving", "cut_short"} else later)
+    if "damaged" in stops:  # people have to mend it: until then it is looked at now and then, and others go on
+        due = await _now(drive, journal) + FROZEN_MS
+    # After a fault nobody knows whether the last step was kept.
+    elif "store_failed" in stops and await journal.head(claim.run) > len(drive.live.log):
+        due = await _now(drive, journal)
+    return due
 
 
 def _in_the_middle(drive: Drive) -> bool:
@@ -81,7 +89,7 @@ def _in_the_middle(drive: Drive) -> bool:
     """
     run = drive.run
     begun = any(call not in run.frames for call in run.groups["started"])
-    return run.status == "running" and bool(pending(run) or begun) and not drive.stopping
+    return run.status == "running" and bool(pending(run) or begun) and "after_turn" not in drive.stops
 
 
 async def _now(drive: Drive, journal: Journal) -> int:
@@ -122,18 +130,21 @@ async def _renew(drive: Drive, journal: Journal) -> None:
         try:
             drive.claim = await journal.renew(drive.claim, TTL_MS)
             _set_clock(drive, drive.claim)
-        except Conflict:  # taken over: the next append says so, where it can be handled
+        except Conflict as error:  # the next append says so, where it can be handled
+            logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
             return
-        except StorageError:  # there is time to try again before the hold runs out
-            pass
+        except StorageError as error:  # there is time to try again before the hold runs out
+            logger.warning("the lease of run %s is not renewed, trying again: %s", drive.run.id, error_words(error))
         await asyncio.sleep(TTL_MS / 3_000)
 
 
 async def _listen(drive: Drive, journal: Journal) -> None:
     """Take in what others append while the run is held."""
     place = len(drive.live.log)
-    with contextlib.suppress(StorageError):  # the next append says so, where it can be handled
+    try:
         async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
             async for _line in lines:
                 place += 1
                 await drive.heard(place)  # which reads it again, and verifies what it reads
+    except StorageError as error:  # the next append says so, where it can be handled
+        logger.warning("what others say to run %s is heard at its next step only: %s", drive.run.id, error_words(error))

@@ -23,7 +23,8 @@ from ..run.log_cache import caught_up
 from ..run.open_run import chain_of
 from ..tracing.spans import RunSpans
 from ..views.event_stream import EventFeed
-from ..views.rows import changes, known_open, replayed
+from ..views.rows import changes, known_open, open_after, replayed
+from .stop import StopReason
 
 _FRUITLESS = 3
 
@@ -48,11 +49,8 @@ class Writer:
         self.refused: Conflict | None = None
         self.feeds: dict[str, EventFeed] = {}
         self.traces: RunSpans | None = None
-        # Whether somebody stopped waiting for an append, which may be kept nevertheless.
-        self.cut_short = False
-        # Whether what the journal has of the run is not what was written there.
-        self.damaged = False
-        self.roused: Callable[[], None] = _nobody
+        # Why it is to stop; `stop.py` says what follows from each reason.
+        self.stops: set[StopReason] = set()
         self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
 
     @property
@@ -85,14 +83,14 @@ class Writer:
         async with self._appending:
             await self._catch_up()
 
-    async def heard(self, place: int) -> None:
-        """The journal has that many lines of the run: fold those that somebody else wrote, and tell the loop."""
+    async def heard(self, place: int) -> bool:
+        """The journal has that many lines of the run: fold those that somebody else wrote; whether there were any."""
         assert self._appending is not None
         async with self._appending:
             if len(self.log) >= place:
-                return
+                return False
             await self._catch_up()
-        self.roused()
+            return True
 
     def _append_here(self, commands: tuple[cm.RunCommand, ...]) -> Written:
         now = self.clock()
@@ -125,10 +123,13 @@ class Writer:
                     ) from None
                 continue
             except BaseException as error:
-                self.cut_short = isinstance(error, asyncio.CancelledError)
+                self.stops.discard("cut_short")
+                if isinstance(error, asyncio.CancelledError):
+                    self.stops.add("cut_short")
                 log.refold()
                 self.open = known_open(log.run)
                 raise
+            self.open = open_after(self.open, rows)
             self._appended(made, line)
             return Written(events, rows)
 
@@ -176,7 +177,3 @@ class Writer:
                 feed.step(made)
             if self.traces is not None:
                 self.traces.happened(made)
-
-
-def _nobody() -> None:
-    return None

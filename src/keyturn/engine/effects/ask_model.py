@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -22,10 +21,11 @@ from ...core.usage import Counts, addable
 from ...models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage, close_stream
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset, model_for
-from ..views.signals import AgentAtWork, Delta
-from .error_handlers import answered
+from ..views.event_stream import AgentAtWork, Delta
 from .fused_steps import end_of
+from .judge import answered
 from .proposals import ReplyReading
 from .result_words import unknown_worded
 
@@ -38,6 +38,7 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     agent = drive.agent(frame.agent)
     model = model_for(agent, scope.config)
     if not drive.meter.lets(model):
+        drive.stops.add("limit")
         return
     drive.meter.asking += 1
     try:
@@ -114,8 +115,10 @@ def _told(scope: FrameSettings, error: Exception, name: str) -> tuple[str, Count
 async def _refuse(drive: Drive, frame: Frame, used: tuple[str, Counts] | None) -> None:
     """Count what a reply used that no run can go on with, where it is known."""
     if used is not None:
-        with suppress(Conflict):  # the run may be over meanwhile
+        try:
             await drive.commit(cm.RefuseReply(frame.id, used[1], used[0]))
+        except Conflict as error:  # the run may be over meanwhile
+            logger.info("what a refused reply used is not counted: %s", error_words(error))
 
 
 async def _agent_starts(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any]) -> None:

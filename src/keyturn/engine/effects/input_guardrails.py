@@ -12,7 +12,7 @@ from ...core.errors import InputGuardrailTripwireTriggered, OutputGuardrailTripw
 from ...core.items import Item, as_given, own_copy
 from ...core.run import Frame
 from ..driving.drive import Drive
-from ..run.facts import jsonable
+from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
 

@@ -15,6 +15,7 @@ from ...core.digest import canonical
 from ...core.preview import Preview
 from ...core.run import Call
 from ...tools.base import Tool, plain_preview
+from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
 
@@ -26,8 +27,10 @@ async def look(tool: Tool, call: Call) -> Preview:
         made = await made if inspect.isawaitable(made) else made
         if isinstance(made, Preview):
             return recorded(made)
+        logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
         note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
     except Exception as error:
+        logger.warning("the preview of %r failed, people are shown its arguments: %s", tool.name, error_words(error))
         note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
     return plain_preview(call.params, call.proposal.secrets, note)
 

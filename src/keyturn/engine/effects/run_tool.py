@@ -32,17 +32,16 @@ from ...tools.base import (
     tool_spec,
 )
 from ..driving.drive import Drive, let_run_as
-from ..run.facts import kept
+from ..facts.values import kept
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
+from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
-from .decision_words import told_of_edit
-from .delegate import open_frame
 from .handoff_view import filtered_view
 from .live_preview import CHANGED, changed_since, recorded
+from .nested_frames import open_frame
 from .proposals import revised
-from .result_words import worded
-from .tool_guardrails import judged_output, rejected_by_input
-from .tool_hooks import tool_hooks
+from .result_words import told_of_edit, worded
 
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 
@@ -145,6 +144,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
         canonical([value.requests, value.state])
         shown = None if value.preview is None else recorded(value.preview)
     except Exception as error:
+        logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, text, failed=True, reports=[])
         return
@@ -179,6 +179,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
         own = kept(value)
         _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
+        logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
         item = tool.output(call.raw, text)
         own = None

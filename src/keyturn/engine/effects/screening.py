@@ -8,7 +8,6 @@ asked of one call at a time, and each verdict is recorded before the next is ask
 from __future__ import annotations
 
 import inspect
-import logging
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, cast
@@ -17,7 +16,7 @@ import msgspec
 
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.errors import AgentMissing, Expired, KeyturnError, UserError
+from ...core.errors import AgentMissing, Expired, UserError
 from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
@@ -25,18 +24,18 @@ from ...core.preview import Preview
 from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
 from ..driving.drive import Drive
-from ..run import decisions
+from ..facts import decisions
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
+from .around_tool import rejected_by_input
 from .before_start import asked_otherwise
 from .fused_steps import pass_on
 from .live_preview import look
 from .proposals import check_terms_of
-from .tool_guardrails import rejected_by_input
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
-_log = logging.getLogger("keyturn.engine")
 
 
 async def screen(drive: Drive, call_id: str) -> None:
@@ -123,6 +122,7 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
         answer: Any = needs(scope.context, tool.subject(call.params), call.proposal.label)
         answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # fail closed: a question that cannot be answered asks a person
+        logger.warning("needs_approval of %r raised, a person is asked: %s", tool.name, error_words(error))
         return Verdict("ask", f"needs_approval raised {type(error).__name__}", tool.approval, "tool")
     if not isinstance(answer, bool):
         return Verdict("ask", "needs_approval did not answer True or False", tool.approval, "tool")
@@ -178,6 +178,7 @@ async def _asked_of(policy: Any, drive: Drive, scope: FrameSettings, call: Call)
         answer: Any = policy(view, scope.context)
         answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # fail closed, as above
+        logger.warning("the policy raised on %r, the call does not run by itself: %s", view.tool, error_words(error))
         return Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)
     if answer is None:
         return None
@@ -222,8 +223,8 @@ async def _ask_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Too
 
 def _unheard(call: Call, error: Exception) -> None:
     """Log why `on_approval` decided nothing, without the text of anybody else's error, which may quote arguments."""
-    why = str(error) if isinstance(error, KeyturnError) else type(error).__name__
-    _log.warning("on_approval of %r decided nothing, the call waits for people: %s", call.proposal.name, why)
+    name = call.proposal.name
+    logger.warning("on_approval of %r decided nothing, the call waits for people: %s", name, error_words(error))
 
 
 async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> decisions.MadeDecision | None:

@@ -21,6 +21,7 @@ from ...journal.base import Journal
 from ...keys import ring
 from .agents import AgentGraph
 from .copies import Copies
+from .used_states import THIS_PROCESS, UsedStates
 
 _PROCESS_SECRET = secrets.token_bytes(32)
 
@@ -108,6 +109,8 @@ class OpenRun:
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
     copies: Copies = field(default_factory=Copies)
+    # Which states of it were used already, as far as whoever holds it knows: one process knows no more than its own.
+    used: UsedStates = field(default=THIS_PROCESS, repr=False)
 
     @property
     def run(self) -> Run:

@@ -44,4 +44,5 @@ class UsedStates:
                 self._positions[key] = max(position, self._positions.get(key, -1))
 
 
-LEDGER = UsedStates()
+#: What this process remembers: every run in hand asks it, unless it was opened as another process would open it.
+THIS_PROCESS = UsedStates()

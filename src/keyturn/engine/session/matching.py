@@ -18,7 +18,7 @@ Mark: TypeAlias = tuple[Any, ...]
 _FOR_ALL = ("message", "function_call", "custom_tool_call")
 
 
-def held(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int, int]]:
+def overlaps(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int, int]]:
     """Tell what a session may hold of a run's tape at its end: how many items of the tape, in how many of its own.
 
     What explains the most of the session comes first. `least` is what the run knows to be written. Thoughts may be
@@ -26,7 +26,7 @@ def held(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int
     none can be given them again, and from one that does they would be lost.
 
     >>> said, thought = {"role": "user", "content": "hi"}, {"type": "reasoning", "summary": []}
-    >>> list(held([said], [said, thought], 0))
+    >>> list(overlaps([said], [said, thought], 0))
     [(1, 1), (0, 0)]
     """
     there = [_mark(item) for item in stored[max(len(stored) - len(tape), 0) :]]

@@ -17,9 +17,10 @@ from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame
 from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
 from ..driving.drive import Drive
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..run.open_run import OpenRun
-from .matching import held
+from .matching import overlaps
 from .segments import places
 
 MOVED_ON = "not executed: the user moved on"
@@ -103,7 +104,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> None:
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
     """How much of the tape the session holds at its end, and the history before it."""
-    ways = list(held(stored, frame.tape, frame.written))
+    ways = list(overlaps(stored, frame.tape, frame.written))
     if not ways:
         raise Conflict("the session went on without this run: its pause was superseded by a newer message")
     if known is not None and all(count == frame.written for count, _taken in ways):
@@ -164,6 +165,7 @@ def _withheld(scope: FrameSettings, guardrail: str, agent: Any) -> str:
     if callable(words):
         try:
             words = words(OutputGuardrailBlockedMessageArgs(WITHHELD, guardrail, agent, scope.context))
-        except Exception:  # it must be withheld, with whatever words
+        except Exception as error:  # it must be withheld, with whatever words
+            logger.warning("output_guardrail_blocked_message raised, our words stand: %s", error_words(error))
             words = None
     return words if isinstance(words, str) and words else WITHHELD

@@ -14,12 +14,12 @@ from ...agents.handoff import handoffs_of
 from ...core.errors import AgentMissing, RunMissing, StateRejected
 from ...core.items import own_copy
 from ...journal.base import Journal
-from ..driving.context_data import load_context, made_of
 from ..run.agents import AgentGraph
 from ..run.frame_settings import Toolset
 from ..run.log_cache import log_in, recall
 from ..run.open_run import OpenRun, journal_clock, wrapped
 from .blob import MAX_BYTES, unpack
+from .context_data import load_context, made_of
 from .undelivered import UndeliveredDecisions
 
 _RUN_ID = re.compile("[0-9a-f]{32}")

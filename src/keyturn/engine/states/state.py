@@ -6,7 +6,6 @@ resumed. Two states of one result share nothing.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Unpack
 
@@ -25,20 +24,18 @@ from ...journal import opened
 from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
-from ..driving.context_data import dump_context
-from ..driving.requests import requests_of
-from ..run import decisions
+from ..facts import decisions
+from ..facts.values import checked_items, said_items
+from ..logger import logger
 from ..run.agents import AgentGraph
-from ..run.facts import checked_items, said_items
 from ..run.log_cache import keep
 from ..run.open_run import OpenRun, new_id, wrapped
 from ..views.items import ToolApprovalItem
-from ..views.projection import used
+from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
+from .context_data import dump_context
 from .loading import LoadOptions, found, open_saved, waiting_tools
 from .undelivered import UndeliveredDecisions, edited
-
-_log = logging.getLogger("keyturn.engine")
 
 
 class RunState(Generic[TContext]):
@@ -98,7 +95,7 @@ class RunState(Generic[TContext]):
                 self.reject(given.item, given.always, rejection_message=given.message)
         except KeyturnError as error:
             self._live.context.decisions.remove(given)
-            _log.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
+            logger.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
 
     @property
     def run_id(self) -> str:

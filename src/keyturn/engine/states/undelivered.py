@@ -15,15 +15,16 @@ from msgspec.structs import replace
 from ...core import commands as cm
 from ...core import events as ev
 from ...core.codec import as_text
+from ...core.decide import step
 from ...core.digest import canonical
-from ...core.errors import BadJson, UserError
+from ...core.errors import BadJson, KeyturnError, UserError
 from ...core.items import Item
 from ...core.people import Decider
 from ...core.preview import Preview, unredacted
-from ...core.run import Call
+from ...core.run import Call, Run, twin
 from ...core.strict import parse
 from ...tools.base import InvalidArguments
-from ..run.decisions import Edit, MadeDecision, check_verdict
+from ..facts.decisions import Edit, MadeDecision, check_verdict
 from ..views.items import ToolApprovalItem
 
 
@@ -138,3 +139,33 @@ def edited(
         return Edit(text, basis)
     except (InvalidArguments, BadJson) as error:
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None
+
+
+def refused(as_it_stands: Run, said: UndeliveredDecisions, now: int) -> UndeliveredDecisions:
+    """Find what of `said` a run refuses as it stands now: word by word, on a copy of the run.
+
+    A delivery is recorded whole or not at all. Where one word of it is refused, only that word is dropped, so that the
+    decisions beside it are good for the next resume.
+    """
+    run = twin(as_it_stands)
+    calls = {call for call in said.decisions if not _counts(run, said.only(call), now)}
+    revoked = {
+        grant: by
+        for grant, by in said.revoked.items()
+        if not _counts(run, UndeliveredDecisions(revoked={grant: by}), now)
+    }
+    return UndeliveredDecisions(
+        {call: decision for call, decision in said.decisions.items() if call in calls},
+        {call: grant for call, grant in said.grants.items() if call in calls},
+        [decision for decision in said.replaced if decision.call in calls],
+        revoked=revoked,
+    )
+
+
+def _counts(run: Run, said: UndeliveredDecisions, now: int) -> bool:
+    try:
+        for command in said.commands():
+            step(run, command, now)
+    except KeyturnError:
+        return False
+    return True

@@ -19,7 +19,6 @@ from ...core.items import RawItem
 from ..run.agents import AgentGraph
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection
-from .signals import AgentAtWork, Delta
 
 NAMES = {
     "message_output_item": "message_output_created",
@@ -85,6 +84,22 @@ class ApprovalRequestedStreamEvent:
 
 StreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamEvent | ApprovalRequestedStreamEvent
 Sink = Callable[[StreamEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A raw event of a model's stream."""
+
+    frame: str
+    event: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAtWork:
+    """An agent begins to work in a frame."""
+
+    frame: str
+    agent: Any
 
 
 def item_event(item: RunItem) -> RunItemStreamEvent:

@@ -20,7 +20,7 @@ from ..faults import again, retries
 from ..per_loop import ClientPerLoop, certificates
 from ..reading import PARSERS, nonsense, plain_json, understood
 from .reply import AnthropicReply
-from .request import AnthropicQuestion, question
+from .request import AnthropicQuestion, anthropic_question
 from .stream import Telling
 
 _T = TypeVar("_T")
@@ -105,7 +105,7 @@ class AnthropicModel(Model):
         request = ModelRequest(*asked, **kept)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
-        return question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
+        return anthropic_question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
 
     async def _told(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
         """One message of theirs as events of ours. Until the first of ours, a fault that may pass is tried again."""

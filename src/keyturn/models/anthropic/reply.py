@@ -44,7 +44,7 @@ class AnthropicReply:
             check_block(block)
             self.blocks.append(block)
         self.begin(message)
-        self.end(message, counted(message["usage"]))
+        self.end(message, anthropic_usage(message["usage"]))
 
     def begin(self, message: Mapping[str, Any]) -> None:
         """Take its id; a reply in several messages is known by the first."""
@@ -159,10 +159,10 @@ def server_item(block: Block) -> Item:
     return {**block, "provider_data": {PROVIDER: {"verbatim": True}}}
 
 
-def counted(usage: Mapping[str, Any]) -> Usage:
+def anthropic_usage(usage: Mapping[str, Any]) -> Usage:
     """One message's tokens: what was read from and written to the cache is input too.
 
-    >>> counted({"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7}).total_tokens
+    >>> anthropic_usage({"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7}).total_tokens
     18
     """
     read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0

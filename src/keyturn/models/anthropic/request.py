@@ -40,7 +40,7 @@ class AnthropicQuestion:
         )
 
 
-def question(model: str, max_tokens: int, asked: ModelRequest) -> AnthropicQuestion:
+def anthropic_question(model: str, max_tokens: int, asked: ModelRequest) -> AnthropicQuestion:
     """The body and the options of one request."""
     _refuse(asked)
     settings = asked.model_settings

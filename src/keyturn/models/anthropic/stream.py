@@ -15,7 +15,16 @@ from ..reading import plain_json
 from ..reply_events import StreamEvent
 from ..telling import Teller
 from .messages import PROVIDER, THINKING, Block
-from .reply import AnthropicReply, call_item, check_block, cited, counted, reasoning_item, server_item, text_part
+from .reply import (
+    AnthropicReply,
+    anthropic_usage,
+    call_item,
+    check_block,
+    cited,
+    reasoning_item,
+    server_item,
+    text_part,
+)
 
 Event = dict[str, Any]
 Told = list[StreamEvent]
@@ -144,7 +153,7 @@ class Telling:
     def _message_stop(self, _event: Event) -> Told:
         if self._block is not None or not self._end:
             raise ValueError("the message stops before it has ended")
-        self.reply.end(self._end, counted(self._usage))
+        self.reply.end(self._end, anthropic_usage(self._usage))
         self.whole, self._end = True, {}
         return []
 

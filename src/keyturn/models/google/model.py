@@ -20,7 +20,7 @@ from ..per_loop import ClientPerLoop, certificates
 from ..reading import PARSERS, nonsense, understood
 from ..reply_events import StreamEvent
 from .reply import GoogleReply
-from .request import GoogleQuestion, question
+from .request import GoogleQuestion, google_question
 
 _T = TypeVar("_T")
 
@@ -83,7 +83,7 @@ class GoogleModel(Model):
         request = ModelRequest(*asked, **kept)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
-        return question(self.model, request), GoogleReply(known_calls=calls)
+        return google_question(self.model, request), GoogleReply(known_calls=calls)
 
     async def _whole(self, posed: GoogleQuestion) -> Any:
         try:

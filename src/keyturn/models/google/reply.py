@@ -53,7 +53,7 @@ class GoogleReply:
         headers: Mapping[str, str] = getattr(chunk.sdk_http_response, "headers", None) or {}
         self.request_id = headers.get("x-request-id") or self.request_id
         if chunk.usage_metadata is not None:
-            self.usage = counted(chunk.usage_metadata)
+            self.usage = google_usage(chunk.usage_metadata)
         self._blocked(chunk.prompt_feedback)
         if not chunk.candidates:
             return []
@@ -149,7 +149,7 @@ class GoogleReply:
         return [*self._teller.begin(item), *self._teller.close(item)]
 
 
-def counted(usage: Any) -> Usage:
+def google_usage(usage: Any) -> Usage:
     """Gemini's counts: thoughts are output, results of its own tools are input."""
     sent = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
     thought = usage.thoughts_token_count or 0

@@ -49,7 +49,7 @@ class GoogleQuestion:
         return {"model": self.model, "contents": self.contents, "config": self.config}
 
 
-def question(model: str, asked: ModelRequest) -> GoogleQuestion:
+def google_question(model: str, asked: ModelRequest) -> GoogleQuestion:
     """The contents and the configuration of one request."""
     _refuse(asked)
     settings = asked.model_settings

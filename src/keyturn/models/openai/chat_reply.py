@@ -38,7 +38,7 @@ def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
     message: Any = cast("Item", first).get("message") if isinstance(first, dict) else None
     if not isinstance(message, dict):
         raise ModelBehaviorError("the model's reply has no message among its choices; nothing of it was used")
-    with charged(usage_of(body.get("usage"))):
+    with charged(chat_usage(body.get("usage"))):
         check_finish(cast("Item", first).get("finish_reason"))
         return _said(answer, cast("Item", first), cast("Item", message))
 
@@ -49,7 +49,7 @@ def _said(answer: OpenAIAnswer, choice: Item, said: Item) -> ModelResponse:
     if isinstance(said.get("function_call"), dict):  # what calls were before there could be several
         calls.take_whole([{"function": said["function_call"]}])
     thought = {name: said[name] for name in (*THOUGHTS, SEALED) if said.get(name)}
-    items = [reasoning_item(thought)] if thought else []
+    items = [chat_reasoning_item(thought)] if thought else []
     items += message_items(said.get("content"), said.get("refusal"), _logprobs(choice))
     items += call_items(calls.made)
     return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
@@ -58,7 +58,7 @@ def _said(answer: OpenAIAnswer, choice: Item, said: Item) -> ModelResponse:
 def chat_response(items: list[Item], usage: Any, response_id: Any, request_id: str | None) -> ModelResponse:
     """A reply made of these items."""
     label = response_id if isinstance(response_id, str) else None
-    return ModelResponse(cast("list[Any]", check_output(items)), usage_of(usage), label, request_id)
+    return ModelResponse(cast("list[Any]", check_output(items)), chat_usage(usage), label, request_id)
 
 
 def check_finish(reason: Any) -> None:
@@ -69,7 +69,7 @@ def check_finish(reason: Any) -> None:
         raise ResponseFailed("failed", "error", ": the provider does not say why")
 
 
-def reasoning_item(thought: Mapping[str, Any]) -> Item:
+def chat_reasoning_item(thought: Mapping[str, Any]) -> Item:
     """What was thought, to be read as a summary and to be sent back in the fields it came in."""
     text = next((thought[name] for name in THOUGHTS if isinstance(thought.get(name), str)), "")
     summary = [{"type": "summary_text", "text": text}] if text else []
@@ -108,7 +108,7 @@ def _logprobs(choice: Item) -> list[Any] | None:
     return cast("Item", given).get("content") if isinstance(given, dict) else None
 
 
-def usage_of(given: Any) -> Usage:
+def chat_usage(given: Any) -> Usage:
     """The counts of a reply."""
     cached, written = (
         _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")

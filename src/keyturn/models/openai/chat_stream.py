@@ -20,12 +20,12 @@ from .chat_calls import CallInPieces, CallsInPieces
 from .chat_reply import (
     SEALED,
     THOUGHTS,
+    chat_reasoning_item,
     chat_response,
+    chat_usage,
     check_finish,
     fields_of,
     message_items,
-    reasoning_item,
-    usage_of,
 )
 
 
@@ -54,7 +54,7 @@ class _Thought:
         said.append(piece)
 
     def items(self) -> list[Item]:
-        return [reasoning_item({name: _joined(said) for name, said in self.fields.items()})]
+        return [chat_reasoning_item({name: _joined(said) for name, said in self.fields.items()})]
 
 
 class ChatStream:
@@ -151,7 +151,7 @@ class ChatStream:
         """The stream is over: what was not told yet, and the whole reply."""
         if self._finish is None:
             raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was used")
-        with charged(usage_of(self._usage)):
+        with charged(chat_usage(self._usage)):
             check_finish(self._finish)
             yield from self._next_call(end=True)
             yield from self._close()

@@ -20,7 +20,6 @@ from ...core.codec import Log
 from ...core.events import CallStarted
 from ...core.items import Item
 from ...core.preview import Preview
-from ...engine import execution as play_module
 from ...engine.result import RunResult
 from ...engine.run.agents import AgentGraph
 from ...engine.run.log_cache import forget
@@ -152,14 +151,13 @@ class ToolCase:
         forget()
         return asyncio.run(RunState.from_string(agent, text))
 
-    def crashed(self, result: RunResult, agent: Agent[Any], monkeypatch: pytest.MonkeyPatch) -> RunState[Any]:
+    def crashed(self, result: RunResult, agent: Agent[Any]) -> RunState[Any]:
         """The run as another process finds it that this one left between the intent and the effect."""
         log = result.to_state().live.log
         count = next(
             place for place, step in enumerate(log.steps, 1) if any(isinstance(one, CallStarted) for one in step.events)
         )
-        monkeypatch.setattr(play_module, "LEDGER", UsedStates())
-        live = OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None))
+        live = OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None), used=UsedStates())
         return RunState.at(live, count, [])
 
     def told(self, label: str) -> str:

@@ -183,12 +183,12 @@ class ToolSuite(ToolAsking):
         assert self.done == self.does(0)
 
     @pytest.mark.parametrize("word", ["ran", "did_not_run", "retry"])
-    def test_a_started_call_that_was_lost_is_in_doubt(self, word: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_started_call_that_was_lost_is_in_doubt(self, word: Any) -> None:
         state = self.paused().to_state()
         state.approve(state.get_interruptions()[0])
         whole = self.run(self.agent, state)
         first, self.effects = self.effects, Effects()
-        state = self.crashed(whole, self.build(self.asking(), [self.call("c1")]), monkeypatch)
+        state = self.crashed(whole, self.build(self.asking(), [self.call("c1")]))
         result = self.run(self.agent, state)
         if next(iter(_recoveries(whole))) == "retry":
             assert (result.final_output, self.done) == ("done: c1", self.does(0)), "it says that it can be done again"

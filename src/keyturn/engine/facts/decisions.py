@@ -16,8 +16,8 @@ from ...core.people import decider as decider_of
 from ...core.records import Via, Word
 from ...core.request import Request
 from ...policies.grants import Grant
-from .facts import said_output
-from .open_run import new_id
+from ..run.open_run import new_id
+from .values import said_output
 
 Outcome = Literal["ran", "did_not_run", "retry"]
 _WAITS = {

@@ -12,6 +12,7 @@ from ...core.errors import BadJson, UserError
 from ...core.items import Item, input_items, own_copy
 from ...core.people import plain_text
 from ...core.strict import Limits, parse
+from ..logger import error_words, logger
 
 _ROOM = Limits(bytes=64 << 20)  # what people say has the room of a state
 _MOST = 1 << 20  # a tool's value beyond that is not kept beside its text, which is cut in plain sight
@@ -69,7 +70,8 @@ def jsonable(value: Any) -> Any:
         return value
     try:
         return msgspec.json.decode(_text(value))
-    except Exception:  # whatever a user's object raises while it is dumped, the fact is still recorded
+    except Exception as error:  # whatever a user's object raises while it is dumped, the fact is still recorded
+        logger.debug("a %s is recorded by the name of its type: %s", type(value).__name__, error_words(error))
         return f"<{type(value).__name__}>"
 
 
@@ -80,7 +82,8 @@ def kept(value: Any) -> Any:
     try:
         text = _text(value)
         return msgspec.json.decode(text) if len(text) <= _MOST else None
-    except Exception:  # whatever a user's object raises while it is dumped: its text stands for it
+    except Exception as error:  # whatever a user's object raises while it is dumped: its text stands for it
+        logger.debug("a %s is recorded as text only: %s", type(value).__name__, error_words(error))
         return None
 
 

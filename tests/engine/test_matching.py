@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from keyturn.core.items import Item
 from keyturn.engine.session import matching as module
-from keyturn.engine.session.matching import held
+from keyturn.engine.session.matching import overlaps
 
 FOREIGN: Item = {"type": "reasoning", "summary": [], "provider_data": {"anthropic": {"signature": "s"}}}
 SEARCH: Item = {"type": "server_tool_use", "id": "srv_1", "provider_data": {"anthropic": {"verbatim": True}}}
@@ -73,7 +73,7 @@ def test_wherever_a_write_broke_off_the_rest_is_written_once(
     least = data.draw(st.integers(0, written))
     before, there = store(history), store(tape[:written])
     stored = before + there
-    count = next(count for count, taken in held(stored, tape, least) if stored[: len(stored) - taken] == before)
+    count = next(count for count, taken in overlaps(stored, tape, least) if stored[: len(stored) - taken] == before)
     assert least <= count <= max(written, least)
     assert before + there + store(tape[count:]) == before + store(tape)
 
@@ -82,26 +82,26 @@ def test_wherever_a_write_broke_off_the_rest_is_written_once(
 @given(history=TAPE, tape=TAPE.filter(bool))
 def test_a_newer_message_is_seen(store: Any, history: list[Item], tape: list[Item]) -> None:
     """Somebody wrote behind what the run had written."""
-    assert [*held([*store(history), *store(tape), user("and something else")], tape, len(tape))] == []
+    assert [*overlaps([*store(history), *store(tape), user("and something else")], tape, len(tape))] == []
 
 
 def test_what_a_run_wrote_may_not_be_gone() -> None:
     tape = [user("a"), called("c1")]
-    assert list(held([user("a")], tape, 2)) == []
-    assert list(held([], tape, 1)) == []
-    assert list(held([called("c1")], tape, 2)) == []
+    assert list(overlaps([user("a")], tape, 2)) == []
+    assert list(overlaps([], tape, 1)) == []
+    assert list(overlaps([called("c1")], tape, 2)) == []
 
 
 def test_thoughts_may_be_missing_and_calls_may_not() -> None:
-    assert list(held([user("a"), called("c1")], [user("a"), FOREIGN, SEARCH, called("c1")], 4)) == [(4, 2)]
-    assert list(held([user("a"), called("c2")], [user("a"), called("c1"), called("c2")], 3)) == []
+    assert list(overlaps([user("a"), called("c1")], [user("a"), FOREIGN, SEARCH, called("c1")], 4)) == [(4, 2)]
+    assert list(overlaps([user("a"), called("c2")], [user("a"), called("c1"), called("c2")], 3)) == []
 
 
 def test_thoughts_at_the_end_count_as_written_only_where_it_is_known() -> None:
     tape = [user("a"), FOREIGN]
-    assert list(held([user("a")], tape, 0)) == [(1, 1), (0, 0)]
-    assert list(held([user("a")], tape, 2)) == [(2, 1)]
-    assert next(held([user("a"), FOREIGN], tape, 0)) == (2, 2)
+    assert list(overlaps([user("a")], tape, 0)) == [(1, 1), (0, 0)]
+    assert list(overlaps([user("a")], tape, 2)) == [(2, 1)]
+    assert next(overlaps([user("a"), FOREIGN], tape, 0)) == (2, 2)
 
 
 def every_way(stored: list[Item], tape: list[Item], least: int) -> list[tuple[int, int]]:
@@ -127,7 +127,7 @@ TWINS: list[Item] = [{"type": "odd_call"}, {"type": "odd_call", "provider_data":
     st.integers(0, 7),
 )
 def test_every_way_is_found(stored: list[Item], tape: list[Item], least: int) -> None:
-    assert list(held(stored, tape, min(least, len(tape)))) == every_way(stored, tape, min(least, len(tape)))
+    assert list(overlaps(stored, tape, min(least, len(tape)))) == every_way(stored, tape, min(least, len(tape)))
 
 
 class CountedMark(tuple[Any, ...]):
@@ -158,6 +158,6 @@ def test_l10_what_a_session_holds_is_found_in_one_walk(monkeypatch: pytest.Monke
                 for least in (0, kept):
                     CountedMark.compared = 0
                     stored = [user("before")] * many + store(tape[:kept])
-                    count, _taken = next(held(stored, tape, least))
+                    count, _taken = next(overlaps(stored, tape, least))
                     assert least <= count <= kept
                     assert CountedMark.compared < 8 * many, (len(tape), kept, store, least)

@@ -12,8 +12,9 @@ import msgspec
 from ...agents.context import RunContextWrapper
 from ...core import commands as cm
 from ...core.errors import StateRejected, UserError
+from ..driving.drive import Drive
+from ..logger import error_words, logger
 from ..run.open_run import OpenRun
-from .drive import Drive
 
 _REMEDY = "pass context_serializer= (and context_deserializer= when you load), or context= at resume"
 
@@ -93,5 +94,6 @@ def context_now(live: OpenRun) -> list[cm.RunCommand]:
     except (TypeError, ValueError, RecursionError) as error:
         if live.serializer is not None:
             raise UserError(f"the context's serializer gave something that cannot be saved ({error})") from None
+        logger.info("the context of run %s is not kept, a resume begins without: %s", live.run.id, error_words(error))
         return []
     return [cm.SaveContext({"kind": kind, "data": snapshot})]

@@ -1,6 +1,8 @@
-"""Guardrails around a tool: on what goes in, before it is touched, and on what came out, after.
+"""Let others have their word around a tool: guardrails on what goes in and on what came out, and hooks.
 
-A guardrail can let pass, put a message in the result's place, or raise its tripwire.
+A guardrail can let pass, put a message in the result's place, or raise its tripwire. Hooks hear of a tool just before
+it is touched, and when its result is recorded; an agent used as a tool is touched when its frame opens and has its
+result when that frame ends.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from ...core.events import Report
 from ...core.run import Call
 from ...tools.base import Tool
 from ..driving.drive import Drive
-from ..run.facts import jsonable
+from ..facts.values import jsonable
+from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
 
 
@@ -61,3 +64,13 @@ def _report(drive: Drive, call: Call, stage: str, guardrail: Any, said: tuple[An
     name = guardrail.get_name()
     drive.live.guardrails[f"{call.id}:{stage}:{name}"] = result
     return Report(name, stage, behavior != "allow", jsonable(output.output_info))
+
+
+async def tool_hooks(scope: FrameSettings, context: Any, name: str, tool: Tool, *args: Any) -> None:
+    """Call one hook, the run's first and then the agent's."""
+    agent = context.agent
+    if not tool.announced:
+        return
+    for listener in (scope.hooks, agent.hooks):
+        if listener is not None:
+            await getattr(listener, name)(context, agent, tool, *args)
