@@ -21,7 +21,7 @@ from keyturn import (
     UserError,
     create_static_tool_filter,
 )
-from keyturn.mcp.outcomes import Lost
+from keyturn.mcp.calls import Lost
 from tests.mcp.conftest import Inside, calling, run
 
 shop = MCPServer("shop", log_level="CRITICAL")

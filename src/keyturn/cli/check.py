@@ -18,7 +18,7 @@ import msgspec
 from ..audit.checker import CheckReport, Head, check, heads
 from ..core.errors import KeyturnError, UnsafeStore, UserError
 from ..journal import open_journal
-from .rows import must_be_there, print_labelled, print_row
+from .printing import must_be_there, print_labelled, print_row
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from ..core.errors import KeyturnError, UserError
 from ..journal import open_journal
 from ..journal.moving import copy_store
 from ..journal.sql_journal import SQLJournal
-from .rows import must_be_there, print_labelled
+from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ from .demo_agent import demo_agent
 from .demo_player import Player
 from .demo_stages import LEFT, Stage
 from .demo_voice import Voice
-from .rows import print_labelled
+from .printing import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,9 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -24,11 +26,9 @@ from ..engine.runner import Runner
 from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.items import ItemHelpers
-from .demo_agent import TASK, demo_agent
+from .demo_agent import AT_FIRST, TASK, World, demo_agent
 from .demo_player import SCRIPTED, Player
-from .demo_script import scripted
 from .demo_voice import Voice
-from .demo_world import AT_FIRST, World
 
 TURNS = 30  # enough for any model that means well
 LEFT = 3  # the exit code of a process that a person left at a prompt
@@ -206,3 +206,31 @@ def _name_of(running: RunResultStreaming, call_id: str) -> str:
     """The tool of a call, which may have been made before this process was there."""
     calls = (item for item in running.new_items if item.type == "tool_call_item" and item.call_id == call_id)
     return next((call.tool_name for call in calls), "")
+
+
+_LINES: dict[str, list[str]] = {
+    "rotate_key": ["a"],
+    "delete_backups": ["e", "names=all of them", 'names=["api-2026-03-01", "api-2026-07-01"]', "a"],
+    "restart_service": ["r", "Not in the middle of the day."],
+    "ask_person": ["w", "The API is restarted tonight at 02:00."],
+    "send_notice": ["g", ""],
+}
+
+
+def scripted(state: RunState[Any], show: Callable[[str], object]) -> Callable[[str], str]:
+    """Return a stand-in for `input` that shows what it types.
+
+    It answers what waits in a state, then its input ends.
+    """
+    decided = state.undelivered.decisions
+    waiting = (item for item in state.get_interruptions() if item.call not in decided)
+    lines = chain.from_iterable(_LINES.get(item.name or "", ["l"]) for item in waiting)
+
+    def ask(prompt: str) -> str:
+        typed = next(lines, None)
+        if typed is None:
+            raise EOFError
+        show(prompt + typed)
+        return typed
+
+    return ask

@@ -10,7 +10,7 @@ from ..core.errors import KeyturnError
 from ..core.policy import milliseconds
 from ..journal import open_journal
 from ..journal.retention import ended_before, erase_ended
-from .rows import must_be_there, print_labelled
+from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

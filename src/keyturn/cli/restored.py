@@ -13,7 +13,7 @@ from typing import Any
 from ..core.errors import KeyturnError, UserError
 from ..inbox.restored import Settled, settle
 from ..journal import open_journal
-from .rows import must_be_there, print_labelled
+from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..app import App
 from ..core.errors import UnsafeStore, UserError
-from .rows import print_labelled
+from .printing import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The calls that stand open on a server, and the questions that are asked within them.
+"""The tool calls that stand open on a server, the questions asked within them, and the outcomes without a result.
 
 A server of the older protocol asks a person while its call stands open: such a call is parked here by a token until
 somebody has answered, and is gone with the process. Nothing here knows what is asked.
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .bounds import PARKED_CALLS
-from .outcomes import Lost
 
 
 @dataclass(eq=False)
@@ -132,3 +131,27 @@ class OpenCalls:
         self._changed.set()
         if not call.task.cancelled():
             call.task.exception()  # a parked call may end when nobody looks
+
+
+@dataclass(frozen=True)
+class InputRequired:
+    """What people must answer first, by key, and what the server wants to be reminded of then."""
+
+    requests: dict[str, Any]
+    state: str | None
+
+
+class CallRefused(Exception):
+    """The server answered that it does not do this: nothing ran."""
+
+
+class Unsent(Exception):
+    """The request reached nobody: nothing ran, and it may be sent again."""
+
+
+class Unreached(Unsent):
+    """There is no connection, and none could be opened."""
+
+
+class Lost(Exception):
+    """The request was sent, and nobody knows what became of it."""

@@ -33,8 +33,8 @@ from mcp.types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
+from .calls import CallRefused, InputRequired, Lost, Unreached, Unsent
 from .http import SESSION_OVER, UNSENT
-from .outcomes import CallRefused, InputRequired, Lost, Unreached, Unsent
 
 # It logs what servers say as they say it: nowhere, unless the user says where. A terminal may be where people decide.
 logging.getLogger("mcp").addHandler(logging.NullHandler())

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from .bounds import size_of
-from .outcomes import CallRefused
+from .calls import CallRefused
 from .schema import misfit
 
 ONLY = "elicitation"

@@ -1,4 +1,4 @@
-"""A server as a process of ours: messages as lines over its input and output, and an end to it whatever it does.
+"""Run an MCP server as a child process: messages as lines over stdin and stdout, its stderr escaped onto ours.
 
 It gets a small environment, never ours: keys lie there. Nor does it get our terminal. A line that is no message is
 skipped, and one that does not end closes the connection. The process is the head of a group, which ends as a whole.
@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -20,9 +21,9 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from .asides import pass_on
-from .bounds import MESSAGE_BYTES, NOISE_BYTES, STOP_SECONDS
-from .command import ServerCommand
+from ..render.escape import escape
+from .bounds import ASIDE_BYTES, ASIDE_LINE, MESSAGE_BYTES, NOISE_BYTES, STOP_SECONDS
+from .params import ServerCommand
 
 _CHUNK = 1 << 16
 _GROUPS: set[int] = set()
@@ -150,3 +151,28 @@ def _signal(group: int, how: signal.Signals) -> None:
 def _end_all() -> None:
     for group in list(_GROUPS):
         _signal(group, signal.SIGKILL)
+
+
+async def pass_on(words: asyncio.StreamReader, name: str) -> None:
+    """Show lines as they come, until there are no more. What is not shown is read all the same: nobody waits for us."""
+    line, left = b"", ASIDE_BYTES
+    while chunk := await words.read(ASIDE_LINE):
+        if left < 0:
+            continue
+        left -= len(chunk)
+        *ended, line = (line + chunk).split(b"\n")
+        if len(line) > ASIDE_LINE:
+            ended, line = [*ended, line], b""
+        for each in ended:
+            _show(name, each)
+        if left < 0:
+            _show(name, b"... (too much to be shown)")
+            line = b""
+    if line:
+        _show(name, line)
+
+
+def _show(name: str, line: bytes) -> None:
+    said = escape(line.decode("utf-8", "backslashreplace").rstrip("\r"), keep="\n\t")
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # ours is closed, or there is none
+        print(f"[{escape(name, keep='')}] {said}", file=sys.__stderr__, flush=True)

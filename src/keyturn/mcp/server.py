@@ -16,14 +16,12 @@ from typing import Any, Protocol
 from ..core.errors import UserError
 from .base import MCPServer, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
-from .calls import OpenCalls, Parked
+from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
 from .filters import ToolFilterContext, lets_through
-from .home import at_home, over_there
-from .listing import listed
-from .offers import Offers
+from .listing import Offers, listed
+from .loop_thread import on_loop, on_mcp_loop
 from .options import Settings
-from .outcomes import CallRefused, InputRequired, Lost, Unreached, Unsent
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
@@ -72,7 +70,7 @@ class ProtocolServer(MCPServer):
         """Open the connection; an error if that cannot be done."""
         self._wanted = True
         try:
-            await at_home(self._line())
+            await on_mcp_loop(self._line())
         except Unsent as problem:
             self._wanted = False
             raise MCPServerError(self.name, f"it could not be connected: {problem}") from None
@@ -83,7 +81,7 @@ class ProtocolServer(MCPServer):
     async def cleanup(self) -> None:
         """Close the connection. What stands open on it is lost."""
         self._wanted = False
-        await at_home(self._close())
+        await on_mcp_loop(self._close())
 
     async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
         """The tools that the filter lets through, as the protocol's own objects."""
@@ -112,7 +110,7 @@ class ProtocolServer(MCPServer):
         kept = self._cache if self.settings.cache_tools_list and not fresh else None
         if kept is not None:
             return kept
-        tools = await at_home(self._list())
+        tools = await on_mcp_loop(self._list())
         self._offers.approvals.check_names(tools)
         self._cache = tools
         return tools
@@ -133,7 +131,9 @@ class ProtocolServer(MCPServer):
     async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> ToolReply:
         if "parked" in state:  # it stands open on its connection, and is gone with it
             await call.look()
-            return await at_home(self._meant(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds)))
+            return await on_mcp_loop(
+                self._meant(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds))
+            )
         extra = {"request_state": state["request_state"], "input_responses": answers}
         return await self._send(call, repeatable=False, extra=extra)
 
@@ -144,7 +144,7 @@ class ProtocolServer(MCPServer):
         while True:
             seen = await call.look()  # last, so that nothing is waited for between this and the sending
             try:
-                return await at_home(self._meant(self._call(call, seen, more)))
+                return await on_mcp_loop(self._meant(self._call(call, seen, more)))
             except MCPServerError as error:
                 harmless = not error.may_have_acted or repeatable
                 again = isinstance(error, _Unanswered) and harmless and attempt < error.attempts(self.settings)
@@ -261,7 +261,7 @@ class ProtocolServer(MCPServer):
 
         self._calls.answering += 1
         try:
-            answer = await over_there(loop, asked())
+            answer = await on_loop(loop, asked())
         finally:
             self._calls.answering -= 1
         return results({ONLY: question(params)}, answer)[ONLY] if isinstance(answer, dict) else answer

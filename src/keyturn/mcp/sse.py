@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
 
 from .options import ServerOptions, settings
+from .params import checked, shown
 from .server import ProtocolServer
-from .urls import checked, shown
 
 
 class MCPServerSseParams(TypedDict, total=False):

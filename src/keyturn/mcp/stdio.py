@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NotRequired, Required, TypedDict, Unpack
 
 from ..core.digest import digest
-from .command import command
 from .options import ServerOptions, settings
+from .params import command
 from .server import ProtocolServer
 
 

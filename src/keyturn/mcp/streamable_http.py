@@ -8,8 +8,8 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 
 from .bounds import MESSAGE_BYTES
 from .options import ServerOptions, settings
+from .params import checked, shown
 from .server import ProtocolServer
-from .urls import checked, shown
 
 
 class MCPServerStreamableHttpParams(TypedDict, total=False):

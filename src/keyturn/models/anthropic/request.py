@@ -13,8 +13,7 @@ from typing import Any, cast
 from ...core.errors import UserError
 from ...core.items import Item
 from ..base import ModelRequest, ModelSettings
-from ..offering import function_of, words_for
-from ..output_format import joined, open_schema, schema_instruction
+from ..request_parts import function_of, joined, open_schema, schema_instruction, words_for
 from .messages import THINKING, called_names, messages
 
 Body = dict[str, Any]

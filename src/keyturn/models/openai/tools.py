@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ...core.errors import UserError
 from ...core.items import Item
-from ..offering import function_of, own_words
+from ..request_parts import function_of, own_words
 
 
 def offered(tools: Iterable[Any], handoffs: Iterable[Any]) -> list[Item]:

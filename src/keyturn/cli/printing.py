@@ -1,4 +1,4 @@
-"""What a command prints of names and errors: escaped, and folded so that none of it begins a row of the terminal."""
+"""Print names and errors of a command: escaped, and folded so that no data begins a row of the terminal."""
 
 from __future__ import annotations
 

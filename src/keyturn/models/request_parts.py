@@ -1,4 +1,4 @@
-"""How a tool is offered to a model that is not OpenAI's Responses API: as a function, in its provider's words, or not.
+"""Parts of a request that providers share: tools offered as functions, instructions joined, output schemas checked.
 
 A kind of tool with calls of its own says in the words of that API what it is. Other APIs are told of it as a function
 where it can be one; where it cannot, that is an error and not a tool left out.
@@ -6,7 +6,8 @@ where it can be one; where it cannot, that is an error and not a tool left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ..core.errors import UserError
@@ -54,3 +55,38 @@ def function_of(tool: Any, whose: str) -> Item:
             "params_json_schema nor a provider_tool()"
         )
     return {"name": tool.name, "description": tool.description or "", "parameters": schema}
+
+
+def joined(texts: Iterable[str | None]) -> str:
+    """All instructions as one text.
+
+    >>> joined(["Be brief.", None, " "])
+    'Be brief.'
+    """
+    return "\n\n".join(text for text in texts if text and text.strip())
+
+
+def schema_instruction(schema: Mapping[str, Any]) -> str:
+    """How a model is asked for JSON where its provider cannot hold it to the schema."""
+    return f"Answer with one JSON object that fits this schema, and with nothing else:\n{json.dumps(schema)}"
+
+
+def open_schema(schema: Any) -> bool:
+    """Whether an object in the schema may have keys that the schema does not name, or a value may be anything.
+
+    >>> open_schema({"type": "object", "properties": {}, "additionalProperties": False}), open_schema({})
+    (False, True)
+    """
+    if not isinstance(schema, Mapping):
+        return schema is not False
+    here = cast("Mapping[str, Any]", schema)
+    if here.get("type") == "object" and here.get("additionalProperties", "properties" not in here) is not False:
+        return True
+    if not here.keys() & {"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"}:
+        return True
+    inner = [here["items"]] if "items" in here else []
+    for name in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        inner += cast("list[Any]", here.get(name) or [])
+    for name in ("properties", "$defs"):
+        inner += cast("Mapping[str, Any]", here.get(name) or {}).values()
+    return any(open_schema(each) for each in inner)
