@@ -1,4 +1,4 @@
-"""The tool calls that stand open on a server, the questions asked within them, and the outcomes without a result.
+"""Track the open tool calls of a server, the questions asked within them, and outcomes without a result.
 
 A server of the older protocol asks a person while its call stands open: such a call is parked here by a token until
 somebody has answered, and is gone with the process. Nothing here knows what is asked.
@@ -17,7 +17,7 @@ from .bounds import PARKED_CALLS
 
 @dataclass(eq=False)
 class ServerQuestion:
-    """What a server asks within a call, and the answer it waits for."""
+    """Holds what a server asks within a call, and the future that awaits the answer."""
 
     params: Any
     answer: asyncio.Future[Any]
@@ -25,7 +25,7 @@ class ServerQuestion:
 
 @dataclass(eq=False)
 class OpenCall:
-    """A call that has not ended."""
+    """Tracks a call that has not ended."""
 
     task: asyncio.Task[Any]
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -34,14 +34,14 @@ class OpenCall:
 
 @dataclass(frozen=True)
 class Parked:
-    """A call that waits for people."""
+    """Identifies an open call that waits for people to answer."""
 
     token: str
     params: Any
 
 
 class OpenCalls:
-    """The open calls of one server."""
+    """Runs and parks the open calls of one server."""
 
     def __init__(self) -> None:
         self._open: set[OpenCall] = set()
@@ -51,14 +51,14 @@ class OpenCalls:
         self.answering = 0
 
     async def run(self, work: Coroutine[Any, Any, Any], seconds: float | None) -> Any:
-        """The call's result, or `Parked`; `TimeoutError` where it took longer than it may."""
+        """Await the call's result, or return `Parked`; raise `TimeoutError` where it took too long."""
         call = OpenCall(asyncio.ensure_future(work))
         self._open.add(call)
         call.task.add_done_callback(lambda _task: self._ended(call))
         return await self._until(call, seconds)
 
     async def go_on(self, token: str, answer: Any, seconds: float | None) -> Any:
-        """Answer a parked call and await it further; `Lost` where it is gone."""
+        """Answer a parked call and await it further; raise `Lost` where it is gone."""
         call = self._parked.pop(token, None)
         question = None if call is None else call.question
         if call is None or question is None or question.answer.done() or call.task.done():
@@ -69,7 +69,7 @@ class OpenCalls:
         return await self._until(call, seconds)
 
     async def ask(self, params: Any) -> Any:
-        """Put a server's question to whoever made the call; None where nobody can tell which call that is."""
+        """Pass a server's question to whoever made the call; None where it is not clear which call that is."""
         call = await self._whose()
         if call is None:
             return None
@@ -79,7 +79,7 @@ class OpenCalls:
         return await call.question.answer
 
     def drop(self) -> None:
-        """Give up everything that stands open."""
+        """Cancel and forget all open calls."""
         for call in list(self._open):
             call.task.cancel()
         self._parked.clear()
@@ -114,7 +114,10 @@ class OpenCalls:
         return Parked(token, question.params)
 
     async def _whose(self) -> OpenCall | None:
-        """The one call that can be asking. With several at work, wait for the others to end: guessing would mislead."""
+        """Find the one call that can be asking.
+
+        With several at work, wait for the others to end: guessing would mislead.
+        """
         if self._unclear:
             return None
         self._unclear = True
@@ -135,23 +138,23 @@ class OpenCalls:
 
 @dataclass(frozen=True)
 class InputRequired:
-    """What people must answer first, by key, and what the server wants to be reminded of then."""
+    """Holds the questions that people must answer first, by key, and the server's state to send back."""
 
     requests: dict[str, Any]
     state: str | None
 
 
 class CallRefused(Exception):
-    """The server answered that it does not do this: nothing ran."""
+    """Raised where the server answered that it refuses the request: nothing ran."""
 
 
 class Unsent(Exception):
-    """The request reached nobody: nothing ran, and it may be sent again."""
+    """Raised where the request reached nobody: nothing ran, and it may be sent again."""
 
 
 class Unreached(Unsent):
-    """There is no connection, and none could be opened."""
+    """Raised where there is no connection, and none could be opened."""
 
 
 class Lost(Exception):
-    """The request was sent, and nobody knows what became of it."""
+    """Raised where the request was sent, and its outcome is unknown."""

@@ -1,4 +1,4 @@
-"""One connection to a server: opened, kept and closed by a task of its own, in the loop at home.
+"""Keep one connection to a server, opened and closed by a task of its own on the MCP loop.
 
 Here is what the protocol's own client says of an answer, and what that means: answered, never sent, or unknown. Beside
 this file only what carries messages knows the protocol's package, and it is loaded with the first connection. Tools,
@@ -47,14 +47,14 @@ _UNKNOWN = (CONNECTION_CLOSED, REQUEST_TIMEOUT, INTERNAL_ERROR, PARSE_ERROR, INV
 
 @dataclass(frozen=True)
 class Outlet:
-    """Where a server's own words go: questions to people, where None says that nobody can tell whom, and notices."""
+    """Receives what the server sends on its own: questions to people (None: nobody to ask) and notices."""
 
     elicited: Callable[[Any], Awaitable[Any]]
     noticed: Callable[[Any], Awaitable[None]]
 
 
 class ServerConnection:
-    """A line to a server. It is `alive` until either side closes it."""
+    """Speaks the protocol over one connection, which is `alive` until either side closes it."""
 
     def __init__(self, transport: Callable[[], Any], mode: str, outlet: Outlet) -> None:
         self._transport = transport
@@ -67,7 +67,7 @@ class ServerConnection:
         self.alive = False
 
     async def open(self, seconds: float) -> None:
-        """Connect and agree on a protocol, in time, or leave nothing behind."""
+        """Connect and agree on a protocol version before the timeout, or leave nothing behind."""
         self._task = asyncio.create_task(self._own())
         try:
             async with asyncio.timeout(seconds):
@@ -81,7 +81,7 @@ class ServerConnection:
             raise
 
     async def close(self) -> None:
-        """Close it; the process behind it is stopped. Whoever waits for an answer is told that none will come."""
+        """Close the connection and stop the process behind it; pending requests fail as lost."""
         self.alive = False
         self._stop.set()
         if self._task is None:
@@ -91,7 +91,7 @@ class ServerConnection:
         await asyncio.gather(asyncio.shield(self._task), return_exceptions=True)
 
     async def page(self, cursor: str | None) -> ListToolsResult:
-        """One page of the listing."""
+        """Request one page of the tool listing."""
         assert self._client is not None
         params = PaginatedRequestParams(cursor=cursor) if cursor is not None else None
         try:
@@ -100,7 +100,10 @@ class ServerConnection:
             raise self._meaning(error) from None
 
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
-        """Call a tool: a result, or `InputRequired`. `extra` goes along: `_meta`, or answers to an earlier question."""
+        """Call a tool; return its result, or `InputRequired`.
+
+        `extra` goes along: `_meta`, or answers to an earlier question.
+        """
         if not self.alive or self._client is None:
             raise Unsent("the connection is closed")
         if "input_responses" in extra:
@@ -163,7 +166,7 @@ class ServerConnection:
 
 
 def _said(answer: Any) -> ElicitResult:
-    """An answer as the protocol has it; a user's callback may have made one of these itself."""
+    """Convert an answer to the protocol's type; a user's callback may have made one itself."""
     return answer if isinstance(answer, ElicitResult) else ElicitResult(**answer)
 
 
@@ -178,22 +181,22 @@ async def _watched(transport: Any, ended: Callable[[], None]) -> AsyncGenerator[
 
 
 class _Watched:
-    """A stream that says when it ended, so that a dead connection is known before anything is sent on it."""
+    """Wraps a stream to notice its end, so that a dead connection is known before anything is sent on it."""
 
     def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
         self._stream, self._ended = stream, ended
 
     @property
     def last_context(self) -> Any:
-        """What the protocol's client looks for on its own streams."""
+        """Return what the protocol's client looks for on its own streams."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         return await self._stream.receive()
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the stream."""
         await self._stream.aclose()
 
     def __aiter__(self) -> _Watched:
@@ -215,7 +218,7 @@ class _Watched:
 
 
 def told(error: BaseException) -> str:
-    """An error in few words. A URL may hold a password, so that none is repeated."""
+    """Describe an error in few words, without a URL, which may hold a password."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, MCPError):

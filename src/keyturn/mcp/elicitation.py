@@ -1,4 +1,4 @@
-"""A server's questions to people as JSON that a log can hold, and people's answers as the server wants them.
+"""Convert a server's elicitation requests to JSON for the log, and people's answers to what the server expects.
 
 An answer that does not fit is never sent: the question is asked again, with what was wrong.
 """
@@ -18,11 +18,11 @@ _ACTIONS = ("accept", "decline", "cancel")
 
 
 class Unfit(Exception):
-    """An answer that cannot be sent; the text says why."""
+    """Raised where an answer cannot be sent; the text says why."""
 
 
 def question(params: Any) -> dict[str, Any]:
-    """What is asked, as JSON: its message, and the schema of the answer or the URL to visit."""
+    """Convert one elicitation to JSON: its message, and the schema of the answer or the URL to visit."""
     said: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
     said.pop("_meta", None)
     try:
@@ -33,7 +33,7 @@ def question(params: Any) -> dict[str, Any]:
 
 
 def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
-    """All that a call needs answered; what only a model or a file system could answer is refused."""
+    """Convert all questions of a call; refuse those that only a model or a file system could answer."""
     other = next((each for each in requests.values() if each.method != _METHOD), None)
     if other is not None:
         raise CallRefused(f"it asked for {other.method}, which is not supported; the call was not finished")
@@ -41,13 +41,13 @@ def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked_again(asked: dict[str, Any], problem: str) -> dict[str, Any]:
-    """The same questions, and what was wrong with the answer; a server may have named a question just so."""
+    """Return the same questions with what was wrong with the answer, under a key that no question has."""
     named: dict[str, Any] | None = asked.get("problem")
     return {**asked, "problem": problem if named is None else {**named, "problem": problem}}
 
 
 def results(asked: Mapping[str, Any], answers: Any) -> dict[str, dict[str, Any]]:
-    """People's answers as the server is given them, by the key of each question; None declines them all.
+    """Convert people's answers to the server's format, by the key of each question; None declines them all.
 
     An answer is `{"action": "accept" | "decline" | "cancel", "content": {...}}`, or the content alone. Where only one
     thing is asked, its key may be left out.
@@ -88,7 +88,7 @@ def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> bool:
-    """Whether the protocol knows it as a value of an answer."""
+    """Return whether the protocol allows the value in an answer."""
     if isinstance(value, list):
         return all(isinstance(each, str) for each in cast("list[Any]", value))
     return isinstance(value, str | int | float | bool | None)

@@ -20,13 +20,17 @@ _ABOUT = {"title": "title", "annotations": "annotations", "output_schema": "outp
 
 
 class Pages(Protocol):
-    """A connection, as far as a listing needs it."""
+    """What reading a listing needs of a connection."""
 
-    async def page(self, cursor: str | None) -> Any: ...
+    async def page(self, cursor: str | None) -> Any:
+        """Request one page of the tool listing."""
 
 
 async def listed(server: str, line: Pages, pages: int | None, origin: str = "") -> dict[str, RemoteTool]:
-    """All tools that the server lists, by name. `origin` tells apart servers that nobody gave a name."""
+    """Read all tools that the server lists, by name.
+
+    `origin` tells apart servers that nobody gave a name.
+    """
     tools: dict[str, RemoteTool] = {}
     cursor = None
     size = 0
@@ -66,7 +70,10 @@ def _size(tool: RemoteTool) -> int:
 
 
 class Offers:
-    """The tools of one server, by agent."""
+    """Caches the `MCPTool` objects of one server for each agent.
+
+    An agent gets the same object as long as nothing but the server's words changed.
+    """
 
     def __init__(self, server: Server, settings: Settings) -> None:
         self.approvals = Approvals(server.name, settings.require_approval)
@@ -74,7 +81,7 @@ class Offers:
         self._made: weakref.WeakKeyDictionary[Any, dict[str, tuple[Offer, MCPTool]]] = weakref.WeakKeyDictionary()
 
     def tool(self, remote: RemoteTool, agent: Any) -> MCPTool:
-        """A remote tool as this agent has it."""
+        """Return a remote tool as this agent has it: its name, approval and settings."""
         offer, known = self._offer(remote, agent), self._known(agent)
         had = known.get(remote.name)
         if had is None or replace(had[0], needs_approval=offer.needs_approval) != offer:

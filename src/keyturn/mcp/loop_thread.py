@@ -1,4 +1,4 @@
-"""The event loop, in one daemon thread for as long as the process lives, on which all MCP connections run.
+"""The event loop on which all MCP connections run, in one daemon thread for as long as the process lives.
 
 A connection belongs to the loop and the task that opened it, while callers come and go: `run_sync` opens a loop each
 time, a notebook blocks its own. So every connection lives here, and callers reach over. No server is known here.

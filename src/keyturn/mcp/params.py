@@ -11,7 +11,7 @@ from ..core.errors import UserError
 
 
 def checked(params: Any, known: Collection[str]) -> dict[str, Any]:
-    """A user's `params`, or an error that says what is wrong with them."""
+    """Read the `params` of an HTTP server, or raise a `UserError` that says what is wrong with them."""
     given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
     url = given.get("url")
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
@@ -23,7 +23,7 @@ def checked(params: Any, known: Collection[str]) -> dict[str, Any]:
 
 
 def shown(url: str) -> str:
-    """An address as it may be shown and recorded: without a user, a password, a query.
+    """Return a URL as it may be shown and recorded: without user, password and query.
 
     >>> shown("https://ann:pw@example.com/mcp?key=1")
     'https://example.com/mcp'
@@ -37,7 +37,7 @@ _KNOWN = {"command", "args", "env", "cwd"}
 
 @dataclass(frozen=True)
 class ServerCommand:
-    """A program and its arguments, and what it gets of the world."""
+    """Holds the command, arguments, environment and directory of a server to start."""
 
     command: str
     args: list[str] = field(default_factory=list[str])
@@ -46,7 +46,7 @@ class ServerCommand:
 
 
 def command(params: Any) -> ServerCommand:
-    """What to start, or an error that says what is wrong with `params`."""
+    """Read the `params` of a stdio server, or raise a `UserError` that says what is wrong with them."""
     given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
     if not isinstance(given.get("command"), str) or not given["command"]:
         raise UserError('params of an MCP server over stdio must name what to start: {"command": "...", "args": [...]}')

@@ -30,7 +30,7 @@ _GROUPS: set[int] = set()
 
 
 class _Lines:
-    """Bytes as they come, and the messages in them; `over` once a line, or the noise between them, is too long."""
+    """Splits bytes into lines that hold messages; `over` once a line, or the noise between lines, is too long."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -55,7 +55,7 @@ class _Lines:
 
 @contextlib.asynccontextmanager
 async def pipes(command: ServerCommand, name: str) -> AsyncGenerator[tuple[Any, Any]]:
-    """The streams of a started server, for as long as the context is open; `name` is who says what it complains of."""
+    """Start a server and yield its two message streams; its stderr is shown under `name`."""
     process = await asyncio.create_subprocess_exec(
         command.command,
         *command.args,
@@ -117,7 +117,7 @@ async def _write(process: asyncio.subprocess.Process, given: Any, told: MemoryOb
 
 
 async def _stop(process: asyncio.subprocess.Process, asides: asyncio.Task[None]) -> None:
-    """End the whole group: by closing its input, by asking, by force."""
+    """End the whole process group: close its stdin, then SIGTERM, then SIGKILL."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):
         process.stdin.close()
@@ -135,7 +135,10 @@ async def _stop(process: asyncio.subprocess.Process, asides: asyncio.Task[None])
 
 
 async def _ended(process: asyncio.subprocess.Process) -> bool:
-    """Whether it ends in time. Not by its wait(): that also waits for pipes that a grandchild may hold open."""
+    """Return whether the process ends in time.
+
+    This does not use its wait(), which also waits for pipes that a grandchild may hold open.
+    """
     until = asyncio.get_running_loop().time() + STOP_SECONDS
     while process.returncode is None and asyncio.get_running_loop().time() < until:
         await asyncio.sleep(0.005)
@@ -154,7 +157,11 @@ def _end_all() -> None:
 
 
 async def pass_on(words: asyncio.StreamReader, name: str) -> None:
-    """Show lines as they come, until there are no more. What is not shown is read all the same: nobody waits for us."""
+    """Copy a server's stderr to ours, escaped and marked; beyond the limit, read on and show no more.
+
+    A person may be deciding at that very terminal, so the server never holds it and cannot read what is typed there.
+    Reading never stops, so that a server does not block on a full pipe.
+    """
     line, left = b"", ASIDE_BYTES
     while chunk := await words.read(ASIDE_LINE):
         if left < 0:

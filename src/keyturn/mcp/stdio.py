@@ -1,4 +1,4 @@
-"""A server that is a program on this machine: started for us, spoken to over its input and output, and stopped."""
+"""The transport to a server that is a program on this machine, started for us and spoken to over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from .server import ProtocolServer
 
 
 class MCPServerStdioParams(TypedDict, total=False):
-    """What to start. The program gets `env` on top of a few harmless variables, never the environment of this process.
+    """Says what to start.
+
+    The program gets `env` on top of a few harmless variables, never the environment of this process.
 
     >>> MCPServerStdioParams(command="python", args=["server.py"])["command"]
     'python'
@@ -26,7 +28,7 @@ class MCPServerStdioParams(TypedDict, total=False):
 
 
 class MCPServerStdio(ProtocolServer):
-    """A server over stdio.
+    """Starts a server as a child process and speaks to it over stdio.
 
     >>> server = MCPServerStdio({"command": "python", "args": ["server.py"]}, require_approval="always")
     >>> server.name
@@ -49,7 +51,7 @@ class MCPServerStdio(ProtocolServer):
         super().__init__(f"stdio: {self._command.command}" if name is None else name, chosen, started)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """The program's input and output; its error output is shown on ours, as its own words."""
+        """Start the program; its stderr is shown on ours, marked as its own words."""
         from .pipes import pipes
 
         return pipes(self._command, self.name)

@@ -40,11 +40,11 @@ class FallbackModel(Model):
 
     @property
     def model(self) -> str:
-        """The name of the model that answered last."""
+        """Return the name of the model that answered last."""
         return getattr(self.last, "model", "")
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """The first reply that any of the models gives, in their order."""
+        """Return the first reply that any of the models gives, in their order."""
         failed: list[BaseException] = []
         for model in self.models:
             try:
@@ -57,7 +57,7 @@ class FallbackModel(Model):
         raise AssertionError("the last model's error is raised where it happens")
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The same as a stream; once an event was told, its model stays the one that answers."""
+        """Stream the first reply; once an event was yielded, its model stays the one that answers."""
         failed: list[BaseException] = []
         for model in self.models:
             begun = False

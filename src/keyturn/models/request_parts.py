@@ -1,7 +1,8 @@
 """Parts of a request that providers share: tools offered as functions, instructions joined, output schemas checked.
 
-A kind of tool with calls of its own says in the words of that API what it is. Other APIs are told of it as a function
-where it can be one; where it cannot, that is an error and not a tool left out.
+A kind of tool with calls of its own says in the words of OpenAI's Responses API what it is. Other APIs are given a
+function where the tool can be one; where it cannot, that is an error and not a tool left out. Nothing here sends a
+request.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..core.items import Item
 
 
 def own_words(tool: Any) -> Item | None:
-    """What a tool says of itself, in whichever provider's words; None where it is a function and no more.
+    """Return a tool's own definition, in whichever provider's format; None where it is only a function.
 
     >>> own_words(object()) is None
     True
@@ -28,7 +29,7 @@ def own_words(tool: Any) -> Item | None:
 
 
 def words_for(tool: Any, whose: str) -> Item | None:
-    """The same for a provider that is not OpenAI; None where the tool is to be a function."""
+    """Return a tool's own definition for a provider that is not OpenAI; None where the tool is to be a function."""
     said = own_words(tool)
     if said is None or getattr(tool, "also_function", False):
         return None
@@ -41,13 +42,13 @@ def words_for(tool: Any, whose: str) -> Item | None:
 
 
 def _is_openais(tool: Any) -> bool:
-    """Whether its words are those of the Responses API: it says so, or its calls or its shape are of that API."""
+    """Return whether the definition is in the format of the Responses API, by its own word, its calls or its shape."""
     calls: str = getattr(tool, "call_type", "function_call")
     return bool(getattr(tool, "provider", None)) or calls != "function_call" or not hasattr(tool, "provider_tool")
 
 
 def function_of(tool: Any, whose: str) -> Item:
-    """A tool as a function: its name, description and the schema of its parameters."""
+    """Return a tool as a function: its name, description and the schema of its parameters."""
     schema = getattr(tool, "params_json_schema", None)
     if schema is None:
         raise UserError(
@@ -58,7 +59,7 @@ def function_of(tool: Any, whose: str) -> Item:
 
 
 def joined(texts: Iterable[str | None]) -> str:
-    """All instructions as one text.
+    """Join all instructions to one text.
 
     >>> joined(["Be brief.", None, " "])
     'Be brief.'
@@ -67,12 +68,12 @@ def joined(texts: Iterable[str | None]) -> str:
 
 
 def schema_instruction(schema: Mapping[str, Any]) -> str:
-    """How a model is asked for JSON where its provider cannot hold it to the schema."""
+    """Return the instruction that asks for JSON where the provider cannot enforce the schema."""
     return f"Answer with one JSON object that fits this schema, and with nothing else:\n{json.dumps(schema)}"
 
 
 def open_schema(schema: Any) -> bool:
-    """Whether an object in the schema may have keys that the schema does not name, or a value may be anything.
+    """Return whether the schema allows keys that it does not name, or a value that may be anything.
 
     >>> open_schema({"type": "object", "properties": {}, "additionalProperties": False}), open_schema({})
     (False, True)

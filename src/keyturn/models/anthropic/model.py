@@ -1,4 +1,4 @@
-"""Claude, through Anthropic's own client: the user's, or one made when it is first needed.
+"""Claude, asked through Anthropic's own client: the user's, or one made when it is first needed.
 
 Here is who is asked, how often, and how long a pause of the model's own is followed. What is said is in
 `anthropic_request`, what is answered in `anthropic_reply` and `anthropic_stream`. The client's errors come as they are.
@@ -32,7 +32,7 @@ _PAUSES = 8
 
 
 class AnthropicModel(Model):
-    """A Claude model by name.
+    """Asks a Claude model by name.
 
     `client` is your own `AsyncAnthropic` (or its Bedrock, Vertex or Foundry kin); without one, a client is made from
     `api_key` and `base_url`, or from the environment's `ANTHROPIC_API_KEY`. `max_tokens` holds where
@@ -69,7 +69,7 @@ class AnthropicModel(Model):
         self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """One reply, whole."""
+        """Return one reply, whole."""
         first, reply = self._pose(asked, kept)
         posed = first
         for _ in range(_PAUSES):
@@ -82,7 +82,7 @@ class AnthropicModel(Model):
         raise _endless()
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The same reply as Responses events."""
+        """Stream one reply as Responses events."""
         first, reply = self._pose(asked, kept)
         posed, telling = first, Telling(reply)
         for _ in range(_PAUSES):
@@ -108,7 +108,7 @@ class AnthropicModel(Model):
         return question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
 
     async def _told(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
-        """One message of theirs as events of ours. Until the first of ours, a fault that may pass is tried again."""
+        """Stream one message as Responses events; until the first event, a transient fault is retried."""
         told, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed))
         try:
             for event in told:
@@ -121,7 +121,7 @@ class AnthropicModel(Model):
         telling.check_whole()
 
     async def _open(self, posed: AnthropicQuestion, telling: Telling) -> tuple[list[Any], Any, AsyncIterator[Any]]:
-        """A stream and the first events it tells, which may be none; of a stream that fails before, nothing is left."""
+        """Open a stream and return it with its first events, possibly none; close a stream that fails before."""
         known = telling.reply.id
         stream = await self._post(posed, stream=True)
         telling.reply.request_id = stream.response.headers.get("request-id")
@@ -180,7 +180,7 @@ def _kind(event: Any) -> Any:
 
 
 async def _parsed(stream: Any) -> AsyncGenerator[Any, None]:
-    """The events of a stream; what is not JSON is the provider's misbehaviour, not a parser's error."""
+    """Parse the events of a stream; what is not JSON raises `ModelBehaviorError`, not a parser's error."""
     try:
         async for given in stream:
             yield given

@@ -1,4 +1,4 @@
-"""One question to Gemini: model settings, tools, handoffs and the output type as its configuration says them.
+"""Build a Gemini request from settings, tools, handoffs and the output type.
 
 Settings that Gemini does not have are left out, so that one `ModelSettings` serves every model of a fallback; what
 would silently lose the conversation (server-kept history, stored prompts) is an error.
@@ -36,7 +36,7 @@ _THINKING = ("thinking_budget", "thinking_level", "include_thoughts")
 
 @dataclass
 class GoogleQuestion:
-    """What is asked, and how often it may be asked again."""
+    """Holds the contents and configuration of a request, and how often it may be retried."""
 
     model: str
     contents: list[Content]
@@ -44,12 +44,12 @@ class GoogleQuestion:
     retry: Any = None
 
     def given(self) -> dict[str, Any]:
-        """What the client's methods are called with."""
+        """Return the arguments for the client's methods."""
         return {"model": self.model, "contents": self.contents, "config": self.config}
 
 
 def question(model: str, asked: ModelRequest) -> GoogleQuestion:
-    """The contents and the configuration of one request."""
+    """Build the contents and the configuration of one request."""
     _refuse(asked)
     settings = asked.model_settings
     system, told = contents(asked.input, model)
@@ -83,7 +83,7 @@ def _refuse(asked: ModelRequest) -> None:
 
 
 def _thinking(reasoning: Any, old: bool) -> Config:
-    """Thinking as Gemini has it, or by effort as OpenAI's models have it."""
+    """Return the thinking option as Gemini has it, or by effort as OpenAI's models have it."""
     if reasoning is None:
         return {}
     given: Mapping[str, Any]
@@ -117,7 +117,7 @@ def _tools(config: Config, asked: ModelRequest) -> None:
 
 
 def declaration(tool: Any) -> Config:
-    """A tool or a handoff as Gemini is told of it."""
+    """Convert a tool or a handoff to Gemini's function declaration."""
     made = function_of(tool, "a Gemini model")
     return {"name": made["name"], "description": made["description"], "parameters_json_schema": made["parameters"]}
 
@@ -139,7 +139,7 @@ def _choice(given: Any) -> Config | None:
 
 
 def _format(config: Config, schema: Any, instructions: list[str | None], *, beside_tools: bool) -> None:
-    """Hold the answer to the output type: by Gemini where it can, else by asking for it."""
+    """Request the output type: by Gemini's own schema option where it can, else by an instruction."""
     if schema is None or schema.is_plain_text():
         return
     wanted: Config = schema.json_schema()

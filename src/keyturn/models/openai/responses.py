@@ -29,7 +29,7 @@ _ENDINGS = ("response.failed", "response.incomplete")
 
 
 class OpenAIResponsesModel(Model):
-    """A model behind the Responses API.
+    """Asks a model behind the Responses API.
 
     Give your own `AsyncOpenAI`, or what one is made from. Without a name it is the default model, which a stored prompt
     may replace. Failed requests are asked again up to twice, or as `ModelSettings(retry=...)` says, while nothing of
@@ -58,23 +58,23 @@ class OpenAIResponsesModel(Model):
 
     @classmethod
     def of(cls, model: str | None, account: OpenAIAccount) -> Self:
-        """A model that asks by an account which others share."""
+        """Make a model that uses an account shared with others."""
         made = cls(model)
         made._account = account
         return made
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """Return the model's name."""
         return self._name or OPENAI.model_name()
 
     async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """One reply to this conversation."""
+        """Return one reply to this conversation."""
         answer = await whole(await self._question(ModelRequest(*asked, **kept)))
         return understood(partial(checked_reply, answer), _WHO)
 
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The same reply as the client's own events, the last of which is `response.completed`."""
+        """Stream one reply as the client's own events, the last of which is `response.completed`."""
         items: list[Any] = []
         posed = await self._question(ModelRequest(*asked, **kept))
         async with aclosing(events(posed)) as told:
@@ -93,7 +93,7 @@ class OpenAIResponsesModel(Model):
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")
 
     async def close(self) -> None:
-        """Close the client that was made here; one that was given is the giver's."""
+        """Close the client that was made here; one that was given stays open."""
         await self._account.close()
 
     async def _question(self, request: ModelRequest) -> OpenAIQuestion:
@@ -147,7 +147,7 @@ def sdk_event(given: Any) -> Any:
 
 @cache
 def _types() -> dict[str, Any]:
-    """The SDK's class for each type of event."""
+    """Return the SDK's class for each type of event."""
     from openai.types.responses import ResponseStreamEvent
 
     classes: tuple[Any, ...] = get_args(get_args(ResponseStreamEvent)[0])
