@@ -1,4 +1,4 @@
-"""The actions of a computer: which there are, and what each needs. A table, and how a call is read by it.
+"""A table of the actions of a computer and their fields, and the parser of a call's actions.
 
 Fields that nobody here knows are left out of an action, so that what is shown is what is done.
 """
@@ -51,7 +51,7 @@ _HOLDS_KEYS = ("click", "double_click", "drag", "move", "scroll")
 
 
 def read_actions(given: Any) -> list[Item]:
-    """The actions of a call, or `InvalidArguments`.
+    """Parse the actions of a call, or raise `InvalidArguments`.
 
     >>> read_actions([{"type": "type", "text": "hello", "mood": "good"}])
     [{'type': 'type', 'text': 'hello'}]

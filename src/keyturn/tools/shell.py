@@ -1,4 +1,4 @@
-"""The shell as a tool: commands that a model wants to run, which a person sees exactly as they would run.
+"""The shell tool: commands that a model wants to run, shown to people exactly as they would run.
 
 Here is the call: what of it runs, what people are shown, how its result reads. What runs it is an executor; whether
 it runs is the gate's affair, and by default somebody is asked.
@@ -53,7 +53,7 @@ SCHEMA: dict[str, Any] = {
 
 
 class ShellTool(Tool):
-    """Shell commands, run by `executor`; every call asks unless `needs_approval` says otherwise.
+    """Runs shell commands by `executor`; every call asks unless `needs_approval` says otherwise.
 
     An executor is any function `(ShellCommandRequest) -> ShellResult | str`, sync or async. Without one, commands run
     in a sandbox of bubblewrap in the current directory (`BubblewrapExecutor`): there they can write,
@@ -115,21 +115,21 @@ class ShellTool(Tool):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Where and how the commands run, as far as the executor says it."""
+        """Return where and how the commands run, as far as the executor says it."""
         return about(self.executor)
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return {"type": "shell", "environment": own_copy(self.environment)}
 
     def spec(self) -> dict[str, Any]:
-        """What the model is told, and where its commands run: an approval is for this place and no other."""
+        """Return what the model is told, and where its commands run: an approval is for this place and no other."""
         told = {"kind": self.kind, "name": self.name, "description": self.description}
         where = {} if self.hosted else identity(self.executor)
         return {**told, "environment": self.environment, "executor": where}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The commands and their limits, from a call of the provider's own kind or of a function."""
+        """Parse the commands and their limits, from a call of the provider's own kind or of a function."""
         if self.hosted:
             raise InvalidArguments(f"The call of {self.name} is invalid: the provider runs these commands.")
         if item.get("type") != self.call_type:
@@ -142,7 +142,7 @@ class ShellTool(Tool):
         return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
 
     def edit(self, params: Any) -> Prepared:
-        """Other commands in their place."""
+        """Return other commands in their place."""
         match params:
             case {"commands": [str(), *_] as commands, **limits} if limits.keys() <= set(_LIMITS):
                 pass
@@ -159,28 +159,28 @@ class ShellTool(Tool):
         return Prepared(canonical(frozen))
 
     def subject(self, params: Any) -> ShellActionRequest:
-        """What a `needs_approval` callable is given: an action with `.commands`."""
+        """Return what a `needs_approval` callable is given: an action with `.commands`."""
         return ShellActionRequest(**params)
 
     async def invoke(self, context: Any, prepared: Prepared) -> ShellResult:
-        """Have the executor run the commands."""
+        """Let the executor run the commands."""
         action = ShellActionRequest(**prepared.params)
         call = ShellCallData(context.tool_call_id, action, "in_progress", context.tool_call)
         assert self.executor is not None
         return bounded(await asked(self.executor, ShellCommandRequest(context, call)), action.max_output_length)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The result, of the type that goes with the call."""
+        """Return the result, of the type that goes with the call."""
         return output_item(item, value)
 
     async def failure(self, context: Any, error: Exception) -> Any:
-        """What the model is told of an error. Where there is no sandbox the run stops: no model can mend that."""
+        """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error
         return await super().failure(context, error)
 
     def preview(self, params: Any) -> Preview:
-        """The commands, what a shell reads in them, and where they run."""
+        """Show the commands, what a shell reads in them, and where they run."""
         return command_preview(params["commands"], {limit: params.get(limit) for limit in _LIMITS}, self.about)
 
 

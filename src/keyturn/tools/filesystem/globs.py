@@ -16,7 +16,7 @@ _Segment = Callable[[str], object] | None
 
 
 class BadGlob(ValueError):
-    """A pattern that cannot be used; the text says why.
+    """Raised for a pattern that cannot be used; the text says why.
 
     >>> issubclass(BadGlob, ValueError)
     True
@@ -24,7 +24,7 @@ class BadGlob(ValueError):
 
 
 class Glob:
-    """A pattern for paths relative to where it stands.
+    """Matches paths relative to the directory of the pattern.
 
     >>> Glob("src/**/*.{py,pyi}").matches("src/app/main.py")
     True
@@ -41,13 +41,13 @@ class Glob:
         self._variants = [_segments(each) for each in (_expanded(pattern) if braces else [pattern])]
 
     def matches(self, path: str) -> bool:
-        """Whether the whole path fits."""
+        """Return whether the whole path fits."""
         names = path.split("/")
         return any(_fits(variant, names) for variant in self._variants)
 
 
 def name_regex(segment: str) -> str:
-    """One name of a pattern as a regular expression for the whole name; a backslash makes the next character plain."""
+    """Convert one name of a pattern to a regular expression; a backslash makes the next character plain."""
     plain = re.sub(r"\\(.)", _plain, segment) if "\\" in segment else segment
     # The standard library's own translation does not go back over what a star has matched.
     return translate(plain)
@@ -63,7 +63,7 @@ def _segments(pattern: str) -> list[_Segment]:
 
 
 def _fits(segments: Sequence[_Segment], names: Sequence[str]) -> bool:
-    """With every "**" as short as it can be: it never helps that an earlier one takes more."""
+    """Match with every "**" as short as it can be: it never helps that an earlier one takes more."""
     at = name = 0
     retry: tuple[int, int] | None = None
     while name < len(names):
@@ -83,7 +83,7 @@ def _fits(segments: Sequence[_Segment], names: Sequence[str]) -> bool:
 
 
 def _expanded(pattern: str) -> list[str]:
-    """The patterns that the braces stand for; one without a comma stands for itself."""
+    """Expand the braces of a pattern; one without a comma stands for itself."""
     found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
     if found is None:
         return [pattern]
