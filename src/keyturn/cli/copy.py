@@ -1,4 +1,4 @@
-"""`keyturn copy FROM TO`: move a journal to another database, SQLite to PostgreSQL or back."""
+"""The command `keyturn copy FROM TO` copies a journal to another database, SQLite to PostgreSQL or back."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments."""
+    """Add the arguments of this command."""
     parser.add_argument("source", help="the journal that is copied, as its URL; its workers must be stopped")
     parser.add_argument("target", help="the empty journal that it is copied to, as its URL")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy, and say what was copied."""
+    """Copy, and print what was copied."""
     try:
         counts = asyncio.run(_copy(arguments.source, arguments.target))
     except KeyturnError as error:

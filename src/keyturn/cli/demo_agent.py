@@ -1,7 +1,7 @@
-"""The demo's agent: six tools, five of which wait for a person, and the words of a model that needs no key.
+"""The demo's agent, its six tools, of which five wait for a person, its scripted model, and the world file.
 
-The tools get the world's path as the run's context, which is saved with the run, so that the next process finds the
-same world.
+The tools get the path of the world, a JSON file, as the run's context, which is saved with the run, so that the next
+process finds the same world.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Context = RunContextWrapper[Any]
 
 
 def demo_agent(model: Any) -> Agent[Any]:
-    """The agent, the same in every process."""
+    """Make the agent, the same in every process."""
     return Agent(
         name="ops",
         instructions="You look after a staging environment. Look before you act. Tell people what you did.",
@@ -99,7 +99,7 @@ def ask_person(question: str) -> str:
 
 
 def reply(request: ModelRequest) -> list[Any]:
-    """What the model says next. It reads the conversation and remembers nothing, so any process can go on with it."""
+    """Return the model's next reply from the conversation alone, so that any process can go on with it."""
     done = {label: str(output) for label, output in tool_outputs(request).items()}
     for label, step in _STEPS.items():
         if label not in done:
@@ -168,7 +168,7 @@ _CHANGING = threading.Lock()
 
 
 class World:
-    """What the demo's tools look at and change.
+    """Reads and changes the world of the demo's tools: a JSON file, which outlives a process.
 
     >>> import tempfile
     >>> world = World(Path(tempfile.mkdtemp()) / "world.json")
@@ -181,16 +181,16 @@ class World:
         self.path = path
 
     def read(self) -> dict[str, Any]:
-        """The world as it is; before anything happened, as it was at first."""
+        """Return the world as it is; before anything happened, as it was at first."""
         made: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else AT_FIRST
         return made
 
     def text(self) -> str:
-        """The world as a text to read."""
+        """Return the world as a text to read."""
         return json.dumps(self.read(), indent=2) + "\n"
 
     def change(self, effect: str, how: Callable[[dict[str, Any]], object]) -> None:
-        """Change the world, and note which process did it."""
+        """Change the world, and record which process did it."""
         with _CHANGING:  # calls that were approved together run together, and these tools run in threads
             data = json.loads(json.dumps(self.read()))
             how(data)

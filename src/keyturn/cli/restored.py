@@ -1,4 +1,4 @@
-"""`keyturn restored URL`: after a backup was brought back or a standby promoted, nothing that may have run runs again.
+"""The command `keyturn restored URL` settles a restored backup or promoted standby, so that nothing runs twice.
 
 Every call that was let run and has no result is in doubt, what waits asks anew, and each open run stops until somebody
 lets it go on. It can be interrupted and begun again.
@@ -17,13 +17,13 @@ from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments of this command."""
+    """Add the arguments of this command."""
     parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
     parser.add_argument("--anyway", action="store_true", help="also where nothing was noticed: you know that it was")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Settle the store, and say what was done."""
+    """Settle the store, and print what was done."""
     try:
         done = asyncio.run(_settled(arguments.url, arguments.anyway))
     except KeyturnError as error:

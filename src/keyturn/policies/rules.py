@@ -147,7 +147,7 @@ class Policy:
     def from_dict(cls, data: Mapping[str, Any]) -> Policy:
         """Load a policy from plain data, as a file holds it; what is unknown is refused, with its place.
 
-        >>> Policy.from_dict({"rule": [{"action": "deny", "tol": "pay"}]})
+        >>> Policy.from_dict({"default": "ask", "rules": [{"action": "allow", "tol": "search"}]})
         Traceback (most recent call last):
         ...
         keyturn.core.errors.UserError: rule 1: unknown key 'tol'; use action, tool, agent, kind, where, risk, over, \

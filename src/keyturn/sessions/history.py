@@ -26,7 +26,7 @@ BLANK_SCREENSHOT = (
 
 @dataclass(frozen=True)
 class _Kind:
-    """Describes one kind of call: its output's type, how each names the call, and an output for a call that did not run."""
+    """Describes one kind of call: its output's type, how each names the call, and an output where it did not run."""
 
     output: str
     unexecuted: Callable[[str], Item]
