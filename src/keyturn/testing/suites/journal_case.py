@@ -73,7 +73,7 @@ class JournalCase:
         raise NotImplementedError("say how a journal is made")
 
     async def another(self, journal: Journal) -> Journal:
-        """Return a second journal on the same store, as another process has it; the same object if there can be none."""
+        """Return a second journal on the same store, as another process has it; the same object if there is none."""
         return journal
 
     def of(self, journal: Any, tenant: str) -> Journal:
