@@ -1,4 +1,4 @@
-"""A run as it stands: its frames, its live calls, its grants.
+"""The state of a run: its frames, its live calls, its grants.
 
 Data only; `evolve.py` is what changes it. Live calls are kept in groups by what the world owes them and
 dropped once their turn is over, so that what is open is what costs.
@@ -33,7 +33,7 @@ _KINDS: dict[str, Kind] = {"in_doubt": "in_doubt", "needs": "external"}
 
 
 class Let(msgspec.Struct, frozen=True, gc=False):
-    """A call that was let run, or rejected; or, with a sign of -1, one of which it is known now that it did not run."""
+    """Records a call that was let run, or rejected; with a sign of -1, one that is known not to have run."""
 
     call: str
     agent: str
@@ -90,7 +90,7 @@ class Call(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """The frozen text of what will run."""
+        """Return the frozen text of what will run."""
         if self.decision is not None and self.decision.args is not None:
             return self.decision.args
         args = self.proposal.args
@@ -98,35 +98,35 @@ class Call(msgspec.Struct):
 
     @property
     def edited(self) -> bool:
-        """Whether a person changed the arguments."""
+        """Return whether a person changed the arguments."""
         return self.proposal.edited or (self.decision is not None and self.decision.args is not None)
 
     @property
     def params(self) -> Any:
-        """What will run, as a value."""
+        """Return what will run, as a value."""
         return parse(self.text or "{}")
 
     @property
     def expires_at(self) -> int | None:
-        """When a decision comes too late, in milliseconds; a doubt and a question never run out."""
+        """Return when a decision comes too late, in milliseconds; a doubt and a question never run out."""
         wait = self.terms.expires_ms if self.terms is not None and self.state not in _PATIENT else None
         return None if wait is None else self.asked_at + wait
 
     @property
     def warns_at(self) -> int | None:
-        """When somebody is to be told that time runs out; None where nobody is, or was told already."""
+        """Return when somebody is to be warned of the expiry; None where nobody is, or was warned already."""
         ends = None if self.warned else self.expires_at
         before = self.terms.warn_before_ms if self.terms is not None else None
         return None if ends is None or before is None else max(ends - before, self.asked_at)
 
     @property
     def kind(self) -> Kind:
-        """What is waited for: approval, an external result, or word of a call in doubt."""
+        """Return what is waited for: approval, an external result, or a resolution of a call in doubt."""
         return _KINDS.get(self.state, "approval")
 
     @property
     def revision(self) -> int:
-        """How often it was asked about, in whatever way: a decision names the asking that it answers."""
+        """Return how often it was asked, in whatever way; a decision names the revision that it answers."""
         return 1 + self.asks + self.rounds
 
 
@@ -223,12 +223,12 @@ class Run(msgspec.Struct):
 
 
 def new_run() -> Run:
-    """A run of which nothing is known yet."""
+    """Make a run of which nothing is known yet."""
     return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")})
 
 
 def twin(run: Run) -> Run:
-    """The same run once more: whatever becomes of the one, the other stays. What nobody changes in place is shared."""
+    """Copy a run, so that neither changes the other; what nobody changes in place is shared."""
     calls = {name: replace(call) for name, call in run.calls.items()}
     frames = {
         name: replace(
@@ -260,7 +260,7 @@ _SHORT = 4_096
 
 
 def canonical_of(text: str) -> str:
-    """The canonical text of frozen arguments, asked for at each look at a call and remembered where it is short."""
+    """Return the canonical text of frozen arguments, cached where it is short."""
     return _canonical_of(text) if len(text) <= _SHORT else canonical(parse(text or "{}"))
 
 
@@ -270,7 +270,7 @@ def _canonical_of(text: str) -> str:
 
 
 def call_digest(run: Run, call: Call) -> str:
-    """What an approval of this call is bound to."""
+    """Return the digest that an approval of this call is bound to."""
     text = call.text
     bound = [run.id, call.id, call.agent, call.proposal.tool, canonical_of(text)]
     if call.preview is not None and call.preview.basis:
@@ -287,17 +287,17 @@ def call_digest(run: Run, call: Call) -> str:
 
 @lru_cache(maxsize=128, typed=True)
 def _digest_of(*texts: str) -> str:
-    """Remember the digest of short texts: every door, the gate and the start ask for it anew."""
+    """Return the digest of a text, cached where it is short: doors, gate and start ask for it again."""
     return digest(*texts)
 
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:
-    """What an edited call is bound to from its decision to its start: the very arguments, and what was looked at."""
+    """Return the digest that an edited call is bound to: the arguments, and what the editor was shown."""
     return digest(run.id, call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis)
 
 
 def unknown_below(run: Run, frame_id: str) -> list[Call]:
-    """The calls below a frame that have begun and of which nobody knows yet what became of them.
+    """Return the calls below a frame that have begun and whose outcome is unknown.
 
     A nested agent is no such call: it ends with the frame that asked for it.
     """
@@ -307,7 +307,7 @@ def unknown_below(run: Run, frame_id: str) -> list[Call]:
 
 
 def told_of_copy(run: Run, which: str) -> bool:
-    """Whether a run was told of this restore, and nothing that would be in doubt was said or let run since.
+    """Return whether a run was told of this restore, and nothing that would be in doubt was let run since.
 
     What was decided anew may be in the next copy, and have run: it is no less in doubt than what was there before.
     """
@@ -319,23 +319,23 @@ def told_of_copy(run: Run, which: str) -> bool:
 
 
 def ran_out(run: Run, call: Call) -> bool:
-    """Whether a request's time is up, though nobody may have said so yet."""
+    """Return whether a request has expired, though that may not be recorded yet."""
     return call.expires_at is not None and run.now > call.expires_at
 
 
 def stale(run: Run, call: Call) -> bool:
-    """Whether an approval was not executed in its time."""
+    """Return whether an approval was not executed in its time."""
     limit = call.terms.execute_by_ms if call.terms is not None else None
     decision = let_by(call)
     return limit is not None and decision is not None and run.now > decision.at + limit
 
 
 def let_by(call: Call) -> ev.Decision | None:
-    """Return the decision that lets a call run. What its tool's check finds in a doubt decides nothing anew."""
+    """Return the decision that lets a call run; a probe's answer to a doubt decides nothing anew."""
     decision = call.decision
     return call.cleared if decision is not None and decision.via == "probe" else decision
 
 
 def request_id(run: Run, call_id: str) -> str:
-    """The unguessable public name of a call's request."""
+    """Return the unguessable public name of a call's request."""
     return blake2b(call_id.encode(), key=run.salt.encode(), digest_size=16).hexdigest()

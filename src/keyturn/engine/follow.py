@@ -1,4 +1,4 @@
-"""Listen to a run from its journal: the events of a stream, made of verified lines as they come, whoever moves it."""
+"""Follow a run from its journal: stream events made of verified lines as they come, whoever moves it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .views.rows import opened_by
 
 
 class Follower:
-    """Fold a run line by line and say what there is to tell. The log of `live` has a chain."""
+    """Folds a run line by line and returns its events; the log of `live` has a chain."""
 
     def __init__(self, live: OpenRun) -> None:
         self._live = live
@@ -23,7 +23,7 @@ class Follower:
         self._agent = ""
 
     async def told_by(self, line: bytes) -> list[StreamEvent]:
-        """The events of one line, or `LogDamaged`."""
+        """Return the events of one line, or raise `LogDamaged`."""
         self._told.clear()
         [made] = self._live.log.extend([line])
         run = self._live.run

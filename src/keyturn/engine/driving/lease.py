@@ -1,4 +1,4 @@
-"""Hold the lease of a run while it is driven: claim it, renew it, and give it back whatever happens.
+"""Hold the lease of a run while it is driven: claim it, renew it, and release it whatever happens.
 
 Only whoever holds the run may move it. If the hold is lost, the next append is refused before anything more is done.
 What others say meanwhile, a decision or that it shall end, is heard while it is held, and not only afterwards.
@@ -55,7 +55,7 @@ async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[N
 
 
 async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool) -> None:
-    """Let others have the run, and say when somebody should look at it."""
+    """Release the lease, with the time when the run is due."""
     assert drive.claim is not None
     with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
         due = wakes_at(drive.run)
@@ -70,7 +70,7 @@ async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool
 
 
 def _in_the_middle(drive: Drive) -> bool:
-    """Whether somebody should go on: at once where this drive left, and later where things would not let it.
+    """Return whether the run is unfinished and somebody should go on with it.
 
     A run that failed waits for somebody's word, and so does one that its caller stopped.
     """
@@ -80,12 +80,12 @@ def _in_the_middle(drive: Drive) -> bool:
 
 
 async def _now(drive: Drive, journal: Journal) -> int:
-    """The journal's time as it is, and not as it was when the run was taken: clocks are set."""
+    """Read the journal's time again, since clocks are set."""
     return await journal.now() if isinstance(journal, Records) else drive.live.clock()
 
 
 def _set_clock(drive: Drive, claim: Claim) -> None:
-    """Time is the journal's: what a claim says, and since then what this process counts.
+    """Set the clock by the journal's time: what a claim says, and since then what this process counts.
 
     Behind by as long as the claim was on its way, and never ahead: nothing runs out before its time.
     """
@@ -107,7 +107,7 @@ async def _renew(drive: Drive, journal: Journal) -> None:
 
 
 async def _listen(drive: Drive, journal: Journal) -> None:
-    """Take in what others append while the run is held."""
+    """Fold what others append while the lease is held."""
     await asyncio.sleep(_BEFORE_LISTENING)
     place = len(drive.live.log)
     with contextlib.suppress(StorageError):  # the next append says so, where it can be handled

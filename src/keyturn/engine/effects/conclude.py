@@ -1,4 +1,4 @@
-"""Before an answer is final, whoever gave it: output guardrails look at it, and the agent's end is told.
+"""Check an answer before it is final, whoever gave it: run output guardrails, call the end hooks.
 
 A model's answer, a tool's and an error handler's all come through here. Nothing here decides what the answer is.
 """
@@ -18,7 +18,7 @@ from ..tracing.spans import checked
 
 
 async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: Any) -> list[Report]:
-    """What the output guardrails said of an answer; where they let it pass, the end is told."""
+    """Return the output guardrails' reports on an answer; where they let it pass, call the end hooks."""
     guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
     looks = [checked(drive.traces, one, "output", one.run(scope.context, agent, value)) for one in guardrails]
     results = await asyncio.gather(*looks)

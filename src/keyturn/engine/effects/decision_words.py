@@ -1,4 +1,4 @@
-"""Words for the model about what a person did to its call. The call itself is never rewritten."""
+"""Tell the model what a person did to its call; the call itself is never rewritten."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EDITED = "A person changed the arguments of this call before approving it. It r
 
 
 def told_of_edit(call: Call, tool: Tool | None, item: Item) -> Item:
-    """A call's result; where a person changed the arguments, with word of it for the model, and to what.
+    """Return a call's result; where a person changed the arguments, with a note for the model in front.
 
     A secret that a person typed is not the model's to read.
     """

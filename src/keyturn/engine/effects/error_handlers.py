@@ -1,4 +1,4 @@
-"""Error handlers: a caller's function that answers in place of an error. Only the root has them.
+"""Call error handlers: a caller's function that answers in place of an error, for the root only.
 
 Their answer is an answer like any other: guardrails see it, hooks are told, the session gets it.
 """

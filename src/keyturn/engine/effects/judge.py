@@ -1,4 +1,4 @@
-"""Whether a frame has its final answer, and what it is.
+"""Judge whether a frame has its final answer, and what it is.
 
 A reply without calls is one, unless the agent owes an answer of a type and gave none. After calls, the agent's
 `tool_use_behavior` says. Output guardrails see the answer before anybody else does.
@@ -29,7 +29,7 @@ from .tool_hooks import tool_hooks
 
 
 class FinalAnswer(NamedTuple):
-    """A final answer, as the caller gets it."""
+    """Holds a final answer, as the caller gets it."""
 
     value: Any
 
@@ -93,7 +93,7 @@ def _of_reply(frame: Frame, agent: Agent[Any]) -> FinalAnswer | None:
 
 
 def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
-    """The answer that a reply is, of an agent that answers with text; None of one that owes something else."""
+    """Return the answer that a reply is, of an agent that answers with text; None of one that owes something else."""
     schema = output_schema_for(agent.output_type)
     if schema is not None and not schema.is_plain_text():
         return None
@@ -102,7 +102,7 @@ def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
 
 
 def _words(reply: list[Item]) -> tuple[str, str]:
-    """The text of a reply's last message, and why it refuses."""
+    """Return the text of a reply's last message, and why it refuses."""
     texts = [item for item in reply if item.get("type", "message") == "message"]
     return (message_text(texts[-1]), refusal_text(texts[-1])) if texts else ("", "")
 
@@ -123,7 +123,7 @@ async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
 
 
 async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[FunctionToolResult]:
-    """The turn's results in the order of its calls. What called no tool of the agent cannot end its work."""
+    """Return the turn's results in the order of its calls; only a tool of the agent can end its work."""
     toolset, results = await drive.toolset(frame), list[FunctionToolResult]()
     for call in frame.results:
         tool = toolset.find(call.raw)
@@ -135,6 +135,6 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
 
 
 def _answer(agent: Agent[Any], value: Any) -> FinalAnswer:
-    """A tool's answer; of an agent that answers with text, as text."""
+    """Return a tool's answer; of an agent that answers with text, as text."""
     worded = agent.output_type is None or agent.output_type is str
     return FinalAnswer(str(value) if worded and not isinstance(value, str) else value)

@@ -95,7 +95,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
 
 
 async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
-    """What people will be shown, recorded with the verdict; None where that is the arguments themselves."""
+    """Return the preview to record with the verdict; None where that is the arguments themselves."""
     if verdict.action != "ask" and not call.voided:
         return None
     made = await look(tool, call)
@@ -130,7 +130,7 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
 
 
 async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | None:
-    """Ask every policy that has a say in this frame. What the outermost says holds, unless one below is stricter."""
+    """Ask every policy of this frame; the outermost holds, unless an inner one is stricter."""
     stated: Verdict | None = None
     of_run = drive.scope(ev.ROOT).config.policy
     for policy in scope.policies:
@@ -144,7 +144,7 @@ async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | N
 
 
 def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
-    """Choose the stricter of two verdicts; of two that are alike the outer one, on terms that either of them set."""
+    """Return the stricter of two verdicts; of two alike the outer one, on the terms of either."""
     if STRICTNESS[inner.action] < STRICTNESS[outer.action]:
         return outer
     by = f"{outer.by}, {inner.by}"

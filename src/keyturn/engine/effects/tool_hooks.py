@@ -1,4 +1,4 @@
-"""Telling hooks of a tool: just before it is touched, and when its result is recorded.
+"""Call the hooks of a tool: just before it is called, and when its result is recorded.
 
 An agent used as a tool is touched when its frame opens and has its result when that frame ends.
 """

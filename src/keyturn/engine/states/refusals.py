@@ -14,7 +14,7 @@ from .undelivered import UndeliveredDecisions
 
 
 def refused(drive: Drive, said: UndeliveredDecisions) -> UndeliveredDecisions:
-    """Find what of `said` the run refuses as it stands now."""
+    """Find which decisions in `said` the run refuses as it stands now."""
     run, now = twin(drive.run), drive.clock()
     calls = {call for call in said.decisions if not _counts(run, said.only(call), now)}
     revoked = {

@@ -1,4 +1,4 @@
-"""What guardrails said, as the objects users know, read from the log."""
+"""Project the guardrail reports of a log to the objects users know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..run.open_run import OpenRun
 
 
 def results_of(live: OpenRun, reports: list[tuple[str, ev.Report]], stage: str) -> list[Any]:
-    """The results of one stage, in the order in which they came, each pause included."""
+    """Return the results of one stage, in the order in which they came, each pause included."""
     return [_result(live, on, report) for on, report in reports if report.stage == stage]
 
 

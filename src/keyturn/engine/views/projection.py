@@ -23,7 +23,7 @@ from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, rep
 
 
 class Projection:
-    """The items of one frame, step by step."""
+    """Projects the items of one frame, step by step."""
 
     def __init__(self, graph: AgentGraph, frame: str = ev.ROOT) -> None:
         self.graph = graph
@@ -38,11 +38,11 @@ class Projection:
 
     @property
     def agent(self) -> Agent[Any]:
-        """The agent at work in the frame."""
+        """Return the agent at work in the frame."""
         return self.graph.agent(self.path)
 
     def feed(self, step: ev.Step) -> list[RunItem]:
-        """The items that a step adds, in the order in which they happened."""
+        """Return the items that a step adds, in the order in which they happened."""
         made: list[RunItem] = []
         for event in step.events:
             read = _READ.get(type(event))
@@ -54,12 +54,12 @@ class Projection:
         return made
 
     def opened(self, event: ev.FrameOpened, _made: list[RunItem]) -> None:
-        """An agent begins, here or in a frame that is none of ours."""
+        """Note that an agent begins, here or in a frame that is none of ours."""
         if event.frame == self.frame:
             self.path, self.input = event.agent, [own_copy(item) for item in event.items if isinstance(item, dict)]
 
     def replied(self, event: ev.ReplyRecorded, made: list[RunItem]) -> None:
-        """The model's items, and the results of calls that get no further."""
+        """Return the model's items, and the results of calls that get no further."""
         if event.frame != self.frame:
             return
         self.turn += 1
@@ -76,7 +76,7 @@ class Projection:
             self._refused(call_id(self.frame, self.turn, index), proposal, made)
 
     def voided(self, event: ev.CallVoided, made: list[RunItem]) -> None:
-        """A call proposed anew may be refused now."""
+        """Add the result of a call that was proposed anew and refused."""
         self._refused(event.call, event.proposal, made)
 
     def _refused(self, call: str, proposal: ev.Proposal, made: list[RunItem]) -> None:
@@ -85,14 +85,14 @@ class Projection:
             made.append(result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output"))))
 
     def finished(self, event: ev.CallFinished, made: list[RunItem]) -> None:
-        """A call has its result."""
+        """Add a call's result."""
         if event.call in self._open:
             self._open.discard(event.call)
             value = event.value if event.value is not None else event.item.get("output")
             made.append(result_item(self.agent, event.item, own_copy(value)))
 
     def handed_off(self, event: ev.HandedOff, made: list[RunItem]) -> None:
-        """The result just read was that of a handoff."""
+        """Replace the result just added by the handoff that it was."""
         if event.frame == self.frame:
             source = self.agent
             result = made.pop()
@@ -100,12 +100,12 @@ class Projection:
             made.append(HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent))
 
     def added(self, event: ev.InputAdded, _made: list[RunItem]) -> None:
-        """What was added is read after the results that are still to come."""
+        """Hold an added message until the results before it are there."""
         if event.frame == self.frame:
             self._added += event.items
 
     def reported(self, event: ev.GuardrailReported, _made: list[RunItem]) -> None:
-        """Guardrails said something."""
+        """Note guardrail reports."""
         self.reports += [(event.on, report) for report in event.reports]
 
 
@@ -121,7 +121,7 @@ _READ: dict[type[Any], Callable[[Projection, Any, list[RunItem]], None]] = {
 
 
 def used(steps: Iterable[ev.Step]) -> Usage:
-    """What the replies in these steps used, those that were refused included."""
+    """Return the usage of the replies in these steps, those that were refused included."""
     counted = (
         event for step in steps for event in step.events if isinstance(event, ev.ReplyRecorded | ev.ReplyRefused)
     )
@@ -129,7 +129,7 @@ def used(steps: Iterable[ev.Step]) -> Usage:
 
 
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:
-    """A waiting call as the object that people decide on, with its tool where it is at hand."""
+    """Make the item that people decide on, of a waiting call, with its tool where it is at hand."""
     return ToolApprovalItem(
         agent,
         shown_item(call),

@@ -1,4 +1,4 @@
-"""Make the rows of a run anew from its verified log: what holds where a row of the store is damaged."""
+"""Rebuild the rows of a run from its verified log, where a row of the store is damaged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .rows import replayed
 
 
 async def rows_in(journal: Journal, run: str) -> Changes:
-    """Make all rows of a run; `LogDamaged` where its log is not the one that was written either."""
+    """Rebuild all rows of a run; raise `LogDamaged` where its log does not verify either."""
     log = await log_in(journal, run)
     if not log.steps:
         raise RunMissing(run)

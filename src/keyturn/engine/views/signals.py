@@ -1,4 +1,4 @@
-"""What a drive tells its listeners that is not in the log: ephemeral, never folded, never replayed."""
+"""The signals of a drive that are not in the log: never folded, never replayed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A raw event of a model's stream."""
+    """Carries a raw event of a model's stream."""
 
     frame: str
     event: Any
@@ -16,7 +16,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class AgentAtWork:
-    """An agent begins to work in a frame."""
+    """Says that an agent begins to work in a frame."""
 
     frame: str
     agent: Any
