@@ -196,7 +196,7 @@ class GuardFrame(RunCommand, frozen=True):
 
 
 class JudgeFrame(RunCommand, frozen=True):
-    """Record whether a frame has its final answer. `item` is a nested frame's result for its caller."""
+    """Record whether a frame has its final answer; `item` is a nested frame's result for its caller."""
 
     frame: str
     final: bool

@@ -91,7 +91,7 @@ class InputAdded(Event, frozen=True):
 
 
 class ReplyRecorded(Event, frozen=True):
-    """The model answered. `tools` holds, by digest, what the model was told of tools that may ask.
+    """The model answered; `tools` holds, by digest, what the model was told of tools that may ask.
 
     `model` is the name under which it was asked.
     """

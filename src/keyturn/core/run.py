@@ -44,49 +44,38 @@ class Let(msgspec.Struct, frozen=True, gc=False):
 
 
 class Call(msgspec.Struct):
-    """One tool call, from proposal to result.
+    """Tracks one tool call, from proposal to result."""
 
-    `raw` is the model's own item. `reason`, `by` and `terms` are of the verdict that asked, `asked_at` is when. `asks`
-    counts what made an earlier word on the call void, `rounds` the questions of its tool. `decision` is the newest
-    word, `approval` the one that approved it, `cleared` the last that let it start, `votes` those that did not settle
-    it. `recheck` says that the newest policy has not been asked about the decision yet, `revoked` that what let the
-    call run before it was in doubt does not any more, `voided` why the call was proposed anew and `shown` the digest of
-    the tool before that. `preview` is what people were shown. `need` is what its tool asks and `supplied` the answer.
-    `item` and `value` are its result. `let` is its entry in what policies count, `begun` says that it was started at
-    least once, `acted` that it may have had an effect that is not to be repeated unasked, `warned` that somebody was
-    told that time runs out, `renewed` names the restore that asked anew.
-    """
-
-    id: str
-    frame: str
-    agent: str
-    raw: Item
-    proposal: ev.Proposal
-    state: State = "proposed"
-    reason: str = ""
-    by: str = ""
-    terms: Approval | None = None
-    asked_at: int = 0
-    decision: ev.Decision | None = None
-    votes: dict[str, ev.Decision] = {}
-    recheck: bool = False
-    revoked: bool = False
-    voided: str = ""
-    item: Item | None = None
-    value: Any = None
-    shown: str = ""
-    asks: int = 0
-    preview: Preview | None = None
-    approval: ev.Decision | None = None
-    cleared: ev.Decision | None = None
-    need: ev.CallNeeds | None = None
-    supplied: ev.Decision | None = None
-    rounds: int = 0
-    let: Let | None = None
-    begun: bool = False
-    acted: bool = False
-    warned: bool = False
-    renewed: str = ""
+    id: str  # its place in the run: see `call_ids.py`
+    frame: str  # the frame that made it
+    agent: str  # the path of the agent that made it
+    raw: Item  # the model's own item
+    proposal: ev.Proposal  # what would run, and the facts of its tool
+    state: State = "proposed"  # see `states.py`
+    reason: str = ""  # why it asks, of the verdict that asked
+    by: str = ""  # who asked: the tool or a policy
+    terms: Approval | None = None  # the terms of the verdict that asked
+    asked_at: int = 0  # when it asked last, in milliseconds
+    decision: ev.Decision | None = None  # the newest decision
+    votes: dict[str, ev.Decision] = {}  # decisions that did not settle it, by decider
+    recheck: bool = False  # the newest policy was not asked about the decision yet
+    revoked: bool = False  # what let it run before it was in doubt no longer does
+    voided: str = ""  # why it was proposed anew
+    item: Item | None = None  # its result, as the model reads it
+    value: Any = None  # its tool's own value, where the item does not hold it
+    shown: str = ""  # the digest of the tool before it was proposed anew
+    asks: int = 0  # how often earlier words on it became void
+    preview: Preview | None = None  # what people were shown
+    approval: ev.Decision | None = None  # the decision that approved it
+    cleared: ev.Decision | None = None  # the last decision that let it start
+    need: ev.CallNeeds | None = None  # what its tool asks
+    supplied: ev.Decision | None = None  # the answer to what its tool asks
+    rounds: int = 0  # how many questions its tool has asked
+    let: Let | None = None  # its entry in what policies count
+    begun: bool = False  # it was started at least once
+    acted: bool = False  # it may have had an effect that must not be repeated unasked
+    warned: bool = False  # somebody was warned that the request will expire
+    renewed: str = ""  # the restore after which it asked anew
 
     @property
     def text(self) -> str:
@@ -131,41 +120,32 @@ class Call(msgspec.Struct):
 
 
 class Frame(msgspec.Struct):
-    """One agent at work: the root, or a nested agent on behalf of a call.
+    """Tracks one agent at work: the root, or a nested agent on behalf of a call."""
 
-    `items` is the conversation, an integer standing for an item of the session's history `prefix`; `history` says how
-    many of them it began with, `sent` how many the provider has seen, `replied` how many the last reply had. `written`
-    and `tape` are what its session holds and is to hold. `guarding` says that input guardrails have not reported,
-    `tripped` which said stop. `fresh` says that no model was asked yet, `judged` that the agent looks at its tools'
-    results, `used_tools` that it called any. `open` counts the calls without a result, `last` those of them that run
-    after the others, `calls` names those of the turn, `results` are those to be judged, `queued` what is read after
-    them. Without `barrier` the model goes on talking while calls are open.
-    """
-
-    id: str
-    agent: str
-    items: list[Item | int]
-    max_turns: int | None
-    guarding: str
-    prefix: str | None
-    written: int
-    response_id: str | None
-    turn: int = 0
-    phase: Phase = "model"
-    fresh: bool = True
-    judged: bool = False
-    used_tools: bool = False
-    replied: int = 0
-    history: int = 0
-    sent: int = 0
-    open: int = 0
-    last: int = 0
-    calls: list[str] = []
-    results: list[Call] = []
-    queued: list[Item] = []
-    tape: list[Item] = []
-    tripped: ev.Report | None = None
-    barrier: bool = True
+    id: str  # "r" for the root, else the id of the call that it answers
+    agent: str  # the path of the agent at work
+    items: list[Item | int]  # the conversation; an integer is a place in the session's history
+    max_turns: int | None  # the limit of its turns, None for none
+    guarding: str  # when its input guardrails report, "" once they have
+    prefix: str | None  # the content address of the session's history
+    written: int  # how many items of the tape its session holds
+    response_id: str | None  # the provider's id of the last reply
+    turn: int = 0  # how many replies it has had
+    phase: Phase = "model"  # model, calls, judge or closed
+    fresh: bool = True  # its agent has asked no model yet
+    judged: bool = False  # the agent judges its tools' results before its model reads them
+    used_tools: bool = False  # its agent has called a tool
+    replied: int = 0  # how many items the last reply had
+    history: int = 0  # how many items it began with, or a handoff left
+    sent: int = 0  # how many items the provider has seen
+    open: int = 0  # how many calls have no result yet
+    last: int = 0  # how many of those run after the others
+    calls: list[str] = []  # the calls of this turn, by id
+    results: list[Call] = []  # settled calls whose results the agent judges
+    queued: list[Item] = []  # what the model reads after the results
+    tape: list[Item] = []  # what its session is to hold
+    tripped: ev.Report | None = None  # the guardrail report that stopped it
+    barrier: bool = True  # the model waits for all results; without it, it goes on talking
 
     def move(self, verb: str) -> None:
         """Go on to the next phase."""
@@ -173,49 +153,40 @@ class Frame(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """Everything that is true of a run now.
+    """Holds everything that is true of a run now."""
 
-    `salt` keys its request ids, `seq` counts its steps and `now` is their time, which never goes back; while a command
-    is decided, `clock` is what the clock says. `requester` is for whom it acts. `about` is what the caller said of it,
-    `context` the caller's own. `groups` holds the open calls by what the world owes them. `grant_uses` counts the uses
-    of each grant that was ever given, `decided` holds the newest word on each call, `tools` what the model was told of
-    tools that may ask, by digest. `usage` and `replies` are what models used, `started` counts started calls, `let` and
-    `rejected` are what policies count, `limits` are those on the usage. `under_policy` says that a policy judged one of
-    its calls. `turns` and `response_id` are the root's. `restored` is why it stopped, if that was a copy of its store.
-    """
-
-    id: str = ""
-    salt: str = ""
-    status: Status = "new"
-    seq: int = 0
-    now: int = 0
-    clock: int = 0
-    input: str | list[Any] = ""
-    about: dict[str, Any] = {}
-    requester: str | None = None
-    context: Any = None
-    root_agent: str = ""
-    frames: dict[str, Frame] = {}
-    calls: dict[str, Call] = {}
-    groups: dict[str, dict[str, Call]] = {}
-    grants: dict[str, ev.GrantTerms] = {}
-    grant_uses: dict[str, int] = {}
-    decided: dict[str, ev.Decision] = {}
-    tools: dict[str, Any] = {}
-    usage: Counts = NOTHING
-    replies: list[tuple[str, Counts]] = []
-    started: int = 0
-    let: list[Let] = []
-    under_policy: bool = False
-    rejected: list[Let] = []
-    limits: dict[str, Any] = {}
-    turns: int = 0
-    max_turns: int | None = None
-    last_agent: str = ""
-    response_id: str | None = None
-    output: Any = None
-    error: str = ""
-    restored: str | None = None
+    id: str = ""  # the run's id
+    salt: str = ""  # the key of its request ids
+    status: Status = "new"  # see `states.py`
+    seq: int = 0  # how many steps it has
+    now: int = 0  # the time of the last step, in milliseconds; it never goes back
+    clock: int = 0  # what the clock says while a command is decided
+    input: str | list[Any] = ""  # what its caller gave it
+    about: dict[str, Any] = {}  # what its caller said of it
+    requester: str | None = None  # the person for whom it acts
+    context: Any = None  # the caller's context, as data
+    root_agent: str = ""  # the name of the agent it began with
+    frames: dict[str, Frame] = {}  # the agents at work, by frame id
+    calls: dict[str, Call] = {}  # the live calls, by id
+    groups: dict[str, dict[str, Call]] = {}  # the open calls by what the world owes them
+    grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
+    grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
+    decided: dict[str, ev.Decision] = {}  # the newest decision on each call
+    tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
+    usage: Counts = NOTHING  # what all models used
+    replies: list[tuple[str, Counts]] = []  # each reply's model and usage
+    started: int = 0  # how many calls were started
+    let: list[Let] = []  # calls that were let run, for policies that count
+    under_policy: bool = False  # a policy judged one of its calls
+    rejected: list[Let] = []  # calls that were rejected, for policies that count
+    limits: dict[str, Any] = {}  # the limits on its usage
+    turns: int = 0  # the root's turns so far
+    max_turns: int | None = None  # the limit of the root's turns, None for none
+    last_agent: str = ""  # the agent that was at work last
+    response_id: str | None = None  # the provider's id of the root's last reply
+    output: Any = None  # the final output
+    error: str = ""  # why it failed
+    restored: str | None = None  # why it stopped, if its store was restored from a copy
 
     def move(self, verb: str) -> None:
         """Go on to the next status."""

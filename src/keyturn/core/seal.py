@@ -36,12 +36,15 @@ class Hash(Protocol):
 
     def copy(self) -> Self:
         """Copy the hash."""
+        ...
 
     def update(self, data: bytes, /) -> None:
         """Add data."""
+        ...
 
     def digest(self) -> bytes:
         """Return the digest."""
+        ...
 
 
 class Ring:

@@ -47,30 +47,39 @@ class StoreConnection(Protocol):
 
     def begin(self, firm: bool, runs: list[tuple[str, str]]) -> None:
         """Begin a transaction."""
+        ...
 
     def known(self, tenant: str, run: str) -> list[Any]:
         """Return the row of a run, locked for this transaction."""
+        ...
 
     def commit(self, results: list[Any]) -> None:
         """Commit, given the results of what was done."""
+        ...
 
     def rollback(self) -> None:
         """Roll the transaction back."""
+        ...
 
     def now(self, said: int | None = None) -> int:
         """Return the time."""
+        ...
 
     def place(self) -> str | None:
         """Return which server, timeline and database this is."""
+        ...
 
     def reached(self) -> int | None:
         """Return the number that only grows."""
+        ...
 
     def damage(self) -> list[str]:
         """Return what the database finds wrong with itself."""
+        ...
 
     def close(self) -> None:
         """Close the connection."""
+        ...
 
 
 class BatchFailed(Exception):

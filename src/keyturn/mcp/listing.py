@@ -24,6 +24,7 @@ class Pages(Protocol):
 
     async def page(self, cursor: str | None) -> Any:
         """Request one page of the tool listing."""
+        ...
 
 
 async def listed(server: str, line: Pages, pages: int | None, origin: str = "") -> dict[str, RemoteTool]:

@@ -34,15 +34,19 @@ class ConnectionLike(Protocol):
 
     async def open(self, seconds: float) -> None:
         """Connect to the server."""
+        ...
 
     async def close(self) -> None:
         """Close the connection."""
+        ...
 
     async def page(self, cursor: str | None) -> Any:
         """Request one page of the tool listing."""
+        ...
 
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
         """Call a tool; return its result, or `InputRequired`."""
+        ...
 
 
 class ProtocolServer(MCPServer):

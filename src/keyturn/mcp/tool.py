@@ -49,12 +49,15 @@ class Server(Protocol):
 
     async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
         """Return all tools by name."""
+        ...
 
     async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply:
         """Call a tool: return a result, or questions to people."""
+        ...
 
     async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:
         """Resume a call with people's answers."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -131,16 +131,9 @@ def text_noticed(item: Item, notice: str) -> Item:
 
 
 class Tool(abc.ABC):
-    """One tool an agent can use. Subclass it to bring a kind of your own.
+    """One tool that an agent can use; subclass it to bring a kind of your own.
 
-    The class attributes are what every kind shares; a kind sets those it supports. `call_type` is the type of its
-    calls in a reply and `call_field` the field that names the tool there, if any does; `also_function` says that it
-    can be called as a function of its name as well; the fields in `identity` are part of what the tool is. `looks`
-    says that the preview is made of the world as it is (and may be awaited), so that an approval is void once
-    its basis changed. `notice` puts words for the model in front of a result. `announced` says whether tool
-    hooks are told of it and its result can be the agent's; `answerable` whether a person may give the result, and
-    `editable` whether one may change the arguments. `hosted` says that the provider runs the calls, so that a reply may
-    hold their results.
+    The class attributes are what every kind shares; a kind sets those it supports.
 
     >>> class Echo(Tool):
     ...     kind, name = "echo", "echo"
@@ -153,44 +146,45 @@ class Tool(abc.ABC):
     {}
     """
 
-    kind: ClassVar[str]
-    call_type: ClassVar[str] = "function_call"
-    call_field: ClassVar[str | None] = "name"
-    also_function: ClassVar[bool] = False
-    identity: ClassVar[tuple[str, ...]] = ()
-    looks: ClassVar[bool] = False
-    notice: Callable[[Item, str], Item] = staticmethod(text_noticed)
-    name: str
+    kind: ClassVar[str]  # the kind's name, such as "function"
+    call_type: ClassVar[str] = "function_call"  # the type of its calls in a reply
+    call_field: ClassVar[str | None] = "name"  # the field of a call that names the tool, if any
+    also_function: ClassVar[bool] = False  # it can be called as a function of its name too
+    identity: ClassVar[tuple[str, ...]] = ()  # the fields of a call that are part of what the tool is
+    looks: ClassVar[bool] = False  # the preview is of the world as it is; an approval is void once that changed
+    notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
+    name: str  # the name under which the model calls it
 
-    needs_approval: NeedsApproval = False
-    on_approval: Callable[[Any, Any], Any] | None = None
-    approval: Approval | None = None
+    needs_approval: NeedsApproval = False  # whether its calls ask, or a callable that says so
+    on_approval: Callable[[Any, Any], Any] | None = None  # True or False decides a waiting call in line
+    approval: Approval | None = None  # the terms on which its calls may be approved
+    # Whether it is offered in a run, or a callable that says so.
     is_enabled: bool | Callable[[Any, Any], bool | Awaitable[bool]] = True
-    tool_input_guardrails: list[Any] | None = None
-    tool_output_guardrails: list[Any] | None = None
-    idempotent: bool = False
-    read_only: bool = False
-    check: Callable[..., Any] | None = None
-    risk: str | None = None
-    secrets: tuple[str, ...] = ()
-    after_siblings: bool = False
-    announced: bool = True
-    answerable: bool = True
-    editable: bool = True
-    hosted: bool = False
-    known_spec: tuple[dict[str, Any], str] | None = None
+    tool_input_guardrails: list[Any] | None = None  # check a call's arguments before it runs
+    tool_output_guardrails: list[Any] | None = None  # check a result before the model reads it
+    idempotent: bool = False  # a call that is repeated has no second effect
+    read_only: bool = False  # it changes nothing, so that a lost call may be repeated
+    check: Callable[..., Any] | None = None  # says of a call in doubt whether its effect happened
+    risk: str | None = None  # what it states of its risk, for policies
+    secrets: tuple[str, ...] = ()  # the parameters that people are not shown
+    after_siblings: bool = False  # its calls run after the others of a reply
+    announced: bool = True  # tool hooks hear of it, and its result can be the agent's
+    answerable: bool = True  # a person may give the result in its place
+    editable: bool = True  # a person may change the arguments
+    hosted: bool = False  # the provider runs the calls, so that a reply may hold results
+    known_spec: tuple[dict[str, Any], str] | None = None  # a cached spec and its digest
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
     # what a nested agent runs under, where None leaves it to the agent that called.
-    agent: Any = None
-    run_config: Any = None
-    hooks: Any = None
-    session: Any = None
-    conversation_id: str | None = None
-    previous_response_id: str | None = None
-    on_stream: Callable[[Any], Any] | None = None
-    structured: Any = None
-    custom_output_extractor: Callable[[Any], Any] | None = None
+    agent: Any = None  # the agent that answers or goes on
+    run_config: Any = None  # the nested agent's run configuration
+    hooks: Any = None  # the nested agent's hooks
+    session: Any = None  # the nested agent's session
+    conversation_id: str | None = None  # the nested agent's conversation at the provider
+    previous_response_id: str | None = None  # the response that the nested agent goes on from
+    on_stream: Callable[[Any], Any] | None = None  # called with the nested agent's stream events
+    structured: Any = None  # the `StructuredInput` of the nested agent, None for a plain text
+    custom_output_extractor: Callable[[Any], Any] | None = None  # makes the call's result of the nested agent's
 
     @abc.abstractmethod
     def spec(self) -> dict[str, Any]:

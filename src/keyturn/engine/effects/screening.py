@@ -1,4 +1,4 @@
-"""Screen a call: may it run, must somebody be asked, or is it denied?
+"""Screen a call: decide by tool and policy whether it may run, asks a person, or is denied.
 
 A tool's own setting is asked once per call; the run's policy at the first screening and again when a decision is
 made, when it may only tighten. Whatever raises here asks a person: never a reason to run. A policy that counts is

@@ -19,24 +19,30 @@ class CallSchema(Protocol):
     @property
     def params_json_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the parameters."""
+        ...
 
     @property
     def takes_context(self) -> bool:
         """Return whether the function takes the context as its first argument."""
+        ...
 
     @property
     def is_async(self) -> bool:
         """Return whether the function is a coroutine function."""
+        ...
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return the names of the arguments to redact."""
+        ...
 
     def freeze(self, text: str) -> Any:
         """Validate a model's text and return the arguments that will run."""
+        ...
 
     def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """Convert frozen arguments to those of a Python call."""
+        ...
 
 
 def default_tool_error_function(ctx: Any, error: Exception) -> str:

@@ -60,12 +60,15 @@ class ApplyPatchEditor(Protocol):
 
     def create_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]:
         """Create a file."""
+        ...
 
     def update_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]:
         """Change a file, or move it."""
+        ...
 
     def delete_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]:
         """Delete a file."""
+        ...
 
 
 @runtime_checkable
@@ -80,9 +83,12 @@ class WholePatchEditor(Protocol):
 
     def check(self, operations: Sequence[ApplyPatchOperation]) -> None:
         """Refuse operations that are wrong whatever the files hold."""
+        ...
 
     def plan(self, operations: Sequence[ApplyPatchOperation]) -> list[Change]:
         """Return what the operations would change in the files as they are."""
+        ...
 
     def carry_out(self, operations: Sequence[ApplyPatchOperation], basis: Mapping[str, str] | None = None) -> str:
         """Carry out the operations, all or none, if the files are as `basis` says."""
+        ...
