@@ -59,7 +59,7 @@ def check_blocked_message(message: Any) -> None:
     """Refuse a value that cannot replace what is withheld."""
     fits = bool(message) if isinstance(message, str) else message is None or callable(message)
     if not fits or iscoroutinefunction(message):
-        raise UserError("output_guardrail_blocked_message must be a text, a callable that does not wait, or None")
+        raise UserError("output_guardrail_blocked_message must be a string, a synchronous callable, or None")
 
 
 @dataclass(eq=False)

@@ -40,7 +40,7 @@ class UsageLimits:
             if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
                 raise UserError(f"UsageLimits {name} must be a whole number of 0 or more, or None, not {most!r}")
         if (self.cost is None) != (self.prices is None):
-            raise UserError("UsageLimits: a cost limit and the prices to reckon it with are given together")
+            raise UserError("UsageLimits: a cost limit needs prices, and prices need a cost limit: give both")
         if self.cost is not None:
             object.__setattr__(self, "cost", amount(self.cost, "UsageLimits cost"))
             object.__setattr__(

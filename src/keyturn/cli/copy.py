@@ -42,5 +42,5 @@ async def _copy(source: str, target: str) -> dict[str, int]:
 def _kept(url: str) -> SQLJournal:
     journal = open_journal(url)
     if not isinstance(journal, SQLJournal):
-        raise UserError(f"{url} is lost with its process; name a sqlite:/// or postgresql:// journal")
+        raise UserError(f"{url} is gone when its process ends; name a sqlite:/// or postgresql:// journal")
     return journal

@@ -29,7 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyturnError as error:
         print_labelled("keyturn restored", str(error))
         return 1
-    print("this store is the one it was; --anyway settles it all the same" if done is None else done)
+    print(
+        "this store was not restored, as far as anybody can tell; --anyway settles it all the same"
+        if done is None
+        else done
+    )
     return 0 if done is None or not done.unread else 1
 
 
@@ -37,7 +41,7 @@ async def _settled(url: str, anyway: bool) -> Settled | None:
     must_be_there(url)
     journal: Any = open_journal(url)
     if not hasattr(journal, "restored"):
-        raise UserError(f"{url} is lost with its process and never restored")
+        raise UserError(f"{url} is gone when its process ends, and so is never restored")
     try:
         if anyway:
             await journal.taken_for_restored("was brought back from a copy, somebody said")

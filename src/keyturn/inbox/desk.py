@@ -195,7 +195,7 @@ class Inbox:
         log = await self._read(row.run)
         call = log.run.calls.get(row.call)
         if request_id(log.run, row.call) != row.id:
-            raise NotPending("this request is of no call of its run; get() says what became of it")
+            raise NotPending("this request belongs to no call of its run; get() says what became of it")
         if call is None or call.state not in WAITING:
             return log, msgspec.structs.replace(row.request, digest=shown.digest or row.digest)
         waiting = request_of(log.run, call)

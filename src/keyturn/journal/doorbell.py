@@ -43,7 +43,7 @@ class Doorbell:
             try:
                 make_directory(self._folder)
                 if not _ours(self._folder.parent) or not _ours(self._folder):
-                    raise PermissionError("others could ring here, or take the bells away")
+                    raise PermissionError("other users could write in the directory of the sockets")
                 self._mine.bind(str(self._folder / self._name))
                 (self._folder / self._name).chmod(0o600)
             except OSError:  # without a place for it, who waits looks by itself

@@ -55,7 +55,7 @@ class Mark:
             self._write()
         except OSError as error:
             if not self._told:
-                log.warning("how far the store came cannot be kept, a copy brought back may not be noticed: %s", error)
+                log.warning("the mark of the store cannot be written, so a restored copy may go unnoticed: %s", error)
             self._told = True
 
     def _write(self) -> None:
@@ -159,7 +159,7 @@ def _said(content: bytes) -> _Seen:
     about = json.loads(content[_COUNT:].partition(b"\n")[0])
     row = int.from_bytes(content[:_COUNT], "little")
     if row > REPLACED:
-        raise ValueError("no store comes as far")
+        raise ValueError("the mark holds a number that no store reaches")
     return _Seen(row, str(about["path"]), int(about["dev"]), int(about["ino"]))
 
 

@@ -94,7 +94,7 @@ def fits_a_store(name: str) -> bool:
 def check_name(what: str, name: str) -> str:
     """Refuse a name that not every store can keep: names are compared, and so are never altered."""
     if not fits_a_store(name):
-        raise UserError(f"{what} is text without NUL and without half characters (lone surrogates)")
+        raise UserError(f"{what} must be text without NUL and without lone surrogates")
     return name
 
 

@@ -223,7 +223,7 @@ class SQLJournal:
             return read_meta(db).notes[ID]
 
         if given is None:
-            raise UserError("this store is the one it was")
+            raise UserError("this store was not restored: there is nothing to settle")
         nonce = await self._writer.ask(note)
         self._origin.taken(given)
         return nonce

@@ -186,7 +186,7 @@ class SQLiteConnection:
 
     def rollback(self) -> None:
         if self._failed:
-            raise StorageError("the file failed: this connection is used no more")
+            raise StorageError("the file failed: this connection is not used any more")
         if self._db.in_transaction:
             self._cursor.execute("ROLLBACK")
 
@@ -338,7 +338,7 @@ def judge(error: BaseException) -> BatchFailed:
         return BatchFailed(StorageError(f"the journal's database refused: {error}"))
     if isinstance(error, UnicodeError | OverflowError):
         return BatchFailed(
-            StorageError(f"the journal's file holds, or was given, what is no text or no number: {error}")
+            StorageError(f"the journal's file holds, or was given, a value that is neither text nor a number: {error}")
         )
     return BatchFailed(error)
 

@@ -72,7 +72,7 @@ class Approvals:
     def _by_tool(self, given: Mapping[str, Any]) -> dict[str, bool]:
         for tool in given:
             if not isinstance(tool, str) or not tool:
-                raise self._wrong(f"{tool!r} is no tool's name")
+                raise self._wrong(f"{tool!r} is not a tool name")
         return {tool: self._word(word, f"for {tool!r} ") for tool, word in given.items()}
 
     def _grouped(self, given: Mapping[str, Any]) -> dict[str, bool]:
@@ -89,10 +89,10 @@ class Approvals:
         names: Any = cast("Mapping[str, Any]", group).get("tool_names") if isinstance(group, Mapping) else None
         known = isinstance(group, Mapping) and set(cast("Mapping[str, Any]", group)) == {"tool_names"}
         if not known or not isinstance(names, list | tuple):
-            raise self._wrong(f"under {word!r} stands {group!r}")
+            raise self._wrong(f"{word!r} holds {group!r}")
         several = cast("list[Any]", names)
         if not all(isinstance(name, str) and name for name in several):
-            raise self._wrong(f"under {word!r} stand names that are no texts")
+            raise self._wrong(f"{word!r} holds names that are not strings")
         return several
 
     def _wrong(self, what: str) -> UserError:

@@ -53,8 +53,8 @@ class RemoteTool:
     @cached_property
     def spec(self) -> dict[str, Any]:
         """Return all that identifies the tool: any change of it makes another tool."""
-        said = {"tool": self.name, "description": self.description, "schema": self.schema, **self.about}
-        return {"kind": "mcp", "server": self.server, **said}
+        fields = {"tool": self.name, "description": self.description, "schema": self.schema, **self.about}
+        return {"kind": "mcp", "server": self.server, **fields}
 
     @cached_property
     def digest(self) -> str:

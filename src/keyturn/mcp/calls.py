@@ -62,7 +62,7 @@ class OpenCalls:
         call = self._parked.pop(token, None)
         question = None if call is None else call.question
         if call is None or question is None or question.answer.done() or call.task.done():
-            raise Lost("the call stood open in a process or on a connection that is gone")
+            raise Lost("the call was open in a process or on a connection that is gone")
         call.question = None
         call.asked.clear()
         question.answer.set_result(answer)
@@ -85,10 +85,10 @@ class OpenCalls:
         self._parked.clear()
 
     async def _until(self, call: OpenCall, seconds: float | None) -> Any:
-        asked = asyncio.ensure_future(call.asked.wait())
+        question = asyncio.ensure_future(call.asked.wait())
         try:
             while True:
-                both: set[asyncio.Future[Any]] = {call.task, asked}
+                both: set[asyncio.Future[Any]] = {call.task, question}
                 done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
                 if done or not self.answering:  # the time that somebody takes to answer is not the server's
                     break
@@ -96,7 +96,7 @@ class OpenCalls:
             call.task.cancel()
             raise
         finally:
-            asked.cancel()
+            question.cancel()
         if call.task in done:
             if call.task.cancelled():
                 raise Lost("the connection was closed")

@@ -77,7 +77,7 @@ class ServerConnection:
             if isinstance(error, TimeoutError):
                 raise Unreached(f"it did not answer within {seconds:g} s") from None
             if isinstance(error, Exception):
-                raise Unreached(told(error)) from None
+                raise Unreached(describe_error(error)) from None
             raise
 
     async def close(self) -> None:
@@ -108,7 +108,7 @@ class ServerConnection:
             raise Unsent("the connection is closed")
         if "input_responses" in extra:
             given: dict[str, Any] = extra["input_responses"]
-            extra = {**extra, "input_responses": {key: _said(answer) for key, answer in given.items()}}
+            extra = {**extra, "input_responses": {key: _elicit_result(answer) for key, answer in given.items()}}
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, **extra))
         try:
             # Not call_tool(): that checks the answer by a schema of the server's, which may take for ever.
@@ -145,7 +145,7 @@ class ServerConnection:
         answer = await self._outlet.elicited(params)
         if answer is None:
             return ErrorData(code=INVALID_REQUEST, message="nobody can tell which of several open calls asks this")
-        return _said(answer)
+        return _elicit_result(answer)
 
     async def _noticed(self, message: Any) -> None:
         await self._outlet.noticed(message)
@@ -156,22 +156,22 @@ class ServerConnection:
 
     def _meaning(self, error: Exception) -> Exception:
         if isinstance(error, ValidationError):
-            return Lost("its answer is none that the protocol knows")
+            return Lost("its answer does not follow the protocol")
         if not isinstance(error, MCPError):
-            return Lost(told(error)) if self.alive else Unsent("the connection is closed")
+            return Lost(describe_error(error)) if self.alive else Unsent("the connection is closed")
         if error.data == SESSION_OVER:
             self._ended()
-            return Lost(told(error))  # somebody answered: a gateway may have passed the call on before
-        return Unsent(told(error)) if error.data == UNSENT else _answered(error)
+            return Lost(describe_error(error))  # somebody answered: a gateway may have passed the call on before
+        return Unsent(describe_error(error)) if error.data == UNSENT else _answered(error)
 
 
-def _said(answer: Any) -> ElicitResult:
+def _elicit_result(answer: Any) -> ElicitResult:
     """Convert an answer to the protocol's type; a user's callback may have made one itself."""
     return answer if isinstance(answer, ElicitResult) else ElicitResult(**answer)
 
 
 def _answered(error: MCPError) -> Exception:
-    return Lost(told(error)) if error.code in _UNKNOWN else CallRefused(told(error))
+    return Lost(describe_error(error)) if error.code in _UNKNOWN else CallRefused(describe_error(error))
 
 
 @contextlib.asynccontextmanager
@@ -217,7 +217,7 @@ class _Watched:
         return await self._stream.__aexit__(*error)
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Describe an error in few words, without a URL, which may hold a password."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]

@@ -23,13 +23,13 @@ class Unfit(Exception):
 
 def question(params: Any) -> dict[str, Any]:
     """Convert one elicitation to JSON: its message, and the schema of the answer or the URL to visit."""
-    said: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-    said.pop("_meta", None)
+    fields: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    fields.pop("_meta", None)
     try:
-        size_of(said)
+        size_of(fields)
     except ValueError as problem:
         raise CallRefused(f"what it asked people is {problem}; the call was not finished") from None
-    return said
+    return fields
 
 
 def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,16 +66,16 @@ def results(asked: Mapping[str, Any], answers: Any) -> dict[str, dict[str, Any]]
 
 
 def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
-    said = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
-    if said is None and answer is not None:
+    given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
+    if given is None and answer is not None:
         raise Unfit("the answer must be an object: the content, or an action with a content")
-    if said is None:
+    if given is None:
         return {"action": "decline"}
-    action: Any = said.get("action")
-    worded = action in _ACTIONS and set(said) <= {"action", "content"}
+    action: Any = given.get("action")
+    worded = action in _ACTIONS and set(given) <= {"action", "content"}
     if worded and action != "accept":
         return {"action": action}
-    content: Any = said.get("content") if worded else said
+    content: Any = given.get("content") if worded else given
     schema = asked.get("requestedSchema")
     if schema is None:
         return {"action": "accept"}
@@ -83,7 +83,7 @@ def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
     if problem is not None:
         raise Unfit(f"the answer does not fit what was asked: {problem}")
     if not isinstance(content, Mapping | None) or not all(map(_plain, cast("dict[str, Any]", content or {}).values())):
-        raise Unfit("the answer may hold texts, numbers, true, false and lists of texts only")
+        raise Unfit("the answer may hold only strings, numbers, true, false and lists of strings")
     return {"action": "accept", "content": content}
 
 

@@ -54,8 +54,8 @@ class Client(httpx2.AsyncClient):
             if request.method != "POST":
                 raise
             nobody = isinstance(error, _NOBODY)
-            said = "it cannot be reached" if nobody else f"the connection broke ({type(error).__name__})"
-            return _failed(request, said, UNSENT if nobody else None)
+            problem = "it cannot be reached" if nobody else f"the connection broke ({type(error).__name__})"
+            return _failed(request, problem, UNSENT if nobody else None)
         if response.status_code == 404 and request.method == "POST" and _SESSION in request.headers:
             await response.aclose()  # it was started again, say: by the protocol, a new session must be opened
             return _failed(request, "it knows no such session", SESSION_OVER)

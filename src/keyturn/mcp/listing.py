@@ -50,24 +50,24 @@ async def listed(server: str, line: Pages, pages: int | None, origin: str = "") 
         if cursor is None:
             return tools
         if cursor in seen:
-            raise MCPServerError(server, "its listing goes round in a circle")
+            raise MCPServerError(server, "its listing repeats a page without end")
         seen.add(cursor)
     raise MCPServerError(server, f"its listing did not end after {len(seen)} pages")
 
 
 def _tool(server: str, raw: Any, origin: str, line: Pages) -> RemoteTool:
-    said: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
-    about = {name: said[wire] for name, wire in _ABOUT.items() if wire in said}
+    fields: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
+    about = {name: fields[wire] for name, wire in _ABOUT.items() if wire in fields}
     if origin:
         about["origin"] = origin
-    return RemoteTool(server, raw.name, said.get("description", ""), said["inputSchema"], about, raw, line)
+    return RemoteTool(server, raw.name, fields.get("description", ""), fields["inputSchema"], about, raw, line)
 
 
 def _size(tool: RemoteTool) -> int:
     try:
         return size_of(tool.spec)
     except ValueError as problem:  # what cannot be written down cannot be approved
-        raise MCPServerError(tool.server, f"what it says of a tool is {problem}") from None
+        raise MCPServerError(tool.server, f"its description of a tool is {problem}") from None
 
 
 class Offers:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from ..core.errors import UserError
 
 
-def checked(params: Any, known: Collection[str]) -> dict[str, Any]:
+def http_params(params: Any, known: Collection[str]) -> dict[str, Any]:
     """Read the `params` of an HTTP server, or raise a `UserError` that says what is wrong with them."""
     given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
     url = given.get("url")
@@ -22,10 +22,10 @@ def checked(params: Any, known: Collection[str]) -> dict[str, Any]:
     return given
 
 
-def shown(url: str) -> str:
+def public_url(url: str) -> str:
     """Return a URL as it may be shown and recorded: without user, password and query.
 
-    >>> shown("https://ann:pw@example.com/mcp?key=1")
+    >>> public_url("https://ann:pw@example.com/mcp?key=1")
     'https://example.com/mcp'
     """
     parts = urlsplit(url)
@@ -45,7 +45,7 @@ class ServerCommand:
     cwd: str | None = None
 
 
-def command(params: Any) -> ServerCommand:
+def stdio_command(params: Any) -> ServerCommand:
     """Read the `params` of a stdio server, or raise a `UserError` that says what is wrong with them."""
     given = dict(cast("Mapping[str, Any]", params)) if isinstance(params, Mapping) else {}
     if not isinstance(given.get("command"), str) or not given["command"]:
@@ -64,7 +64,7 @@ def _args(given: Any) -> list[str]:
         return []
     args = list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [None]
     if not all(isinstance(each, str) for each in args):
-        raise UserError(f"args of an MCP server over stdio must be a list of texts, not {given!r}")
+        raise UserError(f"args of an MCP server over stdio must be a list of strings, not {given!r}")
     return cast("list[str]", args)
 
 
@@ -73,5 +73,5 @@ def _env(given: Any) -> dict[str, str] | None:
         return None
     env = dict(cast("Mapping[Any, Any]", given)) if isinstance(given, Mapping) else {None: None}
     if not all(isinstance(name, str) and isinstance(value, str) for name, value in env.items()):
-        raise UserError("env of an MCP server over stdio must be a mapping of texts to texts")  # it may hold keys
+        raise UserError("env of an MCP server over stdio must be a mapping of strings to strings")  # it may hold keys
     return cast("dict[str, str]", env)

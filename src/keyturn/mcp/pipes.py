@@ -69,13 +69,15 @@ async def pipes(command: ServerCommand, name: str) -> AsyncGenerator[tuple[Any, 
     assert process.stderr is not None
     _GROUPS.add(process.pid)
     asides = asyncio.create_task(pass_on(process.stderr, name))
-    told, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, given = anyio.create_memory_object_stream[SessionMessage](0)
-    tasks = [asyncio.create_task(_read(process, told)), asyncio.create_task(_write(process, given, told)), asides]
+    received, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    reading = asyncio.create_task(_read(process, received))
+    writing = asyncio.create_task(_write(process, outgoing, received))
+    tasks = [reading, writing, asides]
     try:
         yield read, write
     finally:
-        for stream in (read, write, told, given):
+        for stream in (read, write, received, outgoing):
             stream.close()
         await asyncio.shield(_stop(process, asides))
         for task in tasks:
@@ -83,17 +85,17 @@ async def pipes(command: ServerCommand, name: str) -> AsyncGenerator[tuple[Any, 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _read(process: asyncio.subprocess.Process, told: MemoryObjectSendStream[Any]) -> None:
+async def _read(process: asyncio.subprocess.Process, received: MemoryObjectSendStream[Any]) -> None:
     assert process.stdout is not None
     lines = _Lines()
     try:
         while not lines.over and (chunk := await process.stdout.read(_CHUNK)):
             for message in lines.messages(chunk):
-                await told.send(message)
+                await received.send(message)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
         return
     finally:
-        told.close()
+        received.close()
 
 
 def _message(line: bytes) -> SessionMessage | None:
@@ -105,15 +107,15 @@ def _message(line: bytes) -> SessionMessage | None:
         return None
 
 
-async def _write(process: asyncio.subprocess.Process, given: Any, told: MemoryObjectSendStream[Any]) -> None:
+async def _write(process: asyncio.subprocess.Process, outgoing: Any, received: MemoryObjectSendStream[Any]) -> None:
     assert process.stdin is not None
     try:
-        async for message in given:
+        async for message in outgoing:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             process.stdin.write(text.encode() + b"\n")
             await process.stdin.drain()
     except (anyio.ClosedResourceError, OSError):
-        told.close()  # nobody reads: whoever waits for an answer learns that none will come
+        received.close()  # nobody reads: whoever waits for an answer learns that none will come
 
 
 async def _stop(process: asyncio.subprocess.Process, asides: asyncio.Task[None]) -> None:
@@ -180,6 +182,6 @@ async def pass_on(words: asyncio.StreamReader, name: str) -> None:
 
 
 def _show(name: str, line: bytes) -> None:
-    said = escape(line.decode("utf-8", "backslashreplace").rstrip("\r"), keep="\n\t")
+    text = escape(line.decode("utf-8", "backslashreplace").rstrip("\r"), keep="\n\t")
     with contextlib.suppress(OSError, ValueError, AttributeError):  # ours is closed, or there is none
-        print(f"[{escape(name, keep='')}] {said}", file=sys.__stderr__, flush=True)
+        print(f"[{escape(name, keep='')}] {text}", file=sys.__stderr__, flush=True)

@@ -177,5 +177,5 @@ def _name(at: _Place) -> str:
     while at:
         at, step = at
         steps.append(step)
-    said = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(steps))
-    return repr(said.removeprefix(".")) if steps else "the whole"
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(steps))
+    return repr(path.removeprefix(".")) if steps else "the whole"

@@ -58,7 +58,7 @@ class ProtocolServer(MCPServer):
 
     def __init__(self, name: str, settings: Settings, origin: str = "") -> None:
         if not isinstance(name, str) or not name:
-            raise UserError(f"an MCP server's name must be a text that is not empty, not {name!r}")
+            raise UserError(f"an MCP server's name must be a non-empty string, not {name!r}")
         self.name = name
         self.settings = settings
         self._origin = origin
@@ -106,7 +106,9 @@ class ProtocolServer(MCPServer):
             if reply.requests is None:
                 return reply.result
             reply = await self._answered(call, reply.state or {}, results(reply.requests, None))
-        raise MCPServerError(self.name, f"it asked again {_ROUNDS} times", may_have_acted=True)
+        raise MCPServerError(
+            self.name, f"it asked for input {_ROUNDS} times in one call, which is the limit", may_have_acted=True
+        )
 
     def invalidate_tools_cache(self) -> None:
         """Drop the cached listing, so that the next use lists the tools again."""
@@ -132,18 +134,18 @@ class ProtocolServer(MCPServer):
 
     async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:
         """Resume a call with people's answers; an answer that does not fit is asked for again."""
-        asked: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
+        pending: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
         try:
-            answers = results(asked, resumed.answers)
+            answers = results(pending, resumed.answers)
         except Unfit as problem:
-            return ToolReply(requests=asked_again(asked, str(problem)), state=resumed.state)
+            return ToolReply(requests=asked_again(pending, str(problem)), state=resumed.state)
         return await self._answered(call, resumed.state, answers)
 
     async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> ToolReply:
         if "parked" in state:  # it stands open on its connection, and is gone with it
             await call.look()
             return await on_mcp_loop(
-                self._meant(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds))
+                self._reply_of(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds))
             )
         extra = {"request_state": state["request_state"], "input_responses": answers}
         return await self._send(call, repeatable=False, extra=extra)
@@ -155,7 +157,7 @@ class ProtocolServer(MCPServer):
         while True:
             seen = await call.look()  # last, so that nothing is waited for between this and the sending
             try:
-                return await on_mcp_loop(self._meant(self._call(call, seen, more)))
+                return await on_mcp_loop(self._reply_of(self._call(call, seen, more)))
             except MCPServerError as error:
                 harmless = not error.may_have_acted or repeatable
                 again = isinstance(error, _Unanswered) and harmless and attempt < error.attempts(self.settings)
@@ -181,9 +183,9 @@ class ProtocolServer(MCPServer):
             questions(got.requests)  # whatever is no question to people is refused
             said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
             extra = {**extra, "request_state": got.state, "input_responses": said}
-        raise CallRefused(f"it asked again {_ROUNDS} times")
+        raise CallRefused(f"it asked for input {_ROUNDS} times in one call, which is the limit")
 
-    async def _meant(self, work: Any) -> ToolReply:
+    async def _reply_of(self, work: Any) -> ToolReply:
         """Await a call and convert its outcome to the words of the seam."""
         try:
             got = await work
@@ -191,7 +193,7 @@ class ProtocolServer(MCPServer):
                 return ToolReply(requests={ONLY: question(got.params)}, state={"parked": got.token})
             if isinstance(got, InputRequired):
                 if len(got.state or "") > WORDS_BYTES:
-                    raise CallRefused("what it wants to be reminded of is too long; the call was not finished")
+                    raise CallRefused("the state that it wants sent back is too long; the call was not finished")
                 return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
             return ToolReply(result=got)
         except CallRefused as problem:
@@ -214,15 +216,15 @@ class ProtocolServer(MCPServer):
                 async with asyncio.timeout(self.settings.seconds):
                     return await listed(self.name, line, self.settings.max_list_pages, self._origin)
             except Unreached as problem:
-                said = str(problem)
+                reason = str(problem)
             except (Lost, Unsent) as problem:
-                free, said = 1, str(problem)
+                free, reason = 1, str(problem)
             except TimeoutError:
-                said = f"it did not answer within {self.settings.seconds:g} s"
+                reason = f"it did not answer within {self.settings.seconds:g} s"
             except CallRefused as problem:
                 raise MCPServerError(self.name, f"it lists no tools: {problem}") from None
             if attempt >= max(free, self.settings.max_retry_attempts):
-                raise MCPServerError(self.name, f"its tools could not be listed: {said}")
+                raise MCPServerError(self.name, f"its tools could not be listed: {reason}")
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
 
 from .options import ServerOptions, settings
-from .params import checked, shown
+from .params import http_params, public_url
 from .server import ProtocolServer
 
 
@@ -46,10 +46,10 @@ class MCPServerSse(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._given = checked(params, MCPServerSseParams.__annotations__)
+        self._given = http_params(params, MCPServerSseParams.__annotations__)
         older = cast("ServerOptions", {**options, "mode": "legacy"})
         chosen = settings(cache_tools_list, client_session_timeout_seconds, older)
-        super().__init__(f"sse: {shown(self._given['url'])}" if name is None else name, chosen)
+        super().__init__(f"sse: {public_url(self._given['url'])}" if name is None else name, chosen)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Open the stream of events; requests are posted beside it."""

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 
 from ..core.digest import digest
 from .options import ServerOptions, settings
-from .params import command
+from .params import stdio_command
 from .server import ProtocolServer
 
 
@@ -44,7 +44,7 @@ class MCPServerStdio(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._command = command(params)
+        self._command = stdio_command(params)
         chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
         # Without a name of its own a server is what is started: another program is another server.
         started = digest(self._command.command, self._command.args, self._command.cwd) if name is None else ""

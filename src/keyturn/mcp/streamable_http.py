@@ -8,7 +8,7 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 
 from .bounds import MESSAGE_BYTES
 from .options import ServerOptions, settings
-from .params import checked, shown
+from .params import http_params, public_url
 from .server import ProtocolServer
 
 
@@ -48,9 +48,9 @@ class MCPServerStreamableHttp(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._given = checked(params, MCPServerStreamableHttpParams.__annotations__)
+        self._given = http_params(params, MCPServerStreamableHttpParams.__annotations__)
         chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
-        super().__init__(f"streamable_http: {shown(self._given['url'])}" if name is None else name, chosen)
+        super().__init__(f"streamable_http: {public_url(self._given['url'])}" if name is None else name, chosen)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         """Open the client that posts requests and reads the streams of their answers."""

@@ -160,7 +160,7 @@ class MCPTool(Tool):
         except MCPServerError as error:
             if error.may_have_acted and not (self.read_only or self.idempotent):
                 raise OutcomeUnknown(str(error)) from error
-            raise ToolProblem(f"The tool gave no result. {error}") from error
+            raise ToolProblem(f"The tool returned no result. {error}") from error
         if reply.requests is not None:
             return NeedsInput(reply.requests, reply.state, self._question(reply.requests))
         value = value_of(reply.result, structured=self._offer.structured)
@@ -180,17 +180,17 @@ class MCPTool(Tool):
             raise error
         if not callable(self._offer.failure):
             return await super().failure(context, error)
-        told = self._offer.failure(context, error)
-        return await told if inspect.isawaitable(told) else told
+        text = self._offer.failure(context, error)
+        return await text if inspect.isawaitable(text) else text
 
     async def preview(self, params: Any) -> Preview:
         """Show which tool of which server is called with what, beside the server's own description as listed now."""
-        told = self.remote
+        before = self.remote
         await self._look()
         called = f"{_plainly(self.remote.name)} on MCP server {self._server.name}"
         shown: list[Block] = [Text(called, label="calls"), Json(redact(params, self.secrets), label="arguments")]
-        if told != self.remote:
-            shown.append(Diff(_listed(told), _listed(self.remote), label="the server says something else now"))
+        if before != self.remote:
+            shown.append(Diff(_listed(before), _listed(self.remote), label="the server says something else now"))
         if self.remote.description:
             shown.append(Text(self.remote.description, label="what the server says of this tool"))
         return Preview(tuple(shown), called, {self._place: self.remote.digest})
@@ -223,7 +223,7 @@ class MCPTool(Tool):
                 raise ToolProblem(why) from error
         if tool_digest(self) != context.tool_digest:
             raise ToolProblem(
-                "The tool was not run: its server changed what it says of the tool since it was allowed. Call it again."
+                "The tool was not run: its server changed its description since the call was allowed. Call it again."
             )
         return line
 
@@ -289,10 +289,10 @@ def _listed(remote: RemoteTool) -> str:
 
 def _offered(schema: dict[str, Any], strict: bool) -> tuple[dict[str, Any], bool]:
     """Return the schema as models are given it, and whether they are held to it."""
-    told = {**schema, "type": "object", "properties": schema.get("properties", {})}
+    full = {**schema, "type": "object", "properties": schema.get("properties", {})}
     if not strict:
-        return told, False
+        return full, False
     try:
-        return ensure_strict_json_schema(told), True
+        return ensure_strict_json_schema(full), True
     except (UserError, TypeError, ValueError, KeyError):  # it says what cannot be said strictly
-        return told, False
+        return full, False

@@ -37,7 +37,9 @@ class ModelResponse:
         try:
             self.output = [item if type(item) is RawItem else RawItem(plain_item(item)) for item in self.output]
         except TypeError as error:
-            raise ModelBehaviorError(f"the model's reply holds no item: {error}; nothing of it was used") from None
+            raise ModelBehaviorError(
+                f"the model's reply holds something that is not an item: {error}; nothing of it was used"
+            ) from None
 
     def to_input_items(self) -> list[Item]:
         """Return the reply as items of the next request's input."""

@@ -60,17 +60,17 @@ def is_passing(error: BaseException) -> bool:
 
 def advised_wait(error: BaseException, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
     """Return how many seconds the provider asks to wait before a retry, None where it does not say."""
-    said = _header(error, "retry-after-ms")
-    if said is not None and _number(said) is not None:
-        return cast("float", _number(said)) / 1000
-    said = _header(error, "retry-after")
-    if said is None:
+    header = _header(error, "retry-after-ms")
+    if header is not None and _number(header) is not None:
+        return cast("float", _number(header)) / 1000
+    header = _header(error, "retry-after")
+    if header is None:
         return _retry_info(error)
-    seconds = _number(said)
+    seconds = _number(header)
     if seconds is not None:
         return seconds
     try:
-        return max(0.0, (parsedate_to_datetime(said) - now()).total_seconds())
+        return max(0.0, (parsedate_to_datetime(header) - now()).total_seconds())
     except (TypeError, ValueError):
         return None
 
@@ -114,13 +114,13 @@ async def again(
 
 def _header(error: BaseException, name: str) -> str | None:
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
-    said: Any = headers.get(name) if hasattr(headers, "get") else None
-    return said if isinstance(said, str) else None
+    value: Any = headers.get(name) if hasattr(headers, "get") else None
+    return value if isinstance(value, str) else None
 
 
-def _number(said: str) -> float | None:
+def _number(text: str) -> float | None:
     try:
-        return max(0.0, float(said))
+        return max(0.0, float(text))
     except ValueError:
         return None
 

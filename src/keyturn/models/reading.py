@@ -63,7 +63,7 @@ def understood(read: Callable[[], _T], provider: str, event: Any = None) -> _T:
     >>> understood(lambda: {}["content"], "Example")
     Traceback (most recent call last):
     ...
-    keyturn.core.errors.ModelBehaviorError: Example sent what is no reply (KeyError: 'content'); nothing of it was used
+    keyturn.core.errors.ModelBehaviorError: Example sent a malformed reply (KeyError: 'content'); nothing of it was used
     """
     try:
         return read()
@@ -76,7 +76,7 @@ def nonsense(error: Exception, provider: str, event: Any = None) -> ModelBehavio
     place = f"{event}: " if isinstance(event, str) else ""
     what = " ".join(f"{place}{type(error).__name__}: {error}".split())
     shown = what if len(what) <= _LONGEST else f"{what[:_LONGEST]}..."
-    return ModelBehaviorError(f"{provider} sent what is no reply ({shown}); {NOTHING}")
+    return ModelBehaviorError(f"{provider} sent a malformed reply ({shown}); {NOTHING}")
 
 
 def plain_json(text: str) -> Any:

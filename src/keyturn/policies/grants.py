@@ -48,7 +48,9 @@ class Grant:
             milliseconds(self.expires)
         uses: object = self.uses
         if uses is not None and (not isinstance(uses, int) or isinstance(uses, bool) or uses < 1):
-            raise UserError(f"a grant's uses are a whole number, at least 1, or None for any number; not {uses!r}")
+            raise UserError(
+                f"uses of a grant must be a whole number of 1 or more, or None for any number; not {uses!r}"
+            )
 
     def terms(self, id: str, agent: str, tool: str, now: int, **words: Unpack[GrantWords]) -> GrantTerms:
         """Return the grant as a fact: for one tool of one agent, counted from `now` on.
@@ -57,7 +59,7 @@ class Grant:
         3601000
         """
         if words.get("verdict", "approve") not in ("approve", "reject"):
-            raise UserError("a grant approves or rejects")
+            raise UserError("a grant must approve or reject")
         expires_at = None if self.expires is None else now + milliseconds(self.expires)
         where = own_where(self.where)
         return GrantTerms(id, agent, tool, where=where, expires_at=expires_at, uses=self.uses, **words)

@@ -75,7 +75,7 @@ class Budget:
         except ValueError:  # neither infinity nor what is no number at all
             fits = False
         if not fits:
-            raise UserError(f"a budget comes to a number that is not negative; not {most!r}")
+            raise UserError(f"a budget must be a number of 0 or more; not {most!r}")
         if self.per is not None:
             milliseconds(self.per)
 

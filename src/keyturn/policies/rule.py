@@ -160,7 +160,9 @@ class Rule:
     def _over_or_when(self, call: CallView, context: Any) -> object:
         if self.over is not None:
             if call.past is None:
-                raise UserError("a policy with limits is asked of a run: one that wraps it says counts = True")
+                raise UserError(
+                    "a policy with limits needs the past of the run: a policy that wraps it must set counts = True"
+                )
             return self.over.exceeded(call, call.past, self)
         return self.when is None or self.when(call, context)
 

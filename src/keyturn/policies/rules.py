@@ -63,7 +63,7 @@ class Policy:
         if not all(isinstance(rule, Rule) for rule in given):
             raise UserError("a policy takes rules one by one: Policy(allow(...), ask(...))")
         if not isinstance(cast("object", shadow), bool):
-            raise UserError("shadow is True or False")
+            raise UserError("shadow must be True or False")
         _check_reached(rules)
         self.rules = rules
         self.default = Verdict(default, by="policy:default") if isinstance(default, str) else default
@@ -156,7 +156,7 @@ reason, approval, stop
         known = _known(data, ("default", "shadow", "rules"), "the policy")
         rules: object = known.get("rules", [])
         if not isinstance(rules, list):
-            raise UserError("the policy: rules is a list")
+            raise UserError("the policy: rules must be a list")
         if not rules and "default" not in known:
             raise UserError("the policy has neither rules nor a default: it would say nothing of any call")
         made = [_rule(rule, f"rule {number}") for number, rule in enumerate(cast("list[object]", rules), 1)]

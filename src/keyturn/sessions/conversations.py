@@ -121,7 +121,7 @@ class OpenAIConversationsSession(SessionABC):
             page = await self._ask("items", "list", self.session_id, **query)
             items = _listed(page)
             if items and items[-1]["id"] == query.get("after"):
-                raise ModelBehaviorError("the Conversations API gives the same page again and again")
+                raise ModelBehaviorError("the Conversations API returns the same page over and over")
             found += items
             more = bool(page.get("has_more") and items) and (wanted is None or len(found) < wanted)
             query["after"] = items[-1]["id"] if items else None
@@ -176,7 +176,7 @@ def _listed(body: Item) -> list[Item]:
 
 def _named(thing: Any) -> Item:
     if not isinstance(thing, dict) or not isinstance(cast("Item", thing).get("id"), str):
-        raise ModelBehaviorError("the Conversations API's answer has a thing without an id")
+        raise ModelBehaviorError("the Conversations API's answer has an item without an id")
     return cast("Item", thing)
 
 

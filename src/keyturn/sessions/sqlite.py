@@ -230,7 +230,7 @@ class SQLiteSession(SessionABC):
 
 def _identifier(name: str) -> str:
     if not _IDENTIFIER.fullmatch(name):
-        raise UserError(f"{name!r} is no name for a table: letters, digits and underscores, not sqlite_ in front")
+        raise UserError(f"{name!r} is not a table name: use letters, digits and underscores, without sqlite_ in front")
     return name
 
 

@@ -78,7 +78,7 @@ class ApplyPatchTool(Tool):
         on_approval: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         if not name or not isinstance(name, str):
-            raise UserError(f"a tool's name must be a text that is not empty, not {name!r}")
+            raise UserError(f"a tool's name must be a non-empty string, not {name!r}")
         for method in _TYPES:
             if not callable(getattr(editor, method, None)):
                 raise UserError(f"tool {name!r}: its editor must have a method {method}(operation)")

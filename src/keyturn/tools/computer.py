@@ -250,7 +250,7 @@ class ComputerTool(Tool):
             if isinstance(taken, bytes):
                 taken = base64.b64encode(taken).decode()
             if not isinstance(taken, str) or not taken:
-                raise TypeError("a screenshot is bytes or a text")
+                raise TypeError("a screenshot must be bytes or a string")
         except Exception as error:
             raise ToolProblem("The actions were done, but the computer gave no picture of its screen.") from error
         return taken if _is_picture(taken) else PNG + taken
@@ -272,7 +272,7 @@ def _checks(given: Any) -> list[Item]:
     """Return the safety checks as they came, or raise `InvalidArguments`."""
     checks = cast("list[Any]", given if isinstance(given, list) else [None])
     if not all(isinstance(check, dict) and isinstance(cast("Item", check).get("id"), str) for check in checks):
-        raise InvalidArguments("The call is invalid: its safety checks are no list of checks with ids.")
+        raise InvalidArguments("The call is invalid: its safety checks are not a list of checks with ids.")
     return checks
 
 

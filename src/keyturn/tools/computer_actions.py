@@ -73,6 +73,6 @@ def _read(given: Any, place: int) -> Item:
     made: Item = {"type": kind, **{name: action[name] for name in needs}}
     if kind in _HOLDS_KEYS and action.get("keys"):
         if not _texts(action["keys"]):
-            raise InvalidArguments(f"The call is invalid: the keys of action {place} are no list of keys.")
+            raise InvalidArguments(f"The call is invalid: the keys of action {place} are not a list of keys.")
         made["keys"] = action["keys"]
     return made

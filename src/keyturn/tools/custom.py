@@ -105,12 +105,12 @@ class CustomTool(Tool):
             case {"input": text, **others} if not others:
                 return self.edit(text)
             case _:
-                raise InvalidArguments(f"The arguments of {self.name} are invalid: it takes one text, named input.")
+                raise InvalidArguments(f"The arguments of {self.name} are invalid: it takes one string, named input.")
 
     def edit(self, params: Any) -> Prepared:
         """Return another text in its place."""
         if not isinstance(params, str):
-            raise InvalidArguments(f"The input of {self.name} is invalid: it must be a text.")
+            raise InvalidArguments(f"The input of {self.name} is invalid: it must be a string.")
         try:
             return Prepared(canonical(params))
         except BadJson as error:

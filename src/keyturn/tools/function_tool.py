@@ -198,5 +198,5 @@ def _preview_of(made: Any) -> Preview:
     several = cast("list[Any]", made) if isinstance(made, list | tuple) else [made]
     blocks = tuple(Text(each) if isinstance(each, str) else each for each in several)
     if not blocks or not all(isinstance(each, Text | Command | Diff | Json) for each in blocks):
-        raise UserError("a preview is a Preview, a text, a block, or a list of texts and blocks")
+        raise UserError("a preview must be a Preview, a string, a block, or a list of strings and blocks")
     return Preview(blocks)

@@ -127,4 +127,4 @@ class ImageGenerationTool:
 def _check_type(config: Mapping[str, Any], wanted: str) -> None:
     given: object = config
     if not isinstance(given, Mapping) or config.get("type") != wanted:
-        raise UserError(f'the tool_config of such a tool is a mapping with "type": {wanted!r}')
+        raise UserError(f'the tool_config of such a tool must be a mapping with "type": {wanted!r}')

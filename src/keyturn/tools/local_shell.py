@@ -60,7 +60,7 @@ class LocalShellTool(Tool):
         risk: str | None = None,
     ) -> None:
         if not callable(executor):
-            raise UserError("LocalShellTool: executor is a function of a LocalShellCommandRequest, sync or async")
+            raise UserError("LocalShellTool: executor must be a function of a LocalShellCommandRequest, sync or async")
         self.executor = executor
         self.needs_approval = needs_approval
         self.on_approval = on_approval

@@ -108,7 +108,7 @@ class ShellTool(Tool):
         if executor is None and not self.hosted:
             self.executor = BubblewrapExecutor()
         if not self.hosted and not callable(self.executor):
-            raise UserError(f"tool {name!r}: executor is a function of a ShellCommandRequest, sync or async")
+            raise UserError(f"tool {name!r}: executor must be a function of a ShellCommandRequest, sync or async")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"
@@ -189,11 +189,11 @@ def _check_commands(name: str, commands: list[object]) -> None:
         raise InvalidArguments(f"The call of {name} is invalid: it has more than {COMMANDS_AT_MOST} commands.")
     for command in commands:
         if not isinstance(command, str) or not command.strip():
-            raise InvalidArguments(f"The call of {name} is invalid: a command is a text that is not empty.")
+            raise InvalidArguments(f"The call of {name} is invalid: each command must be a non-empty string.")
         check_text(name, command)
 
 
 def _checked_limit(name: str, limit: str, value: object) -> int | None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise InvalidArguments(f"The call of {name} is invalid: {limit} is a whole number above zero.")
+        raise InvalidArguments(f"The call of {name} is invalid: {limit} must be a positive whole number.")
     return value

@@ -164,7 +164,7 @@ def check_text(name: str, text: str) -> None:
     if "\0" in text:
         raise InvalidArguments(f"The call of {name} is invalid: it would end unseen at the NUL character in it.")
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        raise InvalidArguments(f"The call of {name} is invalid: it holds half a character.")
+        raise InvalidArguments(f"The call of {name} is invalid: it holds a lone surrogate.")
 
 
 def about(executor: Any) -> dict[str, Any]:

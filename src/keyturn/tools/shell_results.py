@@ -24,7 +24,7 @@ def bounded(answer: Any, asked: int | None) -> ShellResult:
     if isinstance(answer, str):
         answer = ShellResult([ShellCommandOutput(answer, outcome=ShellCallOutcome("exit", 0))])
     if not isinstance(answer, ShellResult):
-        raise UserError(f"an executor gives back a ShellResult or a text, not {type(answer).__name__}")
+        raise UserError(f"an executor must return a ShellResult or a string, not {type(answer).__name__}")
     most = allowed_length(asked if asked is not None else answer.max_output_length)
     for each in answer.output:
         each.stdout, each.stderr = fitted(kept_text(each.stdout), kept_text(each.stderr), most)

@@ -55,9 +55,9 @@ def messages(items: Iterable[Item]) -> tuple[list[str], list[Block]]:
     return system, said.messages
 
 
-def called_names(told: list[Block]) -> list[str]:
+def called_names(messages: list[Block]) -> list[str]:
     """Return the names of the tools that were called in these messages, each once."""
-    blocks = (block for message in told for block in message["content"])
+    blocks = (block for message in messages for block in message["content"])
     return list(dict.fromkeys(block["name"] for block in blocks if block.get("type") == "tool_use"))
 
 

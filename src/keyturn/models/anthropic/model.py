@@ -68,9 +68,9 @@ class AnthropicModel(Model):
         self._client = client
         self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply, whole."""
-        first, reply = self._pose(asked, kept)
+        first, reply = self._pose(args, kwargs)
         posed = first
         for _ in range(_PAUSES):
             response = await again(partial(self._post, posed), await self._retries(posed))
@@ -81,9 +81,9 @@ class AnthropicModel(Model):
             posed = first.going_on(reply.sent_back())
         raise _endless()
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events."""
-        first, reply = self._pose(asked, kept)
+        first, reply = self._pose(args, kwargs)
         posed, telling = first, Telling(reply)
         for _ in range(_PAUSES):
             async with aclosing(self._told(posed, telling)) as events:
@@ -101,8 +101,8 @@ class AnthropicModel(Model):
         """Close the client that was made in this loop; your own stays open."""
         await self._made.close()
 
-    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[AnthropicQuestion, AnthropicReply]:
-        request = ModelRequest(*asked, **kept)
+    def _pose(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[AnthropicQuestion, AnthropicReply]:
+        request = ModelRequest(*args, **kwargs)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
         return question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)

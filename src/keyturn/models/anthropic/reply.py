@@ -52,7 +52,7 @@ class AnthropicReply:
     def begin(self, message: Mapping[str, Any]) -> None:
         """Take the reply's id; a reply in several messages is known by the first."""
         if message.get("type") != "message" or message.get("role") != "assistant":
-            raise ValueError("it is no message of an assistant")
+            raise ValueError("it is not an assistant message")
         said = message.get("id")
         self.id = self.id or (said if isinstance(said, str) else None)
 
@@ -115,7 +115,7 @@ def check_block(block: Block) -> None:
     """Raise for a block without what its type needs."""
     kind = block["type"]
     if not isinstance(kind, str):
-        raise ValueError("a block has a type that is no text")
+        raise ValueError("the type of a block is not a string")
     for name in {"text": ["text"], "tool_use": ["name", "input"], "thinking": ["thinking", "signature"]}.get(kind, []):
         wanted = dict if name == "input" else str
         if not isinstance(block[name], wanted):

@@ -39,26 +39,26 @@ class AnthropicQuestion:
         )
 
 
-def question(model: str, max_tokens: int, asked: ModelRequest) -> AnthropicQuestion:
+def question(model: str, max_tokens: int, request: ModelRequest) -> AnthropicQuestion:
     """Build the body and the options of one request."""
-    _refuse(asked)
-    settings = asked.model_settings
-    system, told = messages(asked.input)
-    body: Body = {"model": model, "max_tokens": settings.max_tokens or max_tokens, "messages": told}
-    instructions = [asked.system_instructions, *system]
+    _refuse(request)
+    settings = request.model_settings
+    system, turns = messages(request.input)
+    body: Body = {"model": model, "max_tokens": settings.max_tokens or max_tokens, "messages": turns}
+    instructions = [request.system_instructions, *system]
     body |= _settings(settings)
-    _format(body, asked.output_schema, instructions)
+    _format(body, request.output_schema, instructions)
     if text := joined(instructions):
         body["system"] = text
-    _tools(body, asked)
+    _tools(body, request)
     if _thinks_late(body):
         del body["thinking"]
     return AnthropicQuestion(body, _options(settings), settings.retry)
 
 
-def _refuse(asked: ModelRequest) -> None:
+def _refuse(request: ModelRequest) -> None:
     for name in ("previous_response_id", "conversation_id", "prompt"):
-        if getattr(asked, name) is not None:
+        if getattr(request, name) is not None:
             raise UserError(
                 f"{name} is of OpenAI's server and has no counterpart in Anthropic's API, which keeps nothing: "
                 "leave it out, and keep the conversation in a session"
@@ -130,9 +130,9 @@ def _format(body: Body, schema: Any, instructions: list[str | None]) -> None:
     body["output_config"] = {**body.get("output_config", {}), "format": form}
 
 
-def _tools(body: Body, asked: ModelRequest) -> None:
-    settings = asked.model_settings
-    tools = [tool_param(tool) for tool in (*asked.tools, *asked.handoffs)]
+def _tools(body: Body, request: ModelRequest) -> None:
+    settings = request.model_settings
+    tools = [tool_param(tool) for tool in (*request.tools, *request.handoffs)]
     tools += cast("Iterable[Body]", (settings.extra_args or {}).get("tools") or [])
     called = [] if tools else called_names(body["messages"])
     if called:

@@ -55,23 +55,23 @@ def contents(items: Iterable[Item], model: str) -> tuple[list[str], list[Content
     ([], [{'role': 'user', 'parts': [{'text': 'hi'}]}])
     """
     system, turns = split(items, PROVIDER)
-    told: list[Content] = []
+    made: list[Content] = []
     for turn in turns:
         if turn.role == "user":
-            _add(told, "user", [part for item in turn.items for part in _user_parts(cast("Item", item))])
+            _add(made, "user", [part for item in turn.items for part in _user_parts(cast("Item", item))])
             continue
-        if not told:
-            _add(told, "user", [{"text": "(The beginning of this conversation is not shown.)"}])
-        _add(told, "model", _model_parts(turn))
+        if not made:
+            _add(made, "user", [{"text": "(The beginning of this conversation is not shown.)"}])
+        _add(made, "model", _model_parts(turn))
         results = [_result(call, is_old(model)) for call in turn.calls]
-        _add(told, "user", [result for result, _ in results])
-        _add(told, "user", [part for _, media in results for part in media])
-    return system, told
+        _add(made, "user", [result for result, _ in results])
+        _add(made, "user", [part for _, media in results for part in media])
+    return system, made
 
 
-def _add(told: list[Content], role: str, parts: list[Part]) -> None:
+def _add(made: list[Content], role: str, parts: list[Part]) -> None:
     if parts:
-        told.append({"role": role, "parts": parts})
+        made.append({"role": role, "parts": parts})
 
 
 def _model_parts(turn: Turn) -> list[Part]:

@@ -54,17 +54,17 @@ class GoogleModel(Model):
         self._client = client
         self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply, whole."""
-        posed, reply = self._pose(asked, kept)
+        posed, reply = self._pose(args, kwargs)
         answer = await again(partial(self._whole, posed), self._retries(posed))
         _read(partial(reply.feed, answer))
         _read(reply.finish)
         return _read(reply.response)
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events."""
-        posed, reply = self._pose(asked, kept)
+        posed, reply = self._pose(args, kwargs)
         told, chunks = await again(partial(self._open, posed, reply), self._retries(posed))
         async with aclosing(chunks):
             for event in told:
@@ -79,8 +79,8 @@ class GoogleModel(Model):
         """Close the client that was made in this loop; your own stays open."""
         await self._made.close()
 
-    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[GoogleQuestion, GoogleReply]:
-        request = ModelRequest(*asked, **kept)
+    def _pose(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GoogleQuestion, GoogleReply]:
+        request = ModelRequest(*args, **kwargs)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
         return question(self.model, request), GoogleReply(known_calls=calls)

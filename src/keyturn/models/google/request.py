@@ -48,11 +48,11 @@ class GoogleQuestion:
         return {"model": self.model, "contents": self.contents, "config": self.config}
 
 
-def question(model: str, asked: ModelRequest) -> GoogleQuestion:
+def question(model: str, request: ModelRequest) -> GoogleQuestion:
     """Build the contents and the configuration of one request."""
-    _refuse(asked)
-    settings = asked.model_settings
-    system, told = contents(asked.input, model)
+    _refuse(request)
+    settings = request.model_settings
+    system, messages = contents(request.input, model)
     # Nothing is called behind the run's back: the SDK would run Python functions by itself.
     config: Config = {"automatic_function_calling": {"disable": True}}
     config |= {_NAMES[name]: value for name in _NAMES if (value := getattr(settings, name)) is not None}
@@ -60,25 +60,25 @@ def question(model: str, asked: ModelRequest) -> GoogleQuestion:
         config["response_logprobs"] = True
     if thinking := _thinking(settings.reasoning, is_old(model)):
         config["thinking_config"] = thinking
-    _tools(config, asked)
-    instructions = [asked.system_instructions, *system]
-    _format(config, asked.output_schema, instructions, beside_tools=not is_old(model) or "tools" not in config)
+    _tools(config, request)
+    instructions = [request.system_instructions, *system]
+    _format(config, request.output_schema, instructions, beside_tools=not is_old(model) or "tools" not in config)
     if text := joined(instructions):
         config["system_instruction"] = text
     if options := _options(settings):
         config["http_options"] = options
     extra = {name: value for name, value in (settings.extra_args or {}).items() if name != "tools"}
-    return GoogleQuestion(model, told, config | extra, settings.retry)
+    return GoogleQuestion(model, messages, config | extra, settings.retry)
 
 
-def _refuse(asked: ModelRequest) -> None:
+def _refuse(request: ModelRequest) -> None:
     for name in ("previous_response_id", "conversation_id", "prompt"):
-        if getattr(asked, name) is not None:
+        if getattr(request, name) is not None:
             raise UserError(
                 f"{name} is of OpenAI's server and has no counterpart in Gemini's generateContent, which keeps "
                 "nothing: leave it out, and keep the conversation in a session"
             )
-    if asked.model_settings.extra_query is not None:
+    if request.model_settings.extra_query is not None:
         raise UserError("ModelSettings.extra_query: Google's client sends no query of the caller's")
 
 
@@ -102,9 +102,9 @@ def _thinking(reasoning: Any, old: bool) -> Config:
     return made
 
 
-def _tools(config: Config, asked: ModelRequest) -> None:
-    settings = asked.model_settings
-    said = [(tool, words_for(tool, "a Gemini model")) for tool in (*asked.tools, *asked.handoffs)]
+def _tools(config: Config, request: ModelRequest) -> None:
+    settings = request.model_settings
+    said = [(tool, words_for(tool, "a Gemini model")) for tool in (*request.tools, *request.handoffs)]
     declared = [declaration(tool) for tool, own in said if own is None]
     tools: list[Any] = [{"function_declarations": declared}] if declared else []
     tools += [own for _, own in said if own is not None]

@@ -150,4 +150,4 @@ def _plain(entries: Any) -> list[Item]:
     try:
         return [plain_item(entry) for entry in cast("list[Any]", entries or [])]
     except TypeError:
-        raise ModelBehaviorError("the model's tool calls are no list of objects; nothing was used") from None
+        raise ModelBehaviorError("the model's tool calls are not a list of objects; nothing was used") from None

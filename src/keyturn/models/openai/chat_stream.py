@@ -82,7 +82,7 @@ class ChatStream:
             yield from self._teller.start(self._id)
         choices: Any = fields.get("choices") or []
         if not isinstance(choices, list):
-            raise ModelBehaviorError("the model's stream has a chunk whose choices are no list")
+            raise ModelBehaviorError("the model's stream has a chunk whose choices are not a list")
         for choice in cast("list[Any]", choices)[:1]:
             said = fields_of(choice)
             self._finish = said.get("finish_reason") or self._finish

@@ -48,7 +48,7 @@ def set_default_openai_key(key: str, use_for_tracing: bool = True) -> None:
     >>> OPENAI.key = None  # as it was
     """
     if not isinstance(cast("Any", key), str) or not key:
-        raise UserError("the OpenAI key must be a text that is not empty; is the variable it comes from set?")
+        raise UserError("the OpenAI key must be a non-empty string; is the variable it comes from set?")
     OPENAI.key, OPENAI.use_for_tracing = key, use_for_tracing
     OPENAI.changes += 1
 

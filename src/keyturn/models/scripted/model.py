@@ -107,18 +107,18 @@ class ScriptedModel(Model):
 
     assert_complete = assert_done  # what openai-agents calls it
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return the next step, whole; for a step that breaks its stream off, the whole reply."""
-        number, _, step = await self._next(asked, kept)
+        number, _, step = await self._next(args, kwargs)
         if step.error is not None:
             raise step.error
         if step.stream_events is not None and not step.output:
             raise InvalidModelStep(f"reply {number} is only told as a stream; give its ModelStep an output as well")
         return self._reply(step, number)
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream the next step as Responses events."""
-        number, request, step = await self._next(asked, kept)
+        number, request, step = await self._next(args, kwargs)
         if step.stream_events is not None:
             async for event in _exactly(step.stream_events, request):
                 yield event
@@ -129,8 +129,8 @@ class ScriptedModel(Model):
         if step.error is not None:
             raise step.error
 
-    async def _next(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[int, ModelRequest, ModelStep]:
-        request = ModelRequest(*asked, **kept)
+    async def _next(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ModelRequest, ModelStep]:
+        request = ModelRequest(*args, **kwargs)
         if isinstance(cast("Any", request.input), str):
             request = replace(request, input=input_items(cast("Any", request.input)))
         self.calls.append(request)

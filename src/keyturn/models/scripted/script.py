@@ -172,7 +172,7 @@ def _item(entry: Any) -> Item:
     try:
         item = plain_item(entry)
     except TypeError:
-        raise InvalidModelStep(f"{type(entry).__name__} is no output item") from None
+        raise InvalidModelStep(f"{type(entry).__name__} is not an output item") from None
     if "type" not in item and "role" not in item:
         raise InvalidModelStep("an output item has a type, and this mapping has none")
     return RawItem(item)

@@ -34,9 +34,9 @@ class Glob:
 
     def __init__(self, pattern: str, *, braces: bool = True) -> None:
         if not pattern or len(pattern) > LONGEST or "\0" in pattern:
-            raise BadGlob(f"a pattern has 1 to {LONGEST} characters")
+            raise BadGlob(f"a pattern must have 1 to {LONGEST} characters")
         if pattern.startswith("/") or ".." in pattern.split("/"):
-            raise BadGlob("a pattern is relative and has no '..'")
+            raise BadGlob("a pattern must be relative and without '..'")
         self.hidden = any(name.startswith(".") and name != "." for name in re.split(r"[/{,]", pattern))
         self._variants = [_segments(each) for each in (_expanded(pattern) if braces else [pattern])]
 
@@ -91,5 +91,5 @@ def _expanded(pattern: str) -> list[str]:
     for part in found[1].split(","):
         made += _expanded(pattern[: found.start()] + part + pattern[found.end() :])
         if len(made) > MOST_VARIANTS:
-            raise BadGlob(f"the braces stand for more than {MOST_VARIANTS} patterns")
+            raise BadGlob(f"the braces expand to more than {MOST_VARIANTS} patterns")
     return made

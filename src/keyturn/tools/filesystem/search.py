@@ -75,7 +75,7 @@ class SearchFailed(Exception):
 def search(root: int, query: SearchQuery) -> Found:
     """Search below an open directory, in this process or in one of its own."""
     if query.pattern is not None and (not query.pattern or len(query.pattern) > LONGEST_PATTERN):
-        raise SearchFailed(f"a pattern has 1 to {LONGEST_PATTERN} characters")
+        raise SearchFailed(f"a pattern must have 1 to {LONGEST_PATTERN} characters")
     if query.pattern is not None and "\n" in query.pattern:
         raise SearchFailed("a pattern is matched line by line, so there is no line break in it")
     return _in_a_process(root, query) if query.regex else run(root, query)

@@ -57,7 +57,7 @@ class FunctionToolOptions(TypedDict, total=False):
 def check_options(name: Any, options: Mapping[str, Any]) -> None:
     """Refuse an option or a value that no tool can have; the message says what it may be."""
     if not isinstance(name, str) or not name:
-        raise UserError(f"a tool's name must be a text that is not empty, not {name!r}")
+        raise UserError(f"a tool's name must be a non-empty string, not {name!r}")
     for option, value in options.items():
         fits, may_be = _RULES[option]
         if not fits(value):

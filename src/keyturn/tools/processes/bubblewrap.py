@@ -87,7 +87,7 @@ class BubblewrapExecutor(LocalExecutor):
         if self.root == "/":
             raise UserError("the workspace of a sandbox is a directory of its own, not the whole file system")
         if isinstance(readable, str) or isinstance(writable, str):
-            raise UserError("readable and writable are lists of paths, not one text")
+            raise UserError("readable and writable must be lists of paths, not one string")
         self.network = network
         self.unix_sockets = unix_sockets
         self.readable = tuple(os.path.realpath(path) for path in readable)
@@ -154,7 +154,7 @@ class BubblewrapExecutor(LocalExecutor):
         code = socket_filter(unix=self.unix_sockets)
         if code is None:
             raise SandboxUnavailable(
-                f"there is no sandbox here: on {platform.machine()} nobody knows how to keep a command from sockets; "
+                f"there is no sandbox here: on {platform.machine()} no filter keeps a command from sockets; "
                 f"use a machine of another architecture, {_UNSANDBOXED}"
             )
         file = os.memfd_create("sockets")

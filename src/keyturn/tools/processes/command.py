@@ -43,9 +43,9 @@ class LocalExecutor:
         inherit: tuple[str, ...] = (),
     ) -> None:
         if isinstance(timeout, bool) or not timeout > 0:
-            raise UserError(f"timeout is a number of seconds above zero, not {timeout!r}")
+            raise UserError(f"timeout must be a positive number of seconds, not {timeout!r}")
         if isinstance(inherit, str):
-            raise UserError("inherit is a list of names of environment variables, not one text")
+            raise UserError("inherit must be a list of names of environment variables, not one string")
         self.root = os.path.realpath(root)
         self.timeout = timeout
         self.inherit = tuple(inherit)
