@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, Policy, Rule, Runner, function_tool
-from keyturn.cli import rows
+from keyturn.cli import printing
 from keyturn.cli.demo_voice import Voice
 from keyturn.console import Undecided, desk
 from keyturn.console.screen import Terminal
@@ -184,7 +184,7 @@ def test_m5_commands_fold_what_they_print(capsys: pytest.CaptureFixture[str], mo
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", str(width))
         for text in ("." * (width - 14) + "I1  all is well", "\x1b[2J\nall is well", "日" * width):
-            rows.print_labelled("keyturn check", text)
+            printing.print_labelled("keyturn check", text)
             printed = capsys.readouterr().err.rstrip("\n").split("\n")
             assert printed[0].startswith("keyturn check"[:width])
             _, *others = screen(printed, width, broad)

@@ -54,7 +54,7 @@ LIES: dict[str, dict[str, Any]] = {
     "it asked for sampling/createMessage, which is not supported": {"inputRequests": MODELS},
     "what it asked people is longer than": ask("x" * 2_000_000),
     "what it asked people is nothing that can be recorded": ask("half a character: \ud800"),
-    "what it wants to be reminded of is too long": {**ask("ok?"), "requestState": "x" * 2_000_000},
+    "the state that it wants sent back is too long": {**ask("ok?"), "requestState": "x" * 2_000_000},
 }
 
 

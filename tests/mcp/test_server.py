@@ -21,7 +21,7 @@ from keyturn import (
     UserError,
     create_static_tool_filter,
 )
-from keyturn.mcp.outcomes import Lost
+from keyturn.mcp.calls import Lost
 from tests.mcp.conftest import Inside, calling, run
 
 shop = MCPServer("shop", log_level="CRITICAL")
@@ -248,10 +248,10 @@ async def test_a_lost_call_is_sent_again_only_on_a_trusted_word(trusted: bool) -
         (MCPServerStdio, {}, "must name what to start"),
         (MCPServerStdio, {"command": "x", "environment": {}}, "have no 'environment'"),
         (MCPServerStdio, None, "must name what to start"),
-        (MCPServerStdio, {"command": "x", "args": "desk.py"}, "args .* must be a list of texts, not 'desk.py'"),
+        (MCPServerStdio, {"command": "x", "args": "desk.py"}, "args .* must be a list of strings, not 'desk.py'"),
         (MCPServerStdio, {"command": "x", "args": ["--port", 3]}, "args .* must be a list of texts"),
-        (MCPServerStdio, {"command": "x", "env": {"PORT": 3}}, "env .* must be a mapping of texts to texts"),
-        (MCPServerStdio, {"command": "x", "env": ["KEY"]}, "env .* must be a mapping of texts to texts"),
+        (MCPServerStdio, {"command": "x", "env": {"PORT": 3}}, "env .* must be a mapping of strings to strings"),
+        (MCPServerStdio, {"command": "x", "env": ["KEY"]}, "env .* must be a mapping of strings to strings"),
         (MCPServerSse, {"url": "ftp://x"}, "must name its address"),
         (MCPServerStreamableHttp, {"url": "http://x", "header": {}}, "have no 'header'"),
     ],

@@ -181,7 +181,7 @@ NONSENSE = {
 @pytest.mark.parametrize("name", NONSENSE)
 async def test_nonsense_is_said_to_be_nonsense(name: str) -> None:
     async with served(Fault(body=NONSENSE[name])) as (_, model):
-        with pytest.raises(ModelBehaviorError, match="Anthropic sent what is no reply") as raised:
+        with pytest.raises(ModelBehaviorError, match="Anthropic sent a malformed reply") as raised:
             await ask(model, False)
     assert "above exception" not in "".join(traceback.format_exception(raised.value)), "no parser's stack is shown"
 

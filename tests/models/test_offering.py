@@ -10,8 +10,8 @@ from keyturn import UserError
 from keyturn.models.anthropic.request import tool_param
 from keyturn.models.base import ModelRequest, ModelSettings
 from keyturn.models.google.request import google_question
-from keyturn.models.offering import function_of, own_words, words_for
 from keyturn.models.openai.tools import offered, offered_in_chat
+from keyturn.models.request_parts import function_of, own_words, words_for
 
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 OWN = {"type": "drill"}

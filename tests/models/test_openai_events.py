@@ -9,7 +9,7 @@ from openai._models import construct_type  # the SDK has no public way to make o
 from openai.types.responses import ResponseStreamEvent, ResponseTextDeltaEvent
 
 from keyturn import ModelBehaviorError
-from keyturn.models.openai.events import sdk_event
+from keyturn.models.openai.responses import sdk_event
 from keyturn.models.reply_events import StreamEvent
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.responses import ResponsesServer

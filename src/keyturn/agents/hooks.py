@@ -1,4 +1,4 @@
-"""Hooks: what a user may watch while a run goes on.
+"""Hooks, which a user subclasses to watch a run.
 
 Every method does nothing by default and is awaited where the thing happens. A hook sees and may raise; it
 never decides whether a tool runs: that is what `needs_approval`, guardrails and policies are for.

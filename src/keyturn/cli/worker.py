@@ -1,4 +1,4 @@
-"""`keyturn worker module:app`: move an app's runs until told to stop.
+"""The command `keyturn worker module:app` moves an app's runs until told to stop.
 
 The first SIGTERM or Ctrl-C lets what was begun end; a second one ends at once, and what was in flight is in doubt.
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from ..app import App
 from ..core.errors import UnsafeStore, UserError
-from .rows import print_labelled
+from .printing import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments."""
+    """Add the arguments of this command."""
     parser.add_argument("app", help="where the App is, as module:name")
     parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe where it is kept")
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def found(where: str) -> App:
-    """The app of a `module:name`, or `UserError`."""
+    """Import the app of a `module:name`, or raise `UserError`."""
     module, _, name = where.partition(":")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: the module is the user's own
     try:

@@ -1,4 +1,4 @@
-"""Run one call of `Runner.run`: start or take up, advance, save the session, say what it came to.
+"""Run one call of `Runner.run`: start or resume, advance, save the session, build the result.
 
 `Runner.run`, `run_sync` and `run_streamed` are thin over this; so will be every other driver.
 """
@@ -45,13 +45,13 @@ _PROCESS = f"process-{os.getpid()}"
 
 
 class TurnLimit(NamedTuple):
-    """A limit of turns that a caller set; None is no limit."""
+    """Holds a limit of turns that a caller set; None is no limit."""
 
     most: int | None
 
 
 class Execution:
-    """One run in one caller's hands."""
+    """Executes one run for one caller."""
 
     def __init__(self, live: OpenRun, scope: FrameSettings, state: RunState[Any], max_turns: TurnLimit | None) -> None:
         self.live = live
@@ -70,11 +70,11 @@ class Execution:
 
     @property
     def run(self) -> Run:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return self.live.run
 
     def listen(self, sink: Sink) -> None:
-        """Hand the root's events to a sink."""
+        """Send the root's events to a sink."""
         feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink)
         feed.catch_up(self.live.log.steps)
         root = self.run.frames.get(ev.ROOT)
@@ -83,11 +83,11 @@ class Execution:
         self._sink = sink
 
     def result(self, frame: str = ev.ROOT, value: Any = None) -> RunResult:
-        """What the run, or a nested frame of it, came to so far."""
+        """Return what the run, or a nested frame of it, came to so far."""
         return RunResult(self.live, self._tools, frame=frame, value=value)
 
     async def begin(self) -> str:
-        """Record that the run starts and leave the rest to whoever takes it up; its id.
+        """Record that the run starts, leave the rest to a worker, and return its id.
 
         That is one line, and nobody can hold a run that is not there yet. A session is told under a claim.
         """
@@ -134,7 +134,7 @@ class Execution:
             self.state.moved(len(self.live.log))
 
     async def _attach(self, journal: Journal) -> None:
-        """Go on with the run as its journal has it: a text of it counts only where the journal says the same."""
+        """Go on with the run as its journal has it; a saved text counts only where the journal says the same."""
         mine = self.live.log
         log = await log_in(journal, self.run.id)
         if not log.steps:
@@ -153,7 +153,7 @@ class Execution:
         self.drive.publish(log.steps[len(mine) :])
 
     async def _told(self) -> RunResult:
-        """Move the run; what stops it is recorded before the run is given back, since only its holder may say so."""
+        """Move the run; record what stops it before the lease is released, since only the holder may."""
         try:
             return await self._moved()
         except BaseException as error:
@@ -186,7 +186,7 @@ class Execution:
         self._tools = {call.id: await self.drive.find_tool(call) for call in waiting}
 
     async def _advanced(self) -> None:
-        """Move the run as far as it goes. What others decide while its session is told of it moves it on."""
+        """Move the run as far as it goes, including what others decide while its session is written."""
         drive, more = self.drive, True
         while more:
             await advance(drive)
@@ -201,7 +201,7 @@ class Execution:
             await save_session(self.drive, frame.id, stopped=stopped)
 
     async def _stopped(self, error: BaseException) -> None:
-        """Record that the run stopped, tell the sessions what it did, and give the error what the run came to.
+        """Record that the run stopped, write the sessions, and attach the result so far to the error.
 
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
@@ -234,7 +234,7 @@ class Execution:
             logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 
     def _others(self, error: BaseException) -> bool:
-        """Whether the run may be somebody else's by now, who will tell its session: two would tell it twice."""
+        """Return whether another process may hold the run by now, which will write its session."""
         doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
         return doubtful and self.run.status != "cancelled"
 
@@ -323,7 +323,7 @@ class Execution:
         self.live.context.decisions.clear()
 
     async def _let_time_pass(self) -> None:
-        """Record what ran out. It is done before anything else, since what ran out needs no tool and no policy.
+        """Record what expired, before anything else, since that needs no tool and no policy.
 
         A word that came too late is refused here, once: by what the clock says it would be one on another asking.
         """
@@ -336,7 +336,7 @@ class Execution:
             raise Expired(f"this request ran out of time; {late[0].proposal.name!r} was not executed on that word")
 
     async def _check_reachable(self) -> None:
-        """Every tool that an open call needs is there, or nothing is done at all."""
+        """Check that every tool that an open call needs is there, before anything is done."""
         for call in list(self.run.calls.values()):
             needs = call.state in READY or call.state in ("asked", "needs", "proposed")
             if needs and call.state not in TO_SETTLE and await self.drive.find_tool(call) is None:
@@ -349,7 +349,7 @@ class Execution:
         return decision is not None and decision.verdict in ("reject", "answer")
 
     def _may_end(self, frame: Frame) -> bool:
-        """Whether the results of a turn may be the final answer, as far as it can be told before they are there."""
+        """Return whether a turn's results may be the final answer, as far as that is known before."""
         behavior: Any = self.drive.agent(frame.agent).tool_use_behavior
         if not frame.judged or not isinstance(behavior, dict):
             return frame.judged
@@ -357,7 +357,7 @@ class Execution:
         return any(self.run.calls[call].proposal.name in names for call in frame.calls)
 
     def _check_limits(self) -> None:
-        """With the turns or the usage spent and a model call to follow, say so before an approved tool runs."""
+        """Raise for spent turns or usage before an approved tool runs, where a model call would follow."""
         frame, handlers = self.run.frames[ev.ROOT], self.scope.error_handlers or {}
         if frame.phase != "calls" or self._may_end(frame):
             return

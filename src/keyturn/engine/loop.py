@@ -1,4 +1,4 @@
-"""The loop, the only one there is: ask what is pending, do it, append what came of it.
+"""The only loop: ask what is pending, do it, append what came of it.
 
 Plain, synchronous and streamed runs, nested agents, workers and realtime sessions are thin drivers of it.
 There is no barrier: a slow tool never holds up a nested agent beside it. A lone job is awaited in line.
@@ -26,7 +26,7 @@ _ON_CALLS = ("run", "screen", "settle")
 
 
 class Loop:
-    """One pass over a drive: the jobs in flight, and what failed."""
+    """Runs one pass over a drive: the jobs in flight, and what failed."""
 
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
@@ -40,7 +40,7 @@ class Loop:
 
     @property
     def run(self) -> Run:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return self.drive.log.run
 
     async def advance(self) -> None:
@@ -70,12 +70,12 @@ class Loop:
             raise self._failure
 
     def _heed_cancel(self) -> None:
-        """What runs in line may swallow its cancellation; the drive does not."""
+        """Raise a cancellation that code awaited in line may have swallowed."""
         if self._cancelling() > self._cancels:
             raise asyncio.CancelledError
 
     def _cancelling(self) -> int:
-        """How often somebody asked the task of this drive to stop."""
+        """Return how often somebody asked the task of this drive to stop."""
         return 0 if self._task is None else self._task.cancelling()
 
     def _todo(self) -> list[Effect]:
@@ -106,7 +106,7 @@ class Loop:
                 job.result()
 
     def _ended(self, effect: Effect, job: asyncio.Task[None]) -> None:
-        """A job is over. Waking once for all that ended together keeps fifty calls from costing fifty times fifty."""
+        """Note an ended job and wake the loop, once for all that ended together."""
         self._done.append((effect, job))
         self.drive.rouse()
 
@@ -133,7 +133,7 @@ class Loop:
                 await self._failed(self._frame_of(effect), error, deciding=self._deciding(effect, error))
 
     def _deciding(self, effect: Effect, error: Exception) -> bool:
-        """Whether it failed over the question if a call may run, before anything ran: people's word on it is good.
+        """Return whether an error came from deciding if a call may run, before anything ran.
 
         A guardrail's word is no failure of deciding, nor is what a hook or a tool raises.
         """
@@ -143,7 +143,7 @@ class Loop:
         return isinstance(error, UserError) and call is not None and call.state in READY
 
     async def _passed(self, effect: Effect) -> bool:
-        """Whether what was refused is not to be done any more: somebody said something meanwhile, or time went by.
+        """Return whether a refused command is obsolete: somebody decided meanwhile, or time went by.
 
         A lost race is no conflict yet. What a drive that was taken over does next, its journal refuses.
         """
@@ -151,7 +151,7 @@ class Loop:
         return effect not in pending(self.run)
 
     async def _failed(self, frame_id: str, error: Exception, *, deciding: bool = False) -> None:
-        """An error inside a nested agent is its agent tool's error result; the root's stops the drive.
+        """Make an error inside a nested agent its tool's error result; let the root's stop the drive.
 
         So does a store that failed, wherever: of what ran there it may hold the start and not the end. So does what
         failed in deciding, since a frame that is closed takes the decisions in it along.
@@ -194,7 +194,7 @@ class Loop:
                 await self._failed(frame_of(frame_id), fatal)
 
     async def _abandon(self) -> None:
-        """Cancelled: stop what is in flight and record that its outcome is unknown."""
+        """Stop what is in flight after a cancellation and record that its outcome is unknown."""
         for job in self._jobs.values():
             job.cancel()
         await asyncio.gather(*self._jobs.values(), return_exceptions=True)

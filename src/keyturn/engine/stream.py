@@ -24,7 +24,7 @@ from .views.rows import opened_by
 
 
 class RunResultStreaming:
-    """What `Runner.run_streamed` returns at once: read `stream_events()` to its end, then look at the rest.
+    """Holds what `Runner.run_streamed` returns at once: read `stream_events()` to its end, then the rest.
 
     >>> import asyncio
     >>> from keyturn import Agent, Runner
@@ -54,7 +54,7 @@ class RunResultStreaming:
             self._wake.set_result(None)
 
     async def stream_events(self) -> AsyncIterator[StreamEvent]:
-        """The run's events as they happen; ends when the run is finished, paused or stopped."""
+        """Yield the run's events as they happen; end when it is finished, paused or stopped."""
         queue, task = self._queue, self.run_loop_task
         while True:
             while queue:
@@ -83,25 +83,25 @@ class RunResultStreaming:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run stopped moving and all events were read."""
+        """Return whether the run stopped moving and all events were read."""
         return self.run_loop_task.done() and not self._queue
 
     @property
     def run_loop_exception(self) -> BaseException | None:
-        """The error that stopped the run, if one did."""
+        """Return the error that stopped the run, if one did."""
         task = self.run_loop_task
         return task.exception() if task.done() and not task.cancelled() else None
 
     @property
     def current_agent(self) -> Agent[Any]:
-        """The agent at work."""
+        """Return the agent at work."""
         run = self._play.run
         frame = run.frames.get(ev.ROOT)
         return self._play.live.graph.agent(frame.agent) if frame else self._play.live.graph.root
 
     @property
     def current_turn(self) -> int:
-        """How many replies the model has given."""
+        """Return how many replies the model has given."""
         return self._play.run.turns
 
     def _now(self) -> RunResult:
@@ -114,7 +114,7 @@ class RunResultStreaming:
         return self._result
 
     def to_state(self) -> RunState[Any]:
-        """A state of the run as far as it came."""
+        """Return a state of the run as far as it came."""
         return self._now().to_state()
 
     def __getattr__(self, name: str) -> Any:

@@ -56,7 +56,7 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        """How many runs are being moved now."""
+        """Return how many runs are being moved now."""
         return len(self._tasks)
 
     def stop(self) -> None:
@@ -66,7 +66,7 @@ class Worker:
             play.drive.leave()
 
     async def run(self) -> None:
-        """Work until stopped; cancelled, it stops at once and what was in flight is in doubt."""
+        """Work until stopped; on cancellation stop at once, which leaves what was in flight in doubt."""
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
             while not leaving.done():
@@ -158,7 +158,7 @@ class Worker:
                 await self._store.release(claim)
 
     def _frozen(self, error: LogDamaged) -> None:
-        """Say once that a run is left alone, since its log is not what was written; all others go on."""
+        """Log once that a run is left alone, since its log does not verify; all others go on."""
         if error.run not in self._told:
             self._told.add(error.run)
             log.error("%s", error)

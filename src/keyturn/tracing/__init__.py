@@ -1,4 +1,4 @@
-"""Tracing: `base.py` is the seam, `trace.py` what users hold, `genai.py` the words, `otel.py` the one member so far."""
+"""Tracing: `base.py` is the seam, `trace.py` the users' API, `genai.py` the attributes, `otel.py` the one member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold the lease of a run while it is driven: claim it, renew it, and give it back whatever happens.
+"""Hold the lease of a run while it is driven: claim it, renew it, and release it whatever happens.
 
 Only whoever holds the run may move it. If the hold is lost, the next append is refused before anything more is done.
 What others say meanwhile, a decision or that it shall end, is heard while it is held, and not only afterwards.
@@ -60,7 +60,7 @@ async def under_lease(drive: Drive, journal: Journal, claim: Claim) -> AsyncGene
 
 
 async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
-    """Let others have the run, and say when somebody should look at it."""
+    """Release the lease, with the time when the run is due."""
     assert drive.claim is not None
     try:
         await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
@@ -83,7 +83,7 @@ async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int 
 
 
 def _in_the_middle(drive: Drive) -> bool:
-    """Whether somebody should go on: at once where this drive left, and later where things would not let it.
+    """Return whether the run is unfinished and somebody should go on with it.
 
     A run that failed waits for somebody's word, and so does one that its caller stopped.
     """
@@ -93,12 +93,12 @@ def _in_the_middle(drive: Drive) -> bool:
 
 
 async def _now(drive: Drive, journal: Journal) -> int:
-    """The journal's time as it is, and not as it was when the run was taken: clocks are set."""
+    """Read the journal's time again, since clocks are set."""
     return await journal.now() if isinstance(journal, Records) else drive.live.clock()
 
 
 def _set_clock(drive: Drive, claim: Claim) -> None:
-    """Time is the journal's: what a claim says, and since then what this process counts.
+    """Set the clock by the journal's time: what a claim says, and since then what this process counts.
 
     Behind by as long as the claim was on its way, and never ahead: nothing runs out before its time.
     """

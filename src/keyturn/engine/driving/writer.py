@@ -1,4 +1,4 @@
-"""The writer of one run's log: decide commands, append what was decided as one step, publish it.
+"""The writer of one run's log: decide commands, append their events as one step, publish it.
 
 Every change of a run goes through `commit`, whoever makes it: the loop, an inbox, a fork. It is durable when that
 returns. It is the only append loop there is: a lost race is read up, and the same commands are decided again.
@@ -30,14 +30,14 @@ _FRUITLESS = 3
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a commit came to: its events, none where nothing was to be said, and what changed in the store's rows."""
+    """Holds what a commit came to: its events, possibly none, and the changes of the store's rows."""
 
     events: list[ev.AnyEvent]
     changes: Changes | None = None
 
 
 class Writer:
-    """Writes to one log, here or in a journal. `clock` gives the time of its steps."""
+    """Writes to one log, here or in a journal; `clock` gives the time of its steps."""
 
     def __init__(self, log: Log, journal: Journal | None, clock: Callable[[], int]) -> None:
         self.log = log
@@ -55,7 +55,7 @@ class Writer:
 
     @property
     def run(self) -> Run:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return self.log.run
 
     async def commit(self, *commands: cm.RunCommand) -> Written:
@@ -72,7 +72,7 @@ class Writer:
         await self.journal.append(self.run.id, 0, lines, None, replayed(self.log.steps))
 
     async def kept(self) -> None:
-        """Wait until nothing that was decided is still on its way to the journal: what is not kept starts nothing."""
+        """Wait until everything decided is in the journal: what is not stored starts nothing."""
         if self._appending is not None and self._appending.locked():
             async with self._appending:
                 return
@@ -84,7 +84,7 @@ class Writer:
             await self._catch_up()
 
     async def heard(self, place: int) -> bool:
-        """The journal has that many lines of the run: fold those that somebody else wrote; whether there were any."""
+        """Fold the lines that others wrote up to a new head of the journal, and return whether there were any."""
         assert self._appending is not None
         async with self._appending:
             if len(self.log) >= place:
@@ -134,7 +134,7 @@ class Writer:
             return Written(events, rows)
 
     async def _catch_up(self) -> int:
-        """Read, verify and fold what somebody else appended first; how many lines that were."""
+        """Read, verify and fold what somebody else appended first; return how many lines that were."""
         assert self.journal is not None
         theirs = await caught_up(self.journal, self.log)
         self.publish(theirs)
@@ -142,7 +142,7 @@ class Writer:
         return len(theirs)
 
     def _sealed(self, made: ev.Step) -> bytes:
-        """The line of a step that comes next; the first one begins the run's chain in its journal."""
+        """Return the sealed line of the next step; the first one begins the run's chain in its journal."""
         if self.log.chain is None:
             assert self.journal is not None
             assert not self.log.steps, "a log that was begun elsewhere is attached before anything is written to it"
@@ -171,7 +171,7 @@ class Writer:
             self.publish([made])
 
     def publish(self, steps: list[ev.Step]) -> None:
-        """Tell listeners and traces of steps that are in the log."""
+        """Publish steps that are in the log to listeners and traces."""
         for made in steps:
             for feed in list(self.feeds.values()):
                 feed.step(made)

@@ -26,7 +26,7 @@ from ..tracing.spans import checked
 
 
 async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) -> tuple[list[Report], str | None]:
-    """What the input guardrails said, and the message that takes the call's place if one rejected it."""
+    """Return the input guardrails' reports, and the message that replaces the call if one rejected it."""
     reports: list[Report] = []
     for guardrail in tool.tool_input_guardrails or []:
         look = guardrail.run(ToolInputGuardrailData(context, drive.agent(call.agent)))
@@ -44,7 +44,7 @@ async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) 
 async def judged_output(
     drive: Drive, call: Call, tool: Tool, context: Any, value: Any
 ) -> tuple[list[Report], Any, Exception | None]:
-    """What the output guardrails said, the value that is left, and a tripwire to raise once it is recorded."""
+    """Return the output guardrails' reports, the value that is left, and a tripwire to raise once recorded."""
     reports: list[Report] = []
     for guardrail in tool.tool_output_guardrails or []:
         data = ToolOutputGuardrailData(context, drive.agent(call.agent), output=value)

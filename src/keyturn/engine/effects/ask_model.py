@@ -1,4 +1,4 @@
-"""One question to the model: what it is told, and its reply recorded whole.
+"""Ask the model once: build its request, and record its whole reply.
 
 A stream that breaks off leaves nothing behind: a reply is recorded when it is complete, or not at all.
 """
@@ -103,7 +103,7 @@ async def _record(
 
 
 def _told(scope: FrameSettings, error: Exception, name: str) -> tuple[str, Counts] | None:
-    """What a reply used that its provider's member refused, where that could say so."""
+    """Return the usage of a reply that was refused while it was read, where that is known."""
     usage: Any = getattr(error, "usage", None)
     if not isinstance(usage, Usage) or not addable(usage.counts()):
         return None
@@ -113,7 +113,7 @@ def _told(scope: FrameSettings, error: Exception, name: str) -> tuple[str, Count
 
 
 async def _refuse(drive: Drive, frame: Frame, used: tuple[str, Counts] | None) -> None:
-    """Count what a reply used that no run can go on with, where it is known."""
+    """Count the usage of a reply that no run can go on with, where it is known."""
     if used is not None:
         try:
             await drive.commit(cm.RefuseReply(frame.id, used[1], used[0]))
@@ -132,7 +132,7 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: FrameSettings, agent:
 async def _llm_starts(
     drive: Drive, frame: Frame, scope: FrameSettings, request: ModelRequest, listeners: list[Any]
 ) -> None:
-    """Tell hooks what the model is about to read; each has items of its own."""
+    """Call hooks with what the model is about to read; each gets items of its own."""
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
     for hooks in listeners:
         told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
@@ -140,7 +140,7 @@ async def _llm_starts(
 
 
 def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: Any) -> list[Item]:
-    """What the model is to read of a frame's conversation, as items that only this reader has."""
+    """Return what the model is to read of a frame's conversation, as items that only this reader has."""
     live, frames = drive.live, drive.run.frames
     conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
     if scope.managed:
@@ -235,14 +235,14 @@ def _counted(response: ModelResponse, name: str) -> ModelResponse:
 
 
 def read(value: Any, name: str) -> Any:
-    """A field of a provider's object or of a mapping, None where it has none."""
+    """Return a field of a provider's object or of a mapping, None where it has none."""
     if isinstance(value, Mapping):
         return cast("Mapping[str, Any]", value).get(name)
     return getattr(value, name, None)
 
 
 def streamed_response(final: Any) -> ModelResponse:
-    """The reply that a `response.completed` event carries."""
+    """Return the reply that a `response.completed` event carries."""
     if isinstance(final, ModelResponse):
         return final
     counts = read(final, "usage")
@@ -261,7 +261,7 @@ def streamed_response(final: Any) -> ModelResponse:
 
 
 async def exhausted(drive: Drive, frame_id: str) -> None:
-    """The turn limit is reached before another model call: let a handler answer, or say so."""
+    """Let an error handler answer at the turn limit, or raise `MaxTurnsExceeded`."""
     frame = drive.run.frames[frame_id]
     error = MaxTurnsExceeded(
         f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
@@ -271,7 +271,7 @@ async def exhausted(drive: Drive, frame_id: str) -> None:
 
 
 async def limited(drive: Drive, frame_id: str) -> None:
-    """A usage limit is reached and nothing else is left to do: let a handler answer, or say so."""
+    """Let an error handler answer at a usage limit, once nothing else is left to do, or raise the error."""
     error = drive.meter.reached
     assert error is not None
     if not stuck(drive.run):  # a nested agent waits for its model: an answer of the root's would take its place

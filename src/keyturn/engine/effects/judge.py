@@ -30,7 +30,7 @@ from .nested_frames import answer_caller
 
 
 class FinalAnswer(NamedTuple):
-    """A final answer, as the caller gets it."""
+    """Holds a final answer, as the caller gets it."""
 
     value: Any
 
@@ -78,7 +78,7 @@ def _of_reply(frame: Frame, agent: Agent[Any]) -> FinalAnswer | None:
 
 
 def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
-    """The answer that a reply is, of an agent that answers with text; None of one that owes something else."""
+    """Return the answer that a reply is, of an agent that answers with text; None of one that owes something else."""
     schema = output_schema_for(agent.output_type)
     if schema is not None and not schema.is_plain_text():
         return None
@@ -87,7 +87,7 @@ def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
 
 
 def _words(reply: list[Item]) -> tuple[str, str]:
-    """The text of a reply's last message, and why it refuses."""
+    """Return the text of a reply's last message, and why it refuses."""
     texts = [item for item in reply if item.get("type", "message") == "message"]
     return (message_text(texts[-1]), refusal_text(texts[-1])) if texts else ("", "")
 
@@ -108,7 +108,7 @@ async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
 
 
 async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[FunctionToolResult]:
-    """The turn's results in the order of its calls. What called no tool of the agent cannot end its work."""
+    """Return the turn's results in the order of its calls; only a tool of the agent can end its work."""
     toolset, results = await drive.toolset(frame), list[FunctionToolResult]()
     for call in frame.results:
         tool = toolset.find(call.raw)
@@ -120,7 +120,7 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
 
 
 def _answer(agent: Agent[Any], value: Any) -> FinalAnswer:
-    """A tool's answer; of an agent that answers with text, as text."""
+    """Return a tool's answer; of an agent that answers with text, as text."""
     worded = agent.output_type is None or agent.output_type is str
     return FinalAnswer(str(value) if worded and not isinstance(value, str) else value)
 

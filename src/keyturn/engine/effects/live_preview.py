@@ -21,7 +21,10 @@ CHANGED = "what it would change is not as it was when it was shown: look again b
 
 
 async def look(tool: Tool, call: Call) -> Preview:
-    """The preview now. One that fails neither hides the call nor lets it pass: the arguments are there to show."""
+    """Make the preview now; where that fails, the arguments are shown and the call still asks.
+
+    One that fails neither hides the call nor lets it pass: the arguments are there to show.
+    """
     try:
         made: Any = tool.preview(call.params)
         made = await made if inspect.isawaitable(made) else made
@@ -36,14 +39,14 @@ async def look(tool: Tool, call: Call) -> Preview:
 
 
 def recorded(preview: Preview) -> Preview:
-    """The preview as a log gives it back, or an error: everybody sees the same, in this process and in others."""
+    """Return the preview as a log gives it back, or raise, so that everybody sees the same."""
     made = msgspec.json.decode(msgspec.json.encode(preview), type=Preview)
     canonical(made.basis)
     return made
 
 
 async def changed_since(tool: Tool, call: Call) -> bool:
-    """Whether what an approved call was shown with has changed since."""
+    """Return whether the world that an approved call was shown with has changed since."""
     if not tool.looks or call.preview is None:
         return False
     shown = call.preview.basis

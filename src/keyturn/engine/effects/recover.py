@@ -63,7 +63,7 @@ def _said(drive: Drive, call: Call, answer: Any) -> decisions.MadeDecision | Non
 
 
 async def lose_started(drive: Drive, why: str) -> list[Call]:
-    """Say of every started call that it will never report. Only the holder of the run may."""
+    """Record that every started call is lost; only the holder of the lease may."""
     lost = [call for call in drive.run.groups["started"].values() if call.id not in drive.run.frames]
     if lost:
         await drive.commit(*(cm.LoseCall(call.id, why) for call in lost))

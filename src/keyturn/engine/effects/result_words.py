@@ -25,7 +25,7 @@ _EDITED = "A person changed the arguments of this call before approving it. It r
 async def worded(
     scope: FrameSettings, kind: Any, proposal: Proposal, default: str, error: Exception | None = None
 ) -> str:
-    """What `tool_error_formatter` says in place of the default; the default where it says nothing."""
+    """Return what `tool_error_formatter` says in place of the default, else the default."""
     formatter: Any = scope.config.tool_error_formatter
     if formatter is None:
         return default
@@ -36,7 +36,7 @@ async def worded(
 
 
 async def unknown_worded(scope: FrameSettings, proposals: list[Proposal]) -> list[Proposal]:
-    """The proposals of a reply, calls of unknown tools refused in the caller's words."""
+    """Return the proposals of a reply, with calls of unknown tools refused in the caller's words."""
     if scope.config.tool_error_formatter is None:
         return proposals
     told: list[Proposal] = []

@@ -1,4 +1,4 @@
-"""Run one call: look at it a last time, record the intent, touch the tool, record the result.
+"""Run one call: check it a last time, record the intent, call the tool, record the result.
 
 Nothing touches a tool before `CallStarted` is recorded, and what started is never started again unless a person or
 the tool's own declaration says so. A value that cannot be recorded is a failed result, never a lost one.
@@ -79,7 +79,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
 async def _start(
     drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
 ) -> None:
-    """Look once more at what the call was shown with, now that others had their word before its start."""
+    """Check the preview once more, now that others had their word, and record the start."""
     if await changed_since(tool, call):
         await _ask_anew(drive, scope, call, tool, CHANGED)
         return
@@ -94,7 +94,7 @@ async def _start(
 
 
 async def _ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
-    """What would run is not what was shown: the approval is void, the call is proposed anew and asks again."""
+    """Void the approval and propose the call anew, since what would run is not what was shown."""
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
     await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
 
@@ -139,7 +139,7 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
 
 
 async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInput) -> None:
-    """The call goes on when somebody has answered; what it asks must be something that a log can hold."""
+    """Record what a tool asks, so that its call goes on when somebody has answered."""
     try:
         canonical([value.requests, value.state])
         shown = None if value.preview is None else recorded(value.preview)
@@ -152,7 +152,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
 
 
 def _being_cancelled() -> bool:
-    """Whether somebody cancels this drive, as against a tool that raised `CancelledError` by itself."""
+    """Return whether somebody cancels this drive, as against a tool that raised `CancelledError` by itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -160,7 +160,7 @@ def _being_cancelled() -> bool:
 async def _told(
     scope: FrameSettings, call: Call, tool: Tool, raised: tuple[Any, BaseException]
 ) -> tuple[Any, BaseException | None]:
-    """What the model is told of an error, and the error itself where it stops the run."""
+    """Return what the model is told of an error, and the error itself where it stops the run."""
     context, error = raised
     if not isinstance(error, Exception):
         return TOOL_FAILED, None
@@ -189,7 +189,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
 
 
 def _check_recordable(item: Item) -> None:
-    """Raise unless a log gives the item back as it is. The common item holds one text, and that is quickly seen."""
+    """Raise unless a log gives the item back as it is."""
     if isinstance(item.get("output"), str):
         msgspec.json.encode(item)
     else:

@@ -1,4 +1,4 @@
-"""Screen a call: may it run, must somebody be asked, or is it denied?
+"""Screen a call: decide by tool and policy whether it may run, asks a person, or is denied.
 
 A tool's own setting is asked once per call; the run's policy at the first screening and again when a decision is
 made, when it may only tighten. Whatever raises here asks a person: never a reason to run. A policy that counts is
@@ -94,7 +94,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
 
 
 async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
-    """What people will be shown, recorded with the verdict; None where that is the arguments themselves."""
+    """Return the preview to record with the verdict; None where that is the arguments themselves."""
     if verdict.action != "ask" and not call.voided:
         return None
     made = await look(tool, call)
@@ -130,7 +130,7 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
 
 
 async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | None:
-    """Ask every policy that has a say in this frame. What the outermost says holds, unless one below is stricter."""
+    """Ask every policy of this frame; the outermost holds, unless an inner one is stricter."""
     stated: Verdict | None = None
     of_run = drive.scope(ev.ROOT).config.policy
     for policy in scope.policies:
@@ -144,7 +144,7 @@ async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | N
 
 
 def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
-    """Choose the stricter of two verdicts; of two that are alike the outer one, on terms that either of them set."""
+    """Return the stricter of two verdicts; of two alike the outer one, on the terms of either."""
     if STRICTNESS[inner.action] < STRICTNESS[outer.action]:
         return outer
     by = f"{outer.by}, {inner.by}"

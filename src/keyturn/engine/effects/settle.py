@@ -47,5 +47,5 @@ async def _value(drive: Drive, call: Call) -> Any:
 
 
 def _plain(call: Call, value: Any) -> Item:
-    """The result of a call whose tool is gone: nothing ran, so its words need no tool."""
+    """Return the result of a call whose tool is gone: nothing ran, so the text needs no tool."""
     return superseded_output(call.raw, str(value))

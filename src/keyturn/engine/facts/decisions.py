@@ -28,14 +28,14 @@ _WAITS = {
 
 
 class MadeDecision(NamedTuple):
-    """A decision, and the standing decision that was given with it."""
+    """Holds a decision, and the standing decision that was given with it."""
 
     decision: ev.Decision
     grant: ev.GrantTerms | None = None
 
 
 class Words(TypedDict, total=False):
-    """What goes with any decision: who says it, a note for the record, what their key made of it, and through what."""
+    """Holds what goes with any decision: who says it, a note for the record, a signature, and the way in."""
 
     by: str | Decider | None
     note: str | None
@@ -44,7 +44,7 @@ class Words(TypedDict, total=False):
 
 
 class Edit(NamedTuple):
-    """Other arguments: the text that will run, as its tool validated it, and what the editor looked at."""
+    """Holds edited arguments: the text that will run, as its tool validated it, and what the editor was shown."""
 
     args: str
     basis: dict[str, str] | None = None
@@ -53,7 +53,7 @@ class Edit(NamedTuple):
 def approve(
     request: Request, now: int, *, edit: Edit | None = None, grant: Grant | None = None, **words: Unpack[Words]
 ) -> MadeDecision:
-    """Let exactly this call run, or with other arguments, and later ones that a grant covers."""
+    """Approve exactly this call, or with other arguments, and later ones that a grant covers."""
     if edit is None:
         made = _decision(request, "approve", now, words)
     else:
@@ -64,7 +64,7 @@ def approve(
 def reject(
     request: Request, now: int, *, message: str | None = None, always: bool = False, **words: Unpack[Words]
 ) -> MadeDecision:
-    """Refuse the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
+    """Reject the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
     made = _decision(request, "reject", now, words, message=message)
     return MadeDecision(made, _standing(request, Grant(), made, "reject", now) if always else None)
 
@@ -75,7 +75,7 @@ def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> M
 
 
 def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> MadeDecision:
-    """Say what became of a call in doubt: it ran, with this output, it did not, or it is to be tried again."""
+    """Resolve a call in doubt: it ran, with this output, it did not, or it is to be retried."""
     if outcome not in ("ran", "did_not_run", "retry"):
         raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
     return MadeDecision(_decision(request, outcome, now, words, output=said_output(output, "an output")))
@@ -109,7 +109,7 @@ def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: 
 
 
 def check_verdict(request: Request, verdict: Word) -> None:
-    """Refuse a word that cannot be said of this request."""
+    """Refuse a verdict that cannot be given on this request."""
     if verdict in request.verdicts:
         return
     if verdict == "edit" and "approve" in request.verdicts:

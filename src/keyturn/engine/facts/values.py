@@ -19,7 +19,7 @@ _MOST = 1 << 20  # a tool's value beyond that is not kept beside its text, which
 
 
 def checked_items(given: str | list[Any]) -> list[Item]:
-    """What a caller passes as input, as items that a log can hold and nobody else has; `UserError` where it cannot."""
+    """Return a caller's input as items that a log can hold and nobody else has, or raise `UserError`."""
     try:
         items = input_items(given)
         msgspec.json.encode(items)
@@ -31,7 +31,7 @@ def checked_items(given: str | list[Any]) -> list[Item]:
 
 
 def said_items(given: str | list[Any]) -> list[Item]:
-    """Take a message that somebody adds to a run; `UserError` where no log can hold it exactly as it is."""
+    """Return an added message as items; raise `UserError` where no log can hold it exactly."""
     if isinstance(given, str):
         plain_text(given, "a message")
     items = checked_items(given)
@@ -40,7 +40,7 @@ def said_items(given: str | list[Any]) -> list[Item]:
 
 
 def said_output(value: Any, what: str) -> Any:
-    """Take what somebody gives as the result of a call: a text, or a value that is JSON to the last digit.
+    """Return the result that somebody gives for a call: a text, or a value that is exact JSON.
 
     Nothing is replaced here. What a person said must be what the model reads, or be refused while they are there.
     """
@@ -65,7 +65,7 @@ def _check_exact(value: Any, what: str) -> None:
 
 
 def jsonable(value: Any) -> Any:
-    """A value as JSON, as faithfully as it goes; what JSON cannot hold becomes its text."""
+    """Convert a value to JSON, as faithfully as possible; what JSON cannot hold becomes its text."""
     if value is None or isinstance(value, str | bool):
         return value
     try:
@@ -76,7 +76,7 @@ def jsonable(value: Any) -> Any:
 
 
 def kept(value: Any) -> Any:
-    """A value as JSON beside the text that the model reads; None where JSON cannot hold it or it is too large."""
+    """Return a value as JSON to record beside its text; None where JSON cannot hold it or it is too large."""
     if value is None or isinstance(value, str):
         return None
     try:
@@ -101,7 +101,7 @@ def _dumped(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """The same value with lists where it has tuples, as a log would give it back."""
+    """Return the same value with lists where it has tuples, as a log would give it back."""
     if isinstance(value, list | tuple):
         return [_listed(part) for part in cast("list[Any]", value)]
     if isinstance(value, dict):

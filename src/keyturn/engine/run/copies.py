@@ -1,4 +1,4 @@
-"""The conversation as others may hold it: what is handed out is never what the run itself reads.
+"""Cache copies of the conversation for each reader, so that nobody edits what the run itself reads.
 
 Each reader, a model or somebody's hooks, has copies of its own, made once for each item, so that a turn costs what is
 new in it, and while the run is moved: one that waits for people keeps none. Who edits an item in place changes what
@@ -17,7 +17,7 @@ from ...core.run import Frame
 
 @dataclass(slots=True)
 class _Kept:
-    """One reader's copies of one list of items, as far as they were made."""
+    """Holds one reader's copies of one list of items, as far as they were made."""
 
     reader: Any
     source: list[Item | int]
@@ -26,13 +26,13 @@ class _Kept:
 
 
 class Copies:
-    """The copies of one run's conversations, by frame and reader."""
+    """Caches the copies of one run's conversations, by frame and reader."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int], _Kept] = {}
 
     def of(self, reader: Any, frame: Frame, prefix: list[Item] | None, frames: Container[str]) -> list[Item]:
-        """A frame's conversation for that reader, as a new list of its own items."""
+        """Return a frame's conversation for that reader, as a new list of its own items."""
         key, source = (frame.id, id(reader)), frame.items
         kept = self._kept.get(key)
         # A conversation only grows. One that was rewritten, or folded anew, is another list.
@@ -47,5 +47,5 @@ class Copies:
         return items.copy()
 
     def forget(self) -> None:
-        """Drop them all: the run is over, or waits for people."""
+        """Drop all copies: the run is over, or waits for people."""
         self._kept.clear()

@@ -1,4 +1,4 @@
-"""Remember which states were used already in this process: a handle is used once, without holding the run.
+"""Remember which states were used in this process: a handle is used once, without holding the run.
 
 It remembers for each run of which a state was given out how far it came, in well under 200 bytes, after every handle
 is gone. What a process cannot know, another process's resume of the same bare state, only a shared journal can.
@@ -12,7 +12,7 @@ from ...core.errors import Conflict
 
 
 class UsedStates:
-    """How far each run of this process came, and which are being driven now."""
+    """Tracks how far each run of this process came, and which are being driven now."""
 
     def __init__(self) -> None:
         self._positions: dict[bytes, int] = {}
@@ -20,7 +20,7 @@ class UsedStates:
         self._lock = threading.Lock()
 
     def take(self, run: str, position: int) -> None:
-        """Take a run at a position, or raise `Conflict`: it has gone on since, or somebody drives it."""
+        """Mark a run as driven from a position, or raise `Conflict` where it moved on or is driven."""
         key = bytes.fromhex(run)
         with self._lock:
             if key in self._driving:
@@ -36,7 +36,7 @@ class UsedStates:
             self._driving.add(key)
 
     def give_back(self, run: str, position: int | None) -> None:
-        """Say how far the run came; None if it is over and nobody was ever given a state of it."""
+        """Record how far the run came; None if it is over and no state of it was given out."""
         key = bytes.fromhex(run)
         with self._lock:
             self._driving.discard(key)

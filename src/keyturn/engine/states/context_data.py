@@ -1,4 +1,4 @@
-"""The caller's context as data that a state or a journal can carry: as the caller says, never revived by type."""
+"""Convert the caller's context to data that a state or a journal can carry, never revived by type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEDY = "pass context_serializer= (and context_deserializer= when you load), o
 
 
 def dump_context(wrapper: RunContextWrapper[Any], serializer: Callable[[Any], Any] | None, *, strict: bool) -> str:
-    """The context as text: its kind, and its data."""
+    """Return the context as text: its kind, and its data."""
     kind, data = _plain(wrapper.context, serializer)
     if kind == "omitted":
         what = type(wrapper.context).__name__
@@ -51,7 +51,7 @@ def _plain(context: Any, serializer: Callable[[Any], Any] | None) -> tuple[str, 
 def load_context(
     text: str, override: Any, deserializer: Callable[[Any], Any] | None, *, strict: bool
 ) -> RunContextWrapper[Any]:
-    """The context again; what had a type comes back as plain data unless a deserializer makes it."""
+    """Restore the context; what had a type comes back as plain data unless a deserializer makes it."""
     if override is not None:
         return RunContextWrapper(override)
     try:
@@ -64,7 +64,7 @@ def load_context(
 def made_of(
     saved: Mapping[str, Any], deserializer: Callable[[Any], Any] | None, *, strict: bool = False
 ) -> RunContextWrapper[Any]:
-    """A context of its kind and its data."""
+    """Make a context of its kind and its data."""
     kind, data = saved["kind"], saved["data"]
     if deserializer is not None and data is not None:
         return RunContextWrapper(deserializer(data))
@@ -83,7 +83,7 @@ async def keep_context(drive: Drive) -> None:
 
 
 def context_now(live: OpenRun) -> list[cm.RunCommand]:
-    """The word that keeps the context as it is now; none where no journal does, or where it is no data."""
+    """Return the command that saves the context as it is now; none without a journal, or where it is no data."""
     if live.journal is None or live.context.context is None:
         return []
     kind, data = _plain(live.context.context, live.serializer)

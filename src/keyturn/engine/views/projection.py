@@ -26,7 +26,7 @@ from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, rep
 
 
 class Projection:
-    """The items of one frame, step by step."""
+    """Projects the items of one frame, step by step."""
 
     def __init__(self, graph: AgentGraph, frame: str = ev.ROOT) -> None:
         self.graph = graph
@@ -41,7 +41,7 @@ class Projection:
 
     @property
     def agent(self) -> Agent[Any]:
-        """The agent at work in the frame."""
+        """Return the agent at work in the frame."""
         return self.graph.agent(self.path)
 
     def feed(self, step: ev.Step) -> list[RunItem]:
@@ -59,14 +59,14 @@ class Projection:
         return made
 
     def opened(self, event: ev.FrameOpened) -> list[RunItem]:
-        """Take in that an agent begins, here or in a frame that is none of ours."""
+        """Note that an agent begins, here or in a frame that is none of ours."""
         if event.frame == self.frame:
             self.path = event.agent
             self.input = [own_copy(item) for item in event.items if isinstance(item, dict)]
         return []
 
     def replied(self, event: ev.ReplyRecorded) -> list[RunItem]:
-        """Give the model's items, and the results of calls that get no further."""
+        """Return the model's items, and the results of calls that get no further."""
         if event.frame != self.frame:
             return []
         self.turn += 1
@@ -84,7 +84,7 @@ class Projection:
         return made
 
     def voided(self, event: ev.CallVoided) -> list[RunItem]:
-        """Give the result of a call that was proposed anew and is refused now."""
+        """Add the result of a call that was proposed anew and refused."""
         return self._refused(event.call, event.proposal)
 
     def _refused(self, call: str, proposal: ev.Proposal) -> list[RunItem]:
@@ -94,7 +94,7 @@ class Projection:
         return [result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output")))]
 
     def finished(self, event: ev.CallFinished) -> list[RunItem]:
-        """Give the result of a call."""
+        """Add a call's result."""
         if event.call not in self._open:
             return []
         self._open.discard(event.call)
@@ -102,19 +102,19 @@ class Projection:
         return [result_item(self.agent, event.item, own_copy(value))]
 
     def handed_off(self, event: ev.HandedOff, result: RunItem) -> RunItem:
-        """Give the result that was just read as that of a handoff, which it is."""
+        """Replace the result just added by the handoff that it was."""
         source = self.agent
         self.path = event.agent
         return HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent)
 
     def added(self, event: ev.InputAdded) -> list[RunItem]:
-        """Keep what was added until the results are there that are read before it."""
+        """Hold an added message until the results before it are there."""
         if event.frame == self.frame:
             self._added += event.items
         return []
 
     def reported(self, event: ev.GuardrailReported) -> list[RunItem]:
-        """Keep what guardrails said."""
+        """Note guardrail reports."""
         self.reports += [(event.on, report) for report in event.reports]
         return []
 
@@ -130,7 +130,7 @@ _READ: dict[type[Any], Callable[[Projection, Any], list[RunItem]]] = {
 
 
 def used(steps: Iterable[ev.Step]) -> Usage:
-    """What the replies in these steps used, those that were refused included."""
+    """Return the usage of the replies in these steps, those that were refused included."""
     counted = (
         event for step in steps for event in step.events if isinstance(event, ev.ReplyRecorded | ev.ReplyRefused)
     )
@@ -138,7 +138,7 @@ def used(steps: Iterable[ev.Step]) -> Usage:
 
 
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:
-    """A waiting call as the object that people decide on, with its tool where it is at hand."""
+    """Make the item that people decide on, of a waiting call, with its tool where it is at hand."""
     return ToolApprovalItem(
         agent,
         shown_item(call),

@@ -28,7 +28,7 @@ _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 
 def run_row(run: Run, started_at: int) -> RunRow:
-    """A run at a glance."""
+    """Make the row of a run."""
     status = "waiting" if run.status == "running" and waiting(run) else run.status
     asks = len(run.groups["wait"]) if run.status in ("running", "failed") else 0
     workflow = str(run.about.get("workflow", ""))
@@ -36,14 +36,14 @@ def run_row(run: Run, started_at: int) -> RunRow:
 
 
 def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
-    """The calls that wait since these events, and those that were voted on."""
+    """Return the calls that wait since these events, and those that were voted on."""
     named = dict.fromkeys(event.call for event in events if isinstance(event, _OPENING))
     named |= dict.fromkeys(event.decision.call for event in events if isinstance(event, ev.VoteCast))
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
 
 
 def changes(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent], started_at: int) -> Changes:
-    """Give what a step that was just folded changes, from the run alone. `open` holds the open requests by call."""
+    """Return the row changes of a step that was just folded; `open` holds the open requests by call."""
     closed = _closed(run, open, events)
     opened = [RequestRow.of(request_of(run, call)) for call in opened_by(run, events)]
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
@@ -62,7 +62,7 @@ def open_after(open: dict[str, str], made: Changes) -> dict[str, str]:
 
 
 def replayed(steps: list[ev.Step]) -> Changes:
-    """Everything about a run that no store knows yet, made of its log."""
+    """Return all rows of a run that no store has yet, from its log."""
     run = new_run()
     open = dict[str, str]()
     requests = dict[str, RequestRow]()
@@ -89,7 +89,7 @@ async def rows_in(journal: Journal, run: str) -> Changes:
 
 
 def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> list[Closing]:
-    """Find the requests that wait no longer, with the word that closed them."""
+    """Yield requests that wait no longer, with the verdict that closed them."""
     closed = dict[str, Closing]()
     for event in events:
         call = event.decision.call if isinstance(event, ev.CallDecided) else getattr(event, "call", None)
@@ -121,5 +121,5 @@ def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
 
 
 def known_open(run: Run) -> dict[str, str]:
-    """The requests of a run that was loaded: what waits, under the ids that a store knows."""
+    """Return the open requests of a run that was loaded, under the ids that a store knows."""
     return {call_id: request_id(run, call_id) for call_id in run.groups["wait"]}

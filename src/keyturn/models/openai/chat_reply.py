@@ -1,4 +1,4 @@
-"""A reply of Chat Completions as items: what was thought, said and called, and what it cost.
+"""Read a reply of Chat Completions into items and usage.
 
 The same for a reply that came whole and for one that was put together from a stream. A reply that was cut or filtered
 is an error, and so is one that has nothing of a reply in it.
@@ -31,7 +31,7 @@ _REMEDIES = {
 
 
 def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
-    """The reply that a whole chat completion carries."""
+    """Check a whole chat completion and return its reply."""
     body = answer.body
     choices: Any = body.get("choices")
     first: Any = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
@@ -56,7 +56,7 @@ def _said(answer: OpenAIAnswer, choice: Item, said: Item) -> ModelResponse:
 
 
 def chat_response(items: list[Item], usage: Any, response_id: Any, request_id: str | None) -> ModelResponse:
-    """A reply made of these items."""
+    """Make a reply of these items."""
     label = response_id if isinstance(response_id, str) else None
     return ModelResponse(cast("list[Any]", check_output(items)), chat_usage(usage), label, request_id)
 
@@ -70,14 +70,14 @@ def check_finish(reason: Any) -> None:
 
 
 def chat_reasoning_item(thought: Mapping[str, Any]) -> Item:
-    """What was thought, to be read as a summary and to be sent back in the fields it came in."""
+    """Convert what was thought: a summary to read, and the fields to send back as they came."""
     text = next((thought[name] for name in THOUGHTS if isinstance(thought.get(name), str)), "")
     summary = [{"type": "summary_text", "text": text}] if text else []
     return with_own({"type": "reasoning", "summary": summary}, PROVIDER, thought)
 
 
 def message_items(content: Any, refusal: Any, logprobs: list[Any] | None = None) -> list[Item]:
-    """What was said, as one message; none where nothing was."""
+    """Convert what was said to one message, or to none."""
     parts: list[Item] = []
     text = _text(content)
     if text:
@@ -90,7 +90,7 @@ def message_items(content: Any, refusal: Any, logprobs: list[Any] | None = None)
 
 
 def call_items(calls: Iterable[CallInPieces]) -> list[Item]:
-    """What was called."""
+    """Convert the calls to items."""
     return [call.item() for call in calls]
 
 
@@ -109,7 +109,7 @@ def _logprobs(choice: Item) -> list[Any] | None:
 
 
 def chat_usage(given: Any) -> Usage:
-    """The counts of a reply."""
+    """Return the usage of a reply."""
     cached, written = (
         _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
     )
@@ -126,5 +126,5 @@ def _number(counts: Any, *path: str) -> int:
 
 
 def fields_of(value: Any) -> Item:
-    """The fields of a JSON object; what is none has none."""
+    """Return the fields of a JSON object; what is no object has none."""
     return cast("Item", value) if isinstance(value, dict) else {}

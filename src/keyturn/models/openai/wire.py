@@ -1,4 +1,4 @@
-"""One question to an OpenAI client: its answer as plain JSON, whole or event by event, and what its errors advise.
+"""Send one request to an OpenAI client and return its answer as plain JSON, whole or event by event.
 
 Both of OpenAI's APIs are asked here. Errors of the SDK pass through as they are; an answer that is no JSON is a
 `ModelBehaviorError`, never a parser's error. What an answer means is read elsewhere.
@@ -37,7 +37,7 @@ _NOT_BODY = ("extra_headers", "extra_query", "timeout")
 
 
 class OpenAIQuestion(NamedTuple):
-    """What is asked of one method of the SDK, and how often again.
+    """Holds one call of a method of the SDK, and how often it may be retried.
 
     `kept` says that a conversation at the provider may have taken the question in, though no answer came: it is asked
     again only where that cannot be.
@@ -50,21 +50,21 @@ class OpenAIQuestion(NamedTuple):
     kept: bool = False
 
     def passing(self, error: BaseException) -> bool:
-        """Whether asking again may help, and does no harm."""
+        """Return whether a retry may help, and does no harm."""
         if getattr(error, "code", None) in _LASTING or not is_passing(error):
             return False
         return not self.kept or status_of(error) == 429 or type(error.__cause__).__name__ in _UNSENT
 
 
 class OpenAIAnswer(NamedTuple):
-    """An answer as JSON, and the provider's id of the request."""
+    """Holds an answer as JSON, and the provider's request id."""
 
     body: Item
     request_id: str | None
 
 
 async def whole(question: OpenAIQuestion) -> OpenAIAnswer:
-    """The answer to a question, complete."""
+    """Return the complete answer to a request."""
     create = question.resource.with_raw_response.create
     options = _options(question)
     raw = await again(lambda: create(**options), question.retries, pause, question.passing)
@@ -76,7 +76,7 @@ async def whole(question: OpenAIQuestion) -> OpenAIAnswer:
 
 
 async def events(question: OpenAIQuestion) -> AsyncGenerator[tuple[Any, str | None], None]:
-    """The answer's events as JSON, each with the provider's id of the request.
+    """Stream the answer's events as JSON, each with the provider's request id.
 
     It is asked for again only until its first event is there: what was told is never told twice.
     """
@@ -101,7 +101,7 @@ async def events(question: OpenAIQuestion) -> AsyncGenerator[tuple[Any, str | No
 
 
 async def _stream(question: OpenAIQuestion, options: dict[str, Any]) -> Any:
-    """The events of a stream as JSON: the SDK takes longer to make an object of each than we to read it."""
+    """Return the events of a stream as JSON, since making an SDK object of each takes longer than reading it."""
     from openai import AsyncStream
 
     raw = await question.resource.with_raw_response.create(**options, stream=True)
@@ -110,7 +110,7 @@ async def _stream(question: OpenAIQuestion, options: dict[str, Any]) -> Any:
 
 
 async def read_out(told: AsyncGenerator[Any, None]) -> None:
-    """Read what follows the last event of a reply, so that its connection can serve the next one.
+    """Read what follows the last event of a reply, so that its connection can be reused.
 
     The reply is complete: neither a fault nor a server that keeps the line open may spoil it any more.
     """
@@ -121,7 +121,7 @@ async def read_out(told: AsyncGenerator[Any, None]) -> None:
 
 
 async def _next(stream: Any) -> Any:
-    """The next event, None at the end; an error that comes as an event is raised as the SDK raises others."""
+    """Return the next event, None at the end; an error event is raised as the SDK raises others."""
     try:
         event: Any = await anext(stream, None)
     except PARSERS as error:  # broken JSON or broken UTF-8, found by the SDK's parser
@@ -137,7 +137,7 @@ def _check_event(event: Any, response: Any) -> None:
 
 
 def _said(error: Any, response: Any) -> Exception:
-    """An error that came without an error's status, as the SDK has it: with what the provider said as its body."""
+    """Make the SDK's error, with what the provider said as its body, of an error that came without a status."""
     from openai import APIError
 
     given = cast("Mapping[str, Any]", error) if isinstance(error, Mapping) else {"message": str(error)}
@@ -147,7 +147,7 @@ def _said(error: Any, response: Any) -> Exception:
 
 
 def _options(question: OpenAIQuestion) -> dict[str, Any]:
-    """What the SDK's method is called with.
+    """Return the arguments for the SDK's method.
 
     The body goes past its typed parameters: those are converted one by one, for 2 ms per item of a conversation, and
     may not know what a newer server does. What they are, the tests check by the same types.
@@ -177,13 +177,13 @@ def _json(content: bytes, kind: str) -> Item:
 
 
 def _what(error: Exception) -> str:
-    """What a parser found wrong, without the text that it parsed."""
+    """Describe what a parser found wrong, without the text that it parsed."""
     place = getattr(error, "pos", None)
     return type(error).__name__ if place is None else f"{type(error).__name__} at character {place}"
 
 
 def plain(setting: Any, what: str) -> Any:
-    """A setting that may be an object of the SDK, as JSON."""
+    """Return a setting as JSON, where it may be an object of the SDK."""
     dump = getattr(setting, "model_dump", None)
     if dump is not None:
         return dump(mode="json", exclude_none=True)

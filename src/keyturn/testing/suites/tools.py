@@ -28,7 +28,7 @@ NO_EDIT = "nobody can change what it was asked"
 
 
 class ToolSuite(ToolAsking):
-    """Subclass it in a test module, name the class `Test...`, and say how a tool of the kind is made and called.
+    """Tests a kind of tool: subclass it in a test module, name the class `Test...`, implement `make_tool` and `call`.
 
     >>> from keyturn import ToolContext
     >>> from keyturn.testing import function_call
@@ -237,7 +237,7 @@ class ToolSuite(ToolAsking):
         assert not report.violations, "\n".join(report.violations)
 
     def bystander(self) -> Any:
-        """A tool of another name that asks, to stand beside the one under test."""
+        """Make a tool of another name that asks, to stand beside the one under test."""
 
         async def bystander() -> str:
             return "stood by"
@@ -250,7 +250,7 @@ def _to_bystander(label: str) -> dict[str, Any]:
 
 
 def _recoveries(result: RunResult) -> Iterator[str]:
-    """How each call of a run says that it recovers."""
+    """Return how each call of a run recovers."""
     for step in result.to_state().live.log.steps:
         for event in step.events:
             if isinstance(event, ReplyRecorded):

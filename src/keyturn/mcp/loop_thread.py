@@ -1,4 +1,4 @@
-"""Where connections live: one event loop of our own, in one thread, for as long as the process does.
+"""The event loop on which all MCP connections run, in one daemon thread for as long as the process lives.
 
 A connection belongs to the loop and the task that opened it, while callers come and go: `run_sync` opens a loop each
 time, a notebook blocks its own. So every connection lives here, and callers reach over. No server is known here.
@@ -15,28 +15,28 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _LOCK = threading.Lock()
-_HOMES: dict[int, asyncio.AbstractEventLoop] = {}
+_LOOPS: dict[int, asyncio.AbstractEventLoop] = {}
 
 
-def home() -> asyncio.AbstractEventLoop:
-    """The loop of this process; a forked process gets one of its own."""
+def mcp_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop of this process, started on first use; a forked process gets one of its own."""
     with _LOCK:
-        loop = _HOMES.get(os.getpid())
+        loop = _LOOPS.get(os.getpid())
         if loop is None:
             loop = asyncio.new_event_loop()
-            _HOMES[os.getpid()] = loop
+            _LOOPS[os.getpid()] = loop
             threading.Thread(target=loop.run_forever, name="keyturn-mcp", daemon=True).start()
         return loop
 
 
-async def at_home(work: Coroutine[Any, Any, T]) -> T:
-    """Await something there; being cancelled here cancels it there."""
-    loop = home()
+async def on_mcp_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine on the MCP loop; cancelling here cancels it there."""
+    loop = mcp_loop()
     if asyncio.get_running_loop() is loop:
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
-async def over_there(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    """From home, await something in a caller's own loop, as its callbacks expect it."""
+async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    """From the MCP loop, await a coroutine on a caller's own loop, where its callbacks expect to run."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

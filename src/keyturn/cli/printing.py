@@ -1,4 +1,4 @@
-"""What a command prints of names and errors: escaped, and folded so that none of it begins a row of the terminal."""
+"""Print names and errors of a command: escaped, and folded so that no data begins a row of the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..render.terminal import NARROWEST, hanging
 
 
 def print_labelled(lead: LiteralString, text: str) -> None:
-    """Print what somebody must know on stderr, behind words of ours."""
+    """Print a message on stderr, behind words of ours."""
     print_row(f"{lead}: {escape(text, keep='')}", sys.stderr)
 
 
@@ -29,7 +29,7 @@ def print_row(row: str, stream: TextIO) -> None:
 
 
 def must_be_there(url: str) -> None:
-    """Refuse a file that is not there: a journal makes it when it is opened, and whoever named it mistook its name."""
+    """Refuse a file that does not exist: a journal would create it, and the name was probably mistaken."""
     path = Path(unquote(url.removeprefix("sqlite:///")))
     if url.startswith("sqlite:///") and not path.is_file():
         raise StorageError(f"there is no journal in {str(path)!r}")
