@@ -27,6 +27,7 @@ from keyturn import (
 from keyturn.console import Undecided, decide, decisions, request, screen
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.tools.base import Prepared
+from tests.playing import read
 
 ran: list[Any] = []
 
@@ -337,8 +338,7 @@ async def in_doubt() -> tuple[Agent[Any], RunState[Any]]:
     stream = Runner.run_streamed(agent, "go")
     await started.wait()
     stream.cancel()
-    async for _ in stream.stream_events():
-        pass
+    await read(stream)
     return agent, stream.to_state()
 
 
@@ -385,8 +385,7 @@ def test_a_streamed_result_can_be_decided_too() -> None:
     async def main() -> str:
         agent = calls(("pay", {"to": "ada", "amount": 3}))
         stream = Runner.run_streamed(agent, "go")
-        async for _ in stream.stream_events():
-            pass
+        await read(stream)
         return (await Runner.run(agent, Keyboard("a").decide(stream))).final_output
 
     assert asyncio.run(main()) == "Done."

@@ -11,10 +11,7 @@ from keyturn import Agent, Computer, ComputerTool, HostedMCPTool, Runner
 from keyturn.testing import ScriptedModel
 from tests.test_console import Keyboard
 
-
-@pytest.fixture(autouse=True)
-def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
+pytestmark = pytest.mark.usefixtures("own_key")
 
 
 def server(label: str) -> HostedMCPTool:

@@ -17,7 +17,7 @@ from keyturn import (
 from keyturn.core.events import CallScreened
 from keyturn.models.base import ModelResponse
 from keyturn.models.scripted.model import ModelStep, ScriptedModel
-from tests.behaviour.conftest import (
+from tests.playing import (
     Carry,
     Effects,
     Run,

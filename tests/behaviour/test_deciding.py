@@ -29,7 +29,8 @@ from keyturn.core.people import Decider
 from keyturn.core.run import call_digest
 from keyturn.engine import execution
 from keyturn.engine.run.used_states import UsedStates
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Carry,
     Effects,
     Run,
@@ -355,8 +356,7 @@ async def test_a_grant_on_a_stale_state_is_refused_and_named(run: Run, effects: 
     agent = payer_of_two(effects)
     result = await run(agent, "go")
     stale, current = result.to_state(), result.to_state()
-    for item in current.get_interruptions():
-        current.approve(item)
+    approve_all(current)
     await run(agent, current)
     with pytest.raises(Conflict):
         stale.approve(item_of(stale, "c1"), always_approve=True)
@@ -462,8 +462,7 @@ async def test_arguments_are_the_canonical_form_where_defaults_or_coercion_chang
     shown = [item.arguments for item in state.get_interruptions()]
     assert shown == ['{"amount":500,"to":"ada"}', '{"amount":7,"to":"bob"}']
     assert [item.params for item in state.get_interruptions()] == [json.loads(text) for text in shown]
-    for item in state.get_interruptions():
-        state.approve(item)
+    approve_all(state)
     await run(agent, state)
     assert sorted(seen) == sorted(shown)
     said = [item["arguments"] for item in agent.model.calls[-1].input if item.get("type") == "function_call"]

@@ -8,7 +8,7 @@ import pytest
 
 from keyturn import Agent, FunctionTool, RunState, Secret, UserError, Verdict, function_tool
 from keyturn.core.events import CallDecided, ReplyRecorded
-from tests.behaviour.conftest import (
+from tests.playing import (
     Carry,
     Effects,
     Run,

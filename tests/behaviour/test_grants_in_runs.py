@@ -11,7 +11,8 @@ from keyturn.core import commands as cm
 from keyturn.core.decide import step
 from keyturn.core.errors import NotPending
 from keyturn.core.events import CallDecided, GrantGiven, GrantUsed, Step
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     HOUR,
     Carry,
     Clock,
@@ -77,9 +78,7 @@ async def test_a_grant_survives_a_later_pause_and_its_text(run: Run, effects: Ef
         state = await RunState.from_string(agent, state.to_string())
         result = await run(agent, state)
         assert labels(result) == expected
-        state = result.to_state()
-        for item in state.get_interruptions():
-            state.approve(item)
+        state = approve_all(result)
     assert [name for name, _, _ in effects] == ["pay", "wire", "pay", "wire"]
 
 

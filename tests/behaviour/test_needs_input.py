@@ -36,20 +36,22 @@ from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
 from keyturn.models.scripted.model import ModelStep
 from keyturn.sessions.history import orphan_calls, orphan_outputs
 from keyturn.testing import approve_all, drive, reject_all
-from tests.behaviour.conftest import (
+from tests.playing import (
     Carry,
     Effects,
     Run,
     call,
+    counted,
     events,
     item_of,
     labels,
     look_tool,
+    model,
     pay_tool,
     script,
+    shape,
     told,
 )
-from tests.behaviour.ways import counted, model, shape
 
 
 class Desk:

@@ -23,7 +23,8 @@ from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.scripted.model import ScriptedModel
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Carry,
     Effects,
     Run,
@@ -35,9 +36,11 @@ from tests.behaviour.conftest import (
     paused,
     pay_tool,
     payer,
-    plainly,
+    plain,
+    read,
     script,
 )
+from tests.waiting import turns_of_the_loop
 
 MARKER = "xyzzy-plugh"
 
@@ -89,8 +92,7 @@ async def test_resumes_at_once_have_one_effect(run: Run, effects: Effects, holde
     async def transfer(to: str) -> str:
         """Transfer money."""
         effects.append(to)
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await turns_of_the_loop(10)
         return "transferred"
 
     tool = function_tool(transfer, needs_approval=True)
@@ -138,7 +140,7 @@ async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effec
         async def resume(agent: Agent[Any] = agent, text: str = text) -> Any:
             state = await RunState.from_string(agent, text)
             state.approve(item_of(state, "c1"))
-            return await plainly(agent, state)
+            return await plain(agent, state)
 
         jobs = [asyncio.to_thread(asyncio.run, resume()) for _ in range(4)]
         outcomes = await asyncio.gather(*jobs, return_exceptions=True)
@@ -187,15 +189,12 @@ async def test_a_run_is_not_resumed_while_it_is_still_being_driven(run: Run, eff
     agent.tools.append(function_tool(slow, idempotent=True))
     stream = Runner.run_streamed(agent, "go")
     await entered.wait()
-    state = stream.to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
+    state = approve_all(stream)
     second = asyncio.ensure_future(run(agent, state))
     done, _ = await asyncio.wait([second], timeout=0.2)
     held.set()
     outcome = (await asyncio.gather(second, return_exceptions=True))[0]
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert done, "it does not wait for the other drive"
     assert isinstance(outcome, Conflict)
     assert effects == ["slow"]
@@ -216,8 +215,7 @@ async def test_a_state_from_the_middle_of_a_run_is_stale_once_the_run_went_on(ru
         tools=[function_tool(first, idempotent=True), look_tool(effects), pay_tool(effects)],
     )
     stream = Runner.run_streamed(agent, "go")
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert (labels(stream), effects) == (["c1"], [("look", "sky")])
     state = await RunState.from_string(agent, middle[0])
     with pytest.raises(Conflict):

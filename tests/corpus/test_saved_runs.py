@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import App, Runner, RunState
+from keyturn import App, RunState
 from keyturn.audit.checker import check
 from keyturn.core.upcasts import VERSION, readable
 from keyturn.engine import execution
@@ -19,6 +19,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import VARIABLE
 from tests.corpus.save import asks
 from tests.corpus.stories import BOB, DONE, SECRET, STORIES, Story, voted
+from tests.playing import play
 
 HERE = Path(__file__).parent
 SAVED = sorted(HERE.glob("v*/*.json"))
@@ -34,19 +35,13 @@ async def _to_the_end(story: Story, state: RunState[Any], *, streamed: bool, **o
     for _ in range(9):
         for item in state.get_interruptions():
             story.decide(state, item)
-        if streamed:
-            result: Any = Runner.run_streamed(story.make(), state, **options)
-            async for _event in result.stream_events():
-                pass
-        else:
-            result = await Runner.run(story.make(), state, **options)
+        result = await play(story.make(), state, streamed, **options)
         if not result.interruptions:
             return str(result.final_output)
         state = result.to_state()
     raise AssertionError("it waits for ever")
 
 
-@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("path", SAVED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 async def test_c7_a_saved_state_shows_the_same_and_comes_to_the_same_end(
     path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch

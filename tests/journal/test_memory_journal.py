@@ -16,6 +16,7 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.testing.suites.journal_case import seen
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.records import RecordsSuite
+from tests.waiting import turns_of_the_loop
 
 
 class TestMemoryJournal(JournalSuite, RecordsSuite):
@@ -55,7 +56,7 @@ async def test_a_watcher_is_known_only_while_it_waits() -> None:
     journal = MemoryJournal()
     await journal.append("run", 0, [b"0"])
     tasks = [asyncio.ensure_future(seen(journal, "run", 2)) for _ in range(3)]
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     assert len(journal._mine.waiting["run"]) == 3
     for task in tasks:
         task.cancel()
@@ -90,7 +91,7 @@ def test_it_survives_its_event_loop() -> None:
     loop = asyncio.new_event_loop()
     watched = journal.watch("run", 1)
     waiting = loop.create_task(anext(watched))
-    loop.run_until_complete(asyncio.sleep(0))
+    loop.run_until_complete(turns_of_the_loop())
     loop.call_soon(waiting.cancel)
     stale = loop.create_future()
     journal._mine.waiting["run"].append(stale)

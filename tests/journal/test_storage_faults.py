@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import apsw
 import psycopg
@@ -28,30 +27,11 @@ from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import state_directory
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from keyturn.testing.suites.journal_case import Clock
 from tests.journal.disk import Disk, failing_disk
+from tests.playing import play
 
 KILLED = Path(__file__).with_name("killed.py")
-
-
-@pytest.fixture(scope="module")
-def server() -> Generator[str | None]:
-    try:
-        with throwaway_postgres() as postgres:
-            yield postgres.url
-    except PostgresMissing:
-        yield None
-
-
-@pytest.fixture
-def database(server: str | None) -> str:
-    if server is None:
-        pytest.skip("there is no PostgreSQL here")
-    name = f"f{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return server.rpartition("/")[0] + "/" + name
 
 
 @pytest.fixture
@@ -87,12 +67,7 @@ class Desk:
                 state.resolve(item, "ran" if item.request_id in self.done else "retry", output="paid 5")
             else:
                 state.approve(item, by="ada")
-        if not streamed:
-            return await Runner.run(agent, state)
-        stream = Runner.run_streamed(agent, state)
-        async for _event in stream.stream_events():
-            pass
-        return stream
+        return await play(agent, state, streamed)
 
 
 async def waiting(folder: Path) -> tuple[Path, str]:
@@ -107,7 +82,6 @@ async def waiting(folder: Path) -> tuple[Path, str]:
     return path, run
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing(
     tmp_path: Path, disk: Disk, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

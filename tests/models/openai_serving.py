@@ -26,7 +26,6 @@ MODELS: dict[type[LoopbackServer], type[Any]] = {
     ChatServer: OpenAIChatCompletionsModel,
 }
 both_apis = pytest.mark.parametrize("api", list(MODELS), ids=["responses", "chat"])
-plain_and_streamed = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
 NOW = {"retry-after-ms": "1"}
 

@@ -20,8 +20,8 @@ from keyturn.models.base import ModelResponse, ModelSettings
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.loopback.server import Fault, HttpReply
+from tests.playing import read
 
-both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 SOON = {"retry-after": "0"}
 
 
@@ -53,16 +53,10 @@ async def listen(model: AnthropicModel, told: list[Any]) -> None:
         told.append(event)
 
 
-async def heard(stream: Any) -> None:
-    async for _ in stream.stream_events():
-        pass
-
-
 def text(reply: Any) -> str:
     return "".join(part["text"] for item in reply.output for part in item.get("content", []) if "text" in part)
 
 
-@both
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
 async def test_a_fault_that_passes_is_asked_again(status: int, streamed: bool) -> None:
     async with served(Fault(status=status, headers=SOON), Fault(status=status, headers=SOON), "Done.") as (
@@ -74,7 +68,6 @@ async def test_a_fault_that_passes_is_asked_again(status: int, streamed: bool) -
     assert server.requests[0].body == server.requests[2].body
 
 
-@both
 async def test_asking_is_bounded_and_the_error_comes_as_it_is(streamed: bool) -> None:
     async with served(*[Fault(status=529, headers=SOON, message="Overloaded")] * 3) as (server, model):
         with pytest.raises(anthropic.OverloadedError, match="Overloaded"):
@@ -82,7 +75,6 @@ async def test_asking_is_bounded_and_the_error_comes_as_it_is(streamed: bool) ->
     assert len(server.requests) == 3
 
 
-@both
 @pytest.mark.parametrize(
     ("status", "error"),
     [(400, "BadRequestError"), (401, "AuthenticationError"), (403, "PermissionDeniedError"), (404, "NotFoundError")],
@@ -94,7 +86,6 @@ async def test_the_callers_own_mistakes_are_said_once(status: int, error: str, s
     assert len(server.requests) == 1
 
 
-@both
 async def test_retry_0_asks_once(streamed: bool) -> None:
     async with served(Fault(status=500), "never") as (server, model):
         with pytest.raises(anthropic.InternalServerError):
@@ -102,7 +93,6 @@ async def test_retry_0_asks_once(streamed: bool) -> None:
     assert len(server.requests) == 1
 
 
-@both
 async def test_a_dead_line_is_tried_again(streamed: bool) -> None:
     async with served(Fault(events=0), "Done.") as (_, model):
         assert text(await ask(model, streamed)) == "Done."
@@ -142,7 +132,7 @@ async def test_nothing_of_half_a_reply_is_in_the_journal() -> None:
         agent = Agent("a", model=model)
         stream = Runner.run_streamed(agent, "q")
         with pytest.raises(httpx2.RemoteProtocolError):
-            await heard(stream)
+            await read(stream)
         state = stream.to_state()
         assert "one" not in state.to_string()
         done = await Runner.run(agent, state)
@@ -150,7 +140,6 @@ async def test_nothing_of_half_a_reply_is_in_the_journal() -> None:
     assert server.requests[0].json["messages"] == server.requests[1].json["messages"]
 
 
-@both
 async def test_slow_bytes_are_one_reply(streamed: bool) -> None:
     said = [reasoning("東京"), assistant_message("to be 🔑"), function_call("f", {"x": "東京"}, call_id="c")]
     async with served(Fault(said, pieces=1)) as (_, model):
@@ -219,7 +208,6 @@ def _named(event: Any) -> bytes:
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
-@both
 async def test_a_refusal_is_an_answer_and_its_calls_are_void(streamed: bool) -> None:
     async with served([function_call("f", call_id="c"), refusal("I will not.")]) as (_, model):
         reply = await ask(model, streamed)
@@ -227,7 +215,6 @@ async def test_a_refusal_is_an_answer_and_its_calls_are_void(streamed: bool) -> 
     assert reply.output[0]["content"] == [{"type": "refusal", "refusal": "I will not."}]
 
 
-@both
 @pytest.mark.parametrize("last", [assistant_message("Half a sen"), function_call("f", {"path": "/tm"}, call_id="c")])
 async def test_a_reply_that_was_cut_is_not_used(last: Any, streamed: bool) -> None:
     """Least of all a call whose arguments may be half of what was meant."""
@@ -241,7 +228,6 @@ async def test_a_reply_that_was_cut_is_not_used(last: Any, streamed: bool) -> No
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "keys"}}
 
 
-@both
 async def test_a_pause_of_the_model_is_followed(streamed: bool) -> None:
     found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
     async with served([assistant_message("Let me look."), SEARCH], [found, assistant_message("Found.")]) as (
@@ -262,7 +248,6 @@ async def test_a_pause_of_the_model_is_followed(streamed: bool) -> None:
     }
 
 
-@both
 async def test_what_its_own_tools_did_goes_back_as_it_came(streamed: bool) -> None:
     found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"type": "x", "encrypted": "e=="}]}
     async with served([SEARCH, found, assistant_message("Found.")], "Again.") as (server, model):
@@ -273,7 +258,6 @@ async def test_what_its_own_tools_did_goes_back_as_it_came(streamed: bool) -> No
     assert server.requests[1].json["messages"][1]["content"] == [SEARCH, found, {"type": "text", "text": "Found."}]
 
 
-@both
 async def test_a_model_that_pauses_for_ever_is_left(streamed: bool) -> None:
     async with served(*[[SEARCH]] * 8) as (server, model):
         with pytest.raises(ModelBehaviorError, match="paused 8 times"):
@@ -281,7 +265,6 @@ async def test_a_model_that_pauses_for_ever_is_left(streamed: bool) -> None:
     assert len(server.requests) == 8
 
 
-@both
 async def test_a_call_without_an_id_has_a_label_of_its_own(streamed: bool) -> None:
     calls = [function_call("f", {"n": n}, call_id="") for n in range(2)]
     before = [
@@ -330,7 +313,6 @@ async def test_arguments_stay_as_the_model_wrote_them() -> None:
     assert reply.output[0]["arguments"] == twice
 
 
-@both
 async def test_citations_are_annotations_and_go_back(streamed: bool) -> None:
     cited = {
         "type": "web_search_result_location",
@@ -404,7 +386,6 @@ def _kin(name: str, lines: Any) -> Any:
     return anthropic.AsyncAnthropicVertex(access_token="k", project_id="p", region="us", http_client=lines)
 
 
-@both
 @pytest.mark.parametrize(("name", "place"), [("foundry", "/anthropic/v1/messages"), ("vertex", "/models/claude-test:")])
 async def test_clients_of_other_clouds(name: str, place: str, streamed: bool) -> None:
     whole = {"id": "m", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "Done."}]}

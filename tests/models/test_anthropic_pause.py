@@ -6,10 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
-
 from keyturn import Agent, Runner, RunState, handoff
-from keyturn.engine.run.log_cache import forget
 from keyturn.models.anthropic.model import AnthropicModel
 from keyturn.models.base import ModelSettings
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning
@@ -17,9 +14,8 @@ from keyturn.models.scripted.model import ScriptedModel
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.messages_rules import signature
 from keyturn.testing.loopback.server import Fault
-from tests.models.errand import ASKED, DONE, PAY, THOUGHT, decided, errand, run, script
-
-both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+from tests.models.errand import ASKED, DONE, PAY, THOUGHT, decided, errand, script
+from tests.playing import play, through_text
 
 USER = {"role": "user", "content": [{"type": "text", "text": ASKED}]}
 THINKING = {"type": "enabled", "budget_tokens": 2048}
@@ -29,13 +25,12 @@ def model_of(server: MessagesServer) -> AnthropicModel:
     return AnthropicModel("claude-test", api_key="k", base_url=server.base_url)
 
 
-@both
 async def test_a_pause_is_decided_and_resumed(streamed: bool) -> None:
     async with MessagesServer(script("toolu_1", "toolu_2")) as server:
         model = model_of(server)
         agent = errand(model, reasoning=THINKING)
-        paused = await run(agent, ASKED, streamed)
-        done = await run(agent, await decided(agent, paused), streamed)
+        paused = await play(agent, ASKED, streamed)
+        done = await play(agent, await decided(agent, paused), streamed)
         await model.close()
 
     assert done.final_output == DONE
@@ -65,7 +60,6 @@ async def test_a_pause_is_decided_and_resumed(streamed: bool) -> None:
     }
 
 
-@both
 async def test_thinking_survives_a_save_to_the_byte(streamed: bool) -> None:
     """Readable and sealed thoughts, between calls too, go back as they came, and in their place."""
     thoughts = [reasoning(THOUGHT), reasoning(encrypted_content="b\x00yte"), reasoning("")]
@@ -79,12 +73,10 @@ async def test_thinking_survives_a_save_to_the_byte(streamed: bool) -> None:
     async with MessagesServer([step, "done"]) as server:
         model = model_of(server)
         agent = errand(model)
-        paused = await run(agent, ASKED, streamed)
-        text = paused.to_state().to_string()
-        forget()
-        state = await RunState.from_string(agent, text)
+        paused = await play(agent, ASKED, streamed)
+        state = await through_text(agent, paused)
         state.approve(state.get_interruptions()[0])
-        await run(agent, state, streamed)
+        await play(agent, state, streamed)
         await model.close()
     sent: list[Any] = server.requests[1].json["messages"][1]["content"]
     assert [block["type"] for block in sent] == ["thinking", "text", "redacted_thinking", "thinking", "tool_use"]
@@ -93,15 +85,14 @@ async def test_thinking_survives_a_save_to_the_byte(streamed: bool) -> None:
     assert sent[2]["data"].startswith("sealed+/")
 
 
-@both
 async def test_a_conversation_goes_on_through_its_input_list(streamed: bool) -> None:
     """Not only a run: what `to_input_list` gives holds all that Claude must have back."""
     async with MessagesServer([*script("c1", "c2"), "And again."]) as server:
         model = model_of(server)
         agent = errand(model, reasoning=THINKING)
-        done = await run(agent, await decided(agent, await run(agent, ASKED, streamed)), streamed)
+        done = await play(agent, await decided(agent, await play(agent, ASKED, streamed)), streamed)
         items = json.loads(json.dumps(done.to_input_list()))
-        await run(agent, [*items, {"role": "user", "content": "Again."}], streamed)
+        await play(agent, [*items, {"role": "user", "content": "Again."}], streamed)
         await model.close()
     before, after = server.requests[1].json["messages"], server.requests[2].json["messages"]
     assert after[:3] == before
@@ -123,14 +114,13 @@ async def test_an_edit_is_told_in_the_result_and_the_call_stays_what_it_was() ->
     assert "paid ada 1" in told["content"][0]["content"]
 
 
-@both
 async def test_a_handoff_takes_the_conversation_along(streamed: bool) -> None:
     """The next agent has no tools, and its provider is told of calls all the same."""
     async with MessagesServer([[function_call("transfer_to_b", call_id="h1")], "I am b."]) as server:
         model = model_of(server)
         second = Agent("b", model=model, instructions="You are b.")
         first = Agent("a", model=model, handoffs=[handoff(second)])
-        done = await run(first, "hi", streamed)
+        done = await play(first, "hi", streamed)
         await model.close()
     assert done.final_output == "I am b."
     offered, told = (request.json for request in server.requests)

@@ -17,7 +17,8 @@ from keyturn.models.scripted.items import assistant_message, function_call, reas
 from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.suites.models import ModelSuite
-from tests.models.errand import ASKED, decided, errand, run, script
+from tests.models.errand import ASKED, decided, errand, script
+from tests.playing import play
 
 
 class Served(AnthropicModel):
@@ -80,14 +81,13 @@ async def test_what_the_server_says_fits_the_sdks_types(name: str) -> None:
             event_type.validate_python(event)
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_what_the_model_asks_fits_the_sdks_types(streamed: bool) -> None:
     kinds = params.MessageCreateParamsStreaming, params.MessageCreateParamsNonStreaming
     asked: TypeAdapter[Any] = TypeAdapter(kinds[not streamed])
     async with MessagesServer(script("c1", "c2")) as server:
         model = AnthropicModel("claude-test", api_key="k", base_url=server.base_url)
         agent = errand(model, reasoning={"effort": "high"}, tool_choice="auto", parallel_tool_calls=False)
-        await run(agent, await decided(agent, await run(agent, ASKED, streamed)), streamed)
+        await play(agent, await decided(agent, await play(agent, ASKED, streamed)), streamed)
         await model.close()
     for request in server.requests:
         assert plain(asked.validate_python(request.json)) == request.json

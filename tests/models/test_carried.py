@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Runner, RunState, SQLiteSession
-from keyturn.engine.run.log_cache import forget
+from keyturn import Agent, RunState, SQLiteSession
 from keyturn.models.openai.request import sent_items
 from keyturn.models.scripted.items import function_call
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.errand import ASKED, decided, errand, script
 from tests.models.openai_items import KNOWN, UNKNOWN
-from tests.models.openai_serving import bodies, plain_and_streamed, served
+from tests.models.openai_serving import bodies, served
 from tests.models.test_crossing import MEMBERS, model_of
 from tests.models.test_openai_items import ASKING, told
+from tests.playing import play, through_text
 
 Item = dict[str, Any]
 
@@ -38,51 +38,37 @@ USER = {"role": "user", "content": "go"}
 PAID = {"type": "function_call_output", "call_id": "c1", "output": "paid 5 to ada"}
 
 
-async def run(agent: Agent[Any], given: Any, streamed: bool, **options: Any) -> Any:
-    if not streamed:
-        return await Runner.run(agent, given, **options)
-    result = Runner.run_streamed(agent, given, **options)
-    async for _event in result.stream_events():
-        pass
-    return result
-
-
 async def approved(agent: Agent[Any], paused: Any) -> RunState[Any]:
     """Saved as a text and loaded as another process would."""
-    text = paused.to_state().to_string()
-    forget()
-    state = await RunState.from_string(agent, text)
+    state = await through_text(agent, paused)
     [item] = state.get_interruptions()
     state.approve(item)
     return state
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("items", [*ALONE, *PAIRS], ids=lambda items: items[0]["type"])
 async def test_an_item_beside_a_call_that_waits(items: list[Item], payer: Any, paid: list[Any], streamed: bool) -> None:
     """The next request holds it as it came, but for the fields that the API gives and does not take."""
     server = ResponsesServer([told([*items, CALL]), "done"])
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
-        paused = await run(agent, "go", streamed)
+        paused = await play(agent, "go", streamed)
         assert paused.to_input_list()[1 : 1 + len(items)] == items
-        done = await run(agent, await approved(agent, paused), streamed)
+        done = await play(agent, await approved(agent, paused), streamed)
     assert (done.final_output, paid) == ("done", [("ada", 5)])
     assert bodies(server)[1]["input"] == [USER, *sent_items(items), CALL, PAID]
     assert done.to_input_list()[1 : 1 + len(items)] == items
 
 
-@plain_and_streamed
 async def test_everything_at_once_in_its_order(payer: Any, streamed: bool) -> None:
     server = ResponsesServer([told([*EVERYTHING, CALL]), "done"])
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
-        paused = await run(agent, "go", streamed)
-        await run(agent, await approved(agent, paused), streamed)
+        paused = await play(agent, "go", streamed)
+        await play(agent, await approved(agent, paused), streamed)
     assert bodies(server)[1]["input"] == [USER, *sent_items(EVERYTHING), CALL, PAID]
 
 
-@plain_and_streamed
 async def test_through_a_session_into_the_next_run(payer: Any, streamed: bool, tmp_path: Path) -> None:
     """A store of text gives back what it got, and the next run sends it."""
     server = ResponsesServer([told([*EVERYTHING, CALL]), "done", "and again"])
@@ -90,12 +76,12 @@ async def test_through_a_session_into_the_next_run(payer: Any, streamed: bool, t
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
         first = SQLiteSession("s", path)
-        paused = await run(agent, "go", streamed, session=first)
+        paused = await play(agent, "go", streamed, session=first)
         first.close()
         second = SQLiteSession("s", path)
-        await run(agent, await approved(agent, paused), streamed, session=second)
+        await play(agent, await approved(agent, paused), streamed, session=second)
         kept = await second.get_items()
-        await run(agent, "more", streamed, session=second)
+        await play(agent, "more", streamed, session=second)
         second.close()
     assert kept[: 1 + len(EVERYTHING)] == [USER, *EVERYTHING]
     sent = bodies(server)[2]["input"]
@@ -103,7 +89,6 @@ async def test_through_a_session_into_the_next_run(payer: Any, streamed: bool, t
     assert json.loads(json.dumps(sent[-1])) == {"role": "user", "content": "more"}
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("member", [MEMBERS[name] for name in KEEPERS], ids=KEEPERS)
 async def test_thoughts_survive_a_session_to_the_byte(member: Any, streamed: bool, tmp_path: Path) -> None:
     """The next run tells all that the resumed one told; the servers check each signature."""
@@ -112,11 +97,11 @@ async def test_thoughts_survive_a_session_to_the_byte(member: Any, streamed: boo
         model = model_of(member, server)
         agent = errand(model)
         first = SQLiteSession("s", path)
-        paused = await run(agent, ASKED, streamed, session=first)
+        paused = await play(agent, ASKED, streamed, session=first)
         first.close()
         second = SQLiteSession("s", path)
-        await run(agent, await decided(agent, paused), streamed, session=second)
-        done = await run(agent, "Again.", streamed, session=second)
+        await play(agent, await decided(agent, paused), streamed, session=second)
+        done = await play(agent, "Again.", streamed, session=second)
         second.close()
         await model.close()
     assert done.final_output == "And again."

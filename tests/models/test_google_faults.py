@@ -20,8 +20,8 @@ from keyturn.models.google.model import GoogleModel
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault, HttpReply
+from tests.playing import read
 
-both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 SOON = {"retry-after": "0"}
 
 
@@ -54,16 +54,10 @@ async def listen(model: GoogleModel, told: list[Any], asked: Any = None) -> None
         told.append(event)
 
 
-async def heard(stream: Any) -> None:
-    async for _ in stream.stream_events():
-        pass
-
-
 def text(reply: Any) -> str:
     return "".join(part["text"] for item in reply.output for part in item.get("content", []) if "text" in part)
 
 
-@both
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_fault_that_passes_is_asked_again(status: int, streamed: bool) -> None:
     async with served(Fault(status=status, headers=SOON), Fault(status=status, headers=SOON), "Done.") as (
@@ -75,7 +69,6 @@ async def test_a_fault_that_passes_is_asked_again(status: int, streamed: bool) -
     assert server.requests[0].body == server.requests[2].body
 
 
-@both
 async def test_asking_is_bounded_and_the_error_comes_as_it_is(streamed: bool) -> None:
     async with served(*[Fault(status=503, headers=SOON, message="Overloaded")] * 3) as (server, model):
         with pytest.raises(errors.ServerError, match="Overloaded"):
@@ -83,7 +76,6 @@ async def test_asking_is_bounded_and_the_error_comes_as_it_is(streamed: bool) ->
     assert len(server.requests) == 3
 
 
-@both
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 async def test_the_callers_own_mistakes_are_said_once(status: int, streamed: bool) -> None:
     async with served(Fault(status=status), "never") as (server, model):
@@ -92,7 +84,6 @@ async def test_the_callers_own_mistakes_are_said_once(status: int, streamed: boo
     assert len(server.requests) == 1
 
 
-@both
 async def test_retry_0_asks_once(streamed: bool) -> None:
     async with served(Fault(status=500), "never") as (server, model):
         with pytest.raises(errors.ServerError):
@@ -100,7 +91,6 @@ async def test_retry_0_asks_once(streamed: bool) -> None:
     assert len(server.requests) == 1
 
 
-@both
 async def test_a_dead_line_is_tried_again(streamed: bool) -> None:
     async with served(Fault(events=0), "Done.") as (_, model):
         assert text(await ask(model, streamed)) == "Done."
@@ -135,7 +125,7 @@ async def test_nothing_of_half_a_reply_is_in_the_journal() -> None:
         agent = Agent("a", model=model)
         stream = Runner.run_streamed(agent, "q")
         with pytest.raises(httpx2.RemoteProtocolError):
-            await heard(stream)
+            await read(stream)
         state = stream.to_state()
         assert "one" not in state.to_string()
         done = await Runner.run(agent, state)
@@ -143,7 +133,6 @@ async def test_nothing_of_half_a_reply_is_in_the_journal() -> None:
     assert server.requests[0].json == server.requests[1].json
 
 
-@both
 async def test_slow_bytes_are_one_reply(streamed: bool) -> None:
     said = [reasoning("東京"), assistant_message("to be 🔑\u2028x"), function_call("f", {"x": "東京"}, call_id="c")]
     async with served(Fault(said, pieces=1)) as (_, model):
@@ -185,14 +174,12 @@ async def test_a_stream_of_nonsense_is_said_to_be_nonsense(name: str) -> None:
             await ask(model, True)
 
 
-@both
 async def test_a_prompt_that_was_blocked_is_a_refusal(streamed: bool) -> None:
     async with served([refusal("Not this.")]) as (_, model):
         reply = await ask(model, streamed)
     assert reply.output[0]["content"] == [{"type": "refusal", "refusal": "Not this."}]
 
 
-@both
 async def test_a_reply_that_was_withheld_is_a_refusal_and_its_calls_are_void(streamed: bool) -> None:
     async with served([assistant_message("Well,"), function_call("f", call_id="c"), refusal("No.")]) as (_, model):
         reply = await ask(model, streamed)
@@ -200,7 +187,6 @@ async def test_a_reply_that_was_withheld_is_a_refusal_and_its_calls_are_void(str
     assert reply.output[1]["content"] == [{"type": "refusal", "refusal": "Gemini withheld the reply: SAFETY."}]
 
 
-@both
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "OTHER", "SOMETHING_NEW"])
 async def test_an_end_that_is_none_is_an_error_that_says_which(reason: str, streamed: bool) -> None:
     whole = {"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]}
@@ -213,7 +199,6 @@ async def test_an_end_that_is_none_is_an_error_that_says_which(reason: str, stre
             await ask(model, streamed)
 
 
-@both
 @pytest.mark.parametrize("last", [assistant_message("Half a sen"), function_call("f", {"path": "/tm"}, call_id="c")])
 async def test_a_reply_that_was_cut_is_not_used(last: Any, streamed: bool) -> None:
     """Least of all a call whose arguments may be half of what was meant."""
@@ -224,7 +209,6 @@ async def test_a_reply_that_was_cut_is_not_used(last: Any, streamed: bool) -> No
     assert (failed.status, failed.code) == ("incomplete", "MAX_TOKENS")
 
 
-@both
 async def test_a_call_without_an_id_has_a_label_of_its_own(streamed: bool) -> None:
     """Some calls have an id and some have none: all labels of a reply differ."""
     calls = [function_call("f", {"n": n}, call_id=label) for n, label in enumerate(["call_2", "", "", "fc-3"])]
@@ -233,7 +217,6 @@ async def test_a_call_without_an_id_has_a_label_of_its_own(streamed: bool) -> No
     assert [item["call_id"] for item in reply.output] == ["call_2", "gemini_call_2", "gemini_call_3", "fc-3"]
 
 
-@both
 async def test_what_its_own_tools_did_goes_back_as_it_came(streamed: bool) -> None:
     code = {"executableCode": {"code": "1+1", "language": "PYTHON"}}
     done = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}}
@@ -252,7 +235,6 @@ async def test_without_a_key_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch
         await ask(GoogleModel("m"), False)
 
 
-@both
 async def test_what_the_client_does_not_take_is_the_callers_mistake(streamed: bool) -> None:
     async with served("never") as (server, model):
         with pytest.raises(UserError, match="does not take this request"):

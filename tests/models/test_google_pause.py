@@ -7,20 +7,18 @@ import base64
 import json
 from typing import Any
 
-import pytest
-
 from keyturn import Agent, Runner, RunState, handoff
 from keyturn.engine.run.log_cache import forget
 from keyturn.models.base import ModelSettings
 from keyturn.models.google.model import GoogleModel
 from keyturn.models.scripted.items import assistant_message, function_call
 from keyturn.models.scripted.model import ScriptedModel
+from keyturn.testing import approve_all
 from keyturn.testing.loopback.gemini_rules import signature
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault
-from tests.models.errand import ASKED, DONE, PAY, decided, errand, run, script
-
-both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+from tests.models.errand import ASKED, DONE, PAY, decided, errand, script
+from tests.playing import play
 
 USER = {"role": "user", "parts": [{"text": ASKED}]}
 
@@ -34,15 +32,14 @@ def data(text: str) -> bytes:
     return base64.b64decode(text.replace("-", "+").replace("_", "/"))
 
 
-@both
 async def test_a_pause_is_decided_and_resumed(streamed: bool) -> None:
     """Gemini gives no ids: the labels are ours, in the run, and are not sent back."""
     async with GeminiServer(script("", "")) as server:
         model = model_of(server)
         agent = errand(model, reasoning={"effort": "low", "summary": "auto"})
-        paused = await run(agent, ASKED, streamed)
+        paused = await play(agent, ASKED, streamed)
         assert [item.call_id for item in paused.interruptions] == ["gemini_call_1", "gemini_call_2"]
-        done = await run(agent, await decided(agent, paused), streamed)
+        done = await play(agent, await decided(agent, paused), streamed)
         await model.close()
 
     assert done.final_output == DONE
@@ -75,20 +72,19 @@ async def test_a_pause_is_decided_and_resumed(streamed: bool) -> None:
     assert {request.path for request in server.requests} == {f"/v1/models/gemini-3-test:{way}"}
 
 
-@both
 async def test_ids_and_signatures_survive_a_save_to_the_byte(streamed: bool) -> None:
     step = [assistant_message("One."), function_call("pay", {"to": "a", "euros": 1}, call_id="fc-9/x")]
     async with GeminiServer([step, "done"]) as server:
         model = model_of(server)
         agent = errand(model)
-        paused = await run(agent, ASKED, streamed)
+        paused = await play(agent, ASKED, streamed)
         text = paused.to_state().to_string()
         call = {"functionCall": {"name": "pay", "args": {"to": "a", "euros": 1}, "id": "fc-9/x"}}
         assert signature(call, "1") in json.dumps(paused.to_input_list())
         forget()
         state = await RunState.from_string(agent, text)
         state.approve(state.get_interruptions()[0])
-        await run(agent, state, streamed)
+        await play(agent, state, streamed)
         await model.close()
     _, said, told = server.requests[1].json["contents"]
     assert data(said["parts"][1].pop("thoughtSignature")) == data(signature(call, "1"))
@@ -96,16 +92,15 @@ async def test_ids_and_signatures_survive_a_save_to_the_byte(streamed: bool) -> 
     assert told["parts"][0]["functionResponse"]["id"] == "fc-9/x"
 
 
-@both
 async def test_a_conversation_goes_on_through_its_input_list(streamed: bool) -> None:
     """A signed text goes back as the part it was, also where its signature came on an empty one."""
     async with GeminiServer([*script("", ""), "And again.", "And more."]) as server:
         model = model_of(server)
         agent = errand(model)
-        done = await run(agent, await decided(agent, await run(agent, ASKED, streamed)), streamed)
+        done = await play(agent, await decided(agent, await play(agent, ASKED, streamed)), streamed)
         for word in ("Again.", "More."):
             items = json.loads(json.dumps(done.to_input_list()))
-            done = await run(agent, [*items, {"role": "user", "content": word}], streamed)
+            done = await play(agent, [*items, {"role": "user", "content": word}], streamed)
         await model.close()
     bodies = [request.json["contents"] for request in server.requests]
     assert bodies[2][: len(bodies[1])] == bodies[1]
@@ -115,13 +110,12 @@ async def test_a_conversation_goes_on_through_its_input_list(streamed: bool) -> 
     assert ["thoughtSignature" in part for part in last] == ([False, True] if streamed else [True])
 
 
-@both
 async def test_a_handoff_takes_the_conversation_along(streamed: bool) -> None:
     async with GeminiServer([[function_call("transfer_to_b", call_id="")], "I am b."]) as server:
         model = model_of(server)
         second = Agent("b", model=model, instructions="You are b.")
         first = Agent("a", model=model, handoffs=[handoff(second)])
-        done = await run(first, "hi", streamed)
+        done = await play(first, "hi", streamed)
         await model.close()
     assert done.final_output == "I am b."
     assert server.requests[1].json["systemInstruction"]["parts"] == [{"text": "You are b."}]
@@ -136,8 +130,7 @@ async def test_another_models_conversation_is_taken_over() -> None:
         model = model_of(server)
         agent = errand(model)
         state = await RunState.from_string(agent, paused.to_state().to_string())
-        for item in state.get_interruptions():
-            state.approve(item)
+        approve_all(state)
         await Runner.run(agent, state)
         await model.close()
     said: list[Any] = server.requests[0].json["contents"][1]["parts"]

@@ -18,7 +18,6 @@ from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatDialect, ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
 from keyturn.testing.loopback.server import LoopbackServer
-from tests.models.openai_serving import plain_and_streamed
 
 EVERYTHING = ModelStep(
     [
@@ -88,7 +87,6 @@ async def test_each_event_is_one_of_the_sdks(step: ModelStep) -> None:
     assert [item.type for item in made[-1].response.output] == [item["type"] for item in step.output]
 
 
-@plain_and_streamed
 @pytest.mark.parametrize(
     ("status", "details"),
     [

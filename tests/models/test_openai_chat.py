@@ -25,7 +25,6 @@ from tests.models.openai_serving import (
     events_of,
     hosted,
     kinds,
-    plain_and_streamed,
     served,
     status_error,
 )
@@ -90,9 +89,6 @@ async def sent(settings: ModelSettings | None = None, *, streamed: bool = False,
 
 
 # -------------------------------------------------------------------------------------------------------- requests
-
-
-@plain_and_streamed
 async def test_the_smallest_request(streamed: bool) -> None:
     stream = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
     assert await sent(streamed=streamed) == {"model": "m", "messages": [{"role": "user", "content": "hi"}], **stream}
@@ -353,7 +349,6 @@ EVERYTHING = [
 ]
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 async def test_a_reply_is_the_same_in_every_dialect(dialect: ChatDialect, streamed: bool) -> None:
     step = ModelStep(EVERYTHING, usage=USED, response_id="chatcmpl-mine", request_id="req_mine")
@@ -463,7 +458,6 @@ async def test_messages_that_are_nonsense(message: Any, complaint: str) -> None:
             await ask(model)
 
 
-@plain_and_streamed
 async def test_log_probabilities_and_sealed_thoughts(streamed: bool) -> None:
     probable = {"content": [{"token": "hi", "bytes": [104], "logprob": -0.5, "top_logprobs": []}], "refusal": None}
     sealed = [{"type": "reasoning.encrypted", "data": "s==", "id": "r1", "index": 0}]

@@ -9,15 +9,15 @@ from openai.types.responses import ResponseOutputItem
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from pydantic import TypeAdapter
 
-from keyturn import Agent, Runner, RunState
-from keyturn.engine.run.log_cache import forget
+from keyturn import Agent, Runner
 from keyturn.models.openai.request import sent_items
 from keyturn.models.scripted.items import assistant_message
 from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
 from keyturn.testing.loopback.server import HttpReply, HttpRequest
 from tests.models.openai_items import KNOWN, SEALED, UNKNOWN
-from tests.models.openai_serving import ask, bodies, plain_and_streamed, served
+from tests.models.openai_serving import ask, bodies, served
+from tests.playing import approved, play
 
 
 def told(items: list[dict[str, Any]]) -> Any:
@@ -42,7 +42,6 @@ def test_the_table_has_every_type_of_the_sdk() -> None:
         assert adapter.validate_python(item).type == item["type"]
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("item", [*KNOWN, *UNKNOWN], ids=lambda item: item["type"])
 async def test_an_item_is_kept_as_it_came(item: dict[str, Any], streamed: bool, recwarn: Any) -> None:
     async with served(ResponsesServer([told([item])])) as model:
@@ -52,7 +51,6 @@ async def test_an_item_is_kept_as_it_came(item: dict[str, Any], streamed: bool, 
     assert not recwarn.list
 
 
-@plain_and_streamed
 async def test_a_whole_reply_of_everything(streamed: bool) -> None:
     async with served(ResponsesServer([told([*KNOWN, *UNKNOWN])])) as model:
         reply = await ask(model, streamed=streamed)
@@ -102,16 +100,12 @@ def test_what_other_providers_keep_on_items_stays_here() -> None:
     assert sent_items([thought, call, {**thought, "id": "__fake_id__"}, faked]) == plain
 
 
-@plain_and_streamed
 async def test_calls_that_the_provider_answered_itself_wait_for_nobody(streamed: bool) -> None:
     """A shell in the provider's container, a search of tools on its server: the results stand in the same reply."""
     answered = [item for item in KNOWN if item["type"] not in ASKING]
     async with served(ResponsesServer([told([*answered, assistant_message("done", item_id="msg_b")])])) as model:
         agent = Agent("a", model=model)
-        result: Any = Runner.run_streamed(agent, "go") if streamed else await Runner.run(agent, "go")
-        if streamed:
-            async for _event in result.stream_events():
-                pass
+        result = await play(agent, "go", streamed)
     assert result.interruptions == []
     assert result.final_output == "done"
 
@@ -122,12 +116,7 @@ ASKING = ("local_shell_call", "local_shell_call_output", "mcp_approval_request",
 
 async def to_done(agent: Agent[Any], result: Any) -> Any:
     """Save, forget, load, approve, and go on."""
-    text = result.to_state().to_string()
-    forget()
-    state = await RunState.from_string(agent, text)
-    for item in state.get_interruptions():
-        state.approve(item)
-    return await Runner.run(agent, state)
+    return await Runner.run(agent, await approved(result, agent, saved=True))
 
 
 async def test_sealed_reasoning_survives_a_pause_byte_for_byte(payer: Any) -> None:

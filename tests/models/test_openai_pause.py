@@ -7,38 +7,15 @@ from typing import Any
 import openai
 import pytest
 
-from keyturn import Agent, MemorySession, Runner, RunState, handoff
-from keyturn.engine.run.log_cache import forget
+from keyturn import Agent, MemorySession, Runner, handoff
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning
 from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.testing.loopback.server import Fault
 from tests.models.openai_items import SEALED
-from tests.models.openai_serving import bodies, both_apis, plain_and_streamed, served
-
-in_hand_and_saved = pytest.mark.parametrize("saved", [False, True], ids=["in hand", "saved"])
-
-
-async def run(agent: Agent[Any], given: Any, streamed: bool, **options: Any) -> Any:
-    """To the end or to a pause."""
-    if not streamed:
-        return await Runner.run(agent, given, **options)
-    result = Runner.run_streamed(agent, given, **options)
-    async for _event in result.stream_events():
-        pass
-    return result
-
-
-async def state_of(agent: Agent[Any], result: Any, saved: bool) -> Any:
-    """A state of a result, in hand or through its text."""
-    state = result.to_state()
-    if not saved:
-        return state
-    text = state.to_string()
-    forget()
-    return await RunState.from_string(agent, text)
-
+from tests.models.openai_serving import bodies, both_apis, served
+from tests.playing import play, state_of
 
 REPLY = [
     reasoning("Pay both.", item_id="rs_1", encrypted_content=SEALED),
@@ -89,19 +66,17 @@ async def decided(server: Any, payer: Any, streamed: bool, saved: bool, **option
     """The scenario: two calls wait, one is approved and one is rejected, and the run goes on."""
     async with served(server) as model:
         agent = Agent("a", instructions="Be brief.", model=model, tools=[payer])
-        result = await run(agent, "Pay ada and bob.", streamed, **options)
+        result = await play(agent, "Pay ada and bob.", streamed, **options)
         assert [item.call_id for item in result.interruptions] == ["c1", "c2"]
-        state = await state_of(agent, result, saved)
+        state = await state_of(result, agent, saved)
         first, second = state.get_interruptions()
         state.approve(first)
         state.reject(second, rejection_message="not bob")
-        result = await run(agent, state, streamed)
+        result = await play(agent, state, streamed)
     assert result.final_output == "done"
     return result, bodies(server)
 
 
-@plain_and_streamed
-@in_hand_and_saved
 async def test_responses(payer: Any, paid: list[Any], streamed: bool, saved: bool) -> None:
     _, (first, second) = await decided(ResponsesServer([REPLY, "done"]), payer, streamed, saved)
     tool = {
@@ -117,8 +92,6 @@ async def test_responses(payer: Any, paid: list[Any], streamed: bool, saved: boo
     assert paid == [("ada", 5)]
 
 
-@plain_and_streamed
-@in_hand_and_saved
 async def test_chat_completions(payer: Any, paid: list[Any], streamed: bool, saved: bool) -> None:
     _, (first, second) = await decided(ChatServer([REPLY, "done"]), payer, streamed, saved)
     function = {
@@ -150,8 +123,6 @@ async def test_chat_completions(payer: Any, paid: list[Any], streamed: bool, sav
 
 
 @both_apis
-@plain_and_streamed
-@in_hand_and_saved
 async def test_a_provider_that_fails_after_the_decision(
     api: Any, payer: Any, paid: list[Any], streamed: bool, saved: bool
 ) -> None:
@@ -159,12 +130,12 @@ async def test_a_provider_that_fails_after_the_decision(
     server = api([[function_call("pay", {"to": "ada"}, call_id="c1")], Fault(status=503), "done"])
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
-        state = await state_of(agent, await run(agent, "go", streamed), saved)
+        state = await state_of(await play(agent, "go", streamed), agent, saved)
         state.approve(state.get_interruptions()[0])
         with pytest.raises(openai.InternalServerError) as raised:
-            await run(agent, state, streamed)
+            await play(agent, state, streamed)
         again: Any = raised.value
-        result = await run(agent, await state_of(agent, again.run_data, saved), streamed)
+        result = await play(agent, await state_of(again.run_data, agent, saved), streamed)
     assert result.final_output == "done"
     assert paid == [("ada", 5)]
     _, failed, repeated = bodies(server)
@@ -172,17 +143,16 @@ async def test_a_provider_that_fails_after_the_decision(
 
 
 @both_apis
-@plain_and_streamed
 async def test_ten_rounds(api: Any, payer: Any, paid: list[Any], streamed: bool) -> None:
     """Each round is a pause through a saved state, and the server accepts each conversation."""
     server = api([*([function_call("pay", {"to": f"n{n}"}, call_id=f"c{n}")] for n in range(10)), "done"])
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
-        result = await run(agent, "go", streamed, max_turns=20)
+        result = await play(agent, "go", streamed, max_turns=20)
         while result.interruptions:
-            state = await state_of(agent, result, True)
+            state = await state_of(result, agent, True)
             state.approve(state.get_interruptions()[0])
-            result = await run(agent, state, streamed)
+            result = await play(agent, state, streamed)
     assert result.final_output == "done"
     assert [to for to, _ in paid] == [f"n{n}" for n in range(10)]
     assert result.usage.requests == 11
@@ -190,7 +160,6 @@ async def test_ten_rounds(api: Any, payer: Any, paid: list[Any], streamed: bool)
 
 
 @both_apis
-@plain_and_streamed
 async def test_a_handoff_and_a_nested_agent(api: Any, payer: Any, paid: list[Any], streamed: bool) -> None:
     inner_server = api([[function_call("pay", {"to": "ada"}, call_id="c1")], "paid, says inner"])
     first_server = api(
@@ -202,16 +171,15 @@ async def test_a_handoff_and_a_nested_agent(api: Any, payer: Any, paid: list[Any
         second = Agent("second", model=three)
         tool = inner.as_tool("ask_inner", "Asks.")
         first = Agent("first", model=two, tools=[tool], handoffs=[handoff(second)])
-        result = await run(first, "go", streamed)
-        state = await state_of(first, result, True)
+        result = await play(first, "go", streamed)
+        state = await state_of(result, first, True)
         state.approve(state.get_interruptions()[0])
-        result = await run(first, state, streamed)
+        result = await play(first, state, streamed)
     assert (result.final_output, result.last_agent.name) == ("done, says second", "second")
     assert paid == [("ada", 5)]
     assert len(inner_server.requests) == 2
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("order", [(ResponsesServer, ChatServer), (ChatServer, ResponsesServer)])
 async def test_a_conversation_moves_from_one_api_to_the_other(order: Any, payer: Any, streamed: bool) -> None:
     """A handoff to an agent on the other API: each server accepts what the other's model has said."""
@@ -222,24 +190,23 @@ async def test_a_conversation_moves_from_one_api_to_the_other(order: Any, payer:
     async with served(first_server) as one, served(second_server) as two:
         second = Agent("second", model=two, tools=[payer])
         first = Agent("first", model=one, handoffs=[second])
-        result = await run(first, "go", streamed)
-        state = await state_of(first, result, True)
+        result = await play(first, "go", streamed)
+        state = await state_of(result, first, True)
         state.approve(state.get_interruptions()[0])
-        result = await run(first, state, streamed)
+        result = await play(first, state, streamed)
     assert result.final_output == "done"
     assert len(second_server.requests) == 2
 
 
 @both_apis
-@plain_and_streamed
 async def test_a_new_message_while_a_call_waits(api: Any, payer: Any, paid: list[Any], streamed: bool) -> None:
     """The session has no orphan call, so the provider accepts the next request."""
     session = MemorySession("s")
     server = api([[function_call("pay", {"to": "ada"}, call_id="c1")], "never mind"])
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
-        assert (await run(agent, "pay ada", streamed, session=session)).interruptions
-        assert (await run(agent, "no, do not", streamed, session=session)).final_output == "never mind"
+        assert (await play(agent, "pay ada", streamed, session=session)).interruptions
+        assert (await play(agent, "no, do not", streamed, session=session)).final_output == "never mind"
     assert paid == []
     assert "the user moved on" in str(bodies(server)[1])
 
@@ -264,8 +231,6 @@ KEPT = [
 ]
 
 
-@plain_and_streamed
-@in_hand_and_saved
 @pytest.mark.parametrize("kept", KEPT, ids=["conversation", "previous", "auto"])
 async def test_a_resume_sends_only_what_the_server_has_not_seen(
     payer: Any, paid: list[Any], kept: Any, streamed: bool, saved: bool
@@ -288,7 +253,6 @@ async def test_a_resume_sends_only_what_the_server_has_not_seen(
     assert paid == [("ada", 5)]
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("kept", KEPT, ids=["conversation", "previous", "auto"])
 async def test_rounds_of_a_conversation_that_the_server_keeps(payer: Any, kept: Any, streamed: bool) -> None:
     steps = [[function_call("pay", {"to": f"n{n}"}, call_id=f"c{n}")] for n in range(4)]
@@ -296,16 +260,15 @@ async def test_rounds_of_a_conversation_that_the_server_keeps(payer: Any, kept: 
     server.stored["resp_0"] = []
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
-        result = await run(agent, "go", streamed, **kept)
+        result = await play(agent, "go", streamed, **kept)
         while result.interruptions:
-            state = await state_of(agent, result, True)
+            state = await state_of(result, agent, True)
             state.approve(state.get_interruptions()[0])
-            result = await run(agent, state, streamed)
+            result = await play(agent, state, streamed)
     assert result.final_output == "done"
     assert [len(body["input"]) for body in bodies(server)] == [1] * 5
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("kept", KEPT, ids=["conversation", "previous", "auto"])
 async def test_a_handoff_in_a_conversation_that_the_server_keeps(payer: Any, kept: Any, streamed: bool) -> None:
     server = ResponsesServer(
@@ -315,28 +278,27 @@ async def test_a_handoff_in_a_conversation_that_the_server_keeps(payer: Any, kep
     async with served(server) as model:
         second = Agent("second", model=model, tools=[payer])
         first = Agent("first", model=model, handoffs=[second])
-        result = await run(first, "go", streamed, **kept)
-        state = await state_of(first, result, True)
+        result = await play(first, "go", streamed, **kept)
+        state = await state_of(result, first, True)
         state.approve(state.get_interruptions()[0])
-        result = await run(first, state, streamed)
+        result = await play(first, state, streamed)
     assert result.final_output == "done"
     sent = [[item.get("call_id", item.get("role")) for item in body["input"]] for body in bodies(server)]
     assert sent == [["user"], ["h1"], ["c1"]]
 
 
-@plain_and_streamed
 async def test_a_dropped_stream_in_a_conversation_is_sent_again_whole(payer: Any, streamed: bool) -> None:
     fault = Fault("never", events=3) if streamed else Fault("never", half=True)
     server = ResponsesServer([[function_call("pay", {"to": "ada"}, call_id="c1")], fault, "done"])
     server.stored["resp_0"] = []
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[payer])
-        state = await state_of(agent, await run(agent, "go", streamed, previous_response_id="resp_0"), True)
+        state = await state_of(await play(agent, "go", streamed, previous_response_id="resp_0"), agent, True)
         state.approve(state.get_interruptions()[0])
         with pytest.raises(openai.APIConnectionError) as raised:
-            await run(agent, state, streamed)
+            await play(agent, state, streamed)
         failed: Any = raised.value
-        result = await run(agent, await state_of(agent, failed.run_data, True), streamed)
+        result = await play(agent, await state_of(failed.run_data, agent, True), streamed)
     assert result.final_output == "done"
     _, dropped, repeated = bodies(server)
     assert dropped == repeated

@@ -31,7 +31,6 @@ from tests.models.openai_serving import (
     events_of,
     hosted,
     kinds,
-    plain_and_streamed,
     served,
     status_error,
 )
@@ -77,7 +76,6 @@ async def sent(settings: ModelSettings | None = None, *, streamed: bool = False,
     return body
 
 
-@plain_and_streamed
 async def test_the_smallest_request(streamed: bool) -> None:
     body = await sent(streamed=streamed)
     stream = {"stream": True} if streamed else {}
@@ -253,7 +251,6 @@ USED = Usage(1, 11, TokenDetails(cached_tokens=3), 7, TokenDetails(reasoning_tok
 
 
 @both_apis
-@plain_and_streamed
 async def test_the_sdk_converts_no_conversation(api: Any, streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does so item by item, for 2 ms each, on the event loop; see `docs/decisions`."""
     from openai.resources.chat.completions import completions
@@ -274,7 +271,6 @@ async def test_the_sdk_converts_no_conversation(api: Any, streamed: bool, monkey
     assert len(bodies(server)[0]["messages" if api is ChatServer else "input"]) == 3
 
 
-@plain_and_streamed
 async def test_ids_and_usage(streamed: bool) -> None:
     step = ModelStep("hello", usage=USED, response_id="resp_mine", request_id="req_mine")
     async with served(ResponsesServer([step])) as model:

@@ -31,6 +31,7 @@ from keyturn.models.scripted.model import (
     refusal,
     tool_outputs,
 )
+from tests.waiting import turns_of_the_loop
 
 SAID = {
     "type": "message",
@@ -90,7 +91,7 @@ async def test_every_form_of_a_step_says_the_same(step: Any) -> None:
 
 async def test_an_async_function_is_awaited() -> None:
     async def answer(request: ModelRequest) -> str:
-        await asyncio.sleep(0)
+        await turns_of_the_loop()
         return last_user_text(request)
 
     assert (await plain(ScriptedModel([answer]), "hi")).output == [SAID]
@@ -233,7 +234,7 @@ async def test_a_delay_is_waited_for() -> None:
     for ask in (plain, streamed):
         gate.clear()
         waiting = asyncio.ensure_future(ask(ScriptedModel([ModelStep("hi", delay=gate.wait)])))
-        await asyncio.sleep(0)
+        await turns_of_the_loop()
         assert not waiting.done()
         gate.set()
         assert await waiting
@@ -326,7 +327,7 @@ async def test_an_error_among_the_events_is_raised_there() -> None:
 async def test_events_may_come_from_a_function() -> None:
     async def told(request: ModelRequest) -> AsyncIterator[Any]:
         for number in range(len(request.input)):
-            await asyncio.sleep(0)
+            await turns_of_the_loop()
             yield number
 
     assert await streamed(ScriptedModel([ModelStep(stream_events=told)])) == [0]

@@ -24,6 +24,8 @@ from keyturn.tools.shell_calls import (
     ShellCommandRequest,
 )
 from tests.needs import missing
+from tests.tools.processes import alive
+from tests.waiting import until
 
 
 def _why_not() -> str:
@@ -156,11 +158,13 @@ async def test_nothing_goes_on_when_the_time_is_over(tmp_path: Path, command: st
 
 
 @sandboxed
-async def test_what_goes_on_in_the_background_ends_with_its_command(tmp_path: Path) -> None:
-    command = "(sleep 1; echo late > late) & (setsid sh -c 'sleep 1; : > late' &)"
+async def test_what_goes_on_in_the_background_ends_with_its_command(tmp_path: Path, marker: str) -> None:
+    command = (
+        f"sleep {marker} & (setsid sh -c ': > begun; sleep {marker}; : > late' &); while [ ! -e begun ]; do :; done"
+    )
     assert (await ran(BubblewrapExecutor(tmp_path), command)).exit_code == 0
-    await asyncio.sleep(1.2)
-    assert not (tmp_path / "late").exists()
+    await until(lambda: not alive(marker))
+    assert [path.name for path in tmp_path.iterdir()] == ["begun"]
 
 
 @sandboxed

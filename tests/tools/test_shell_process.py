@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +18,9 @@ from keyturn import LocalExecutor, LocalShellActionRequest, LocalShellCallData, 
 from keyturn.tools.base import OutcomeUnknown, ToolProblem
 from keyturn.tools.processes import supervised
 from keyturn.tools.shell_calls import ShellActionRequest, ShellCallData, ShellCommandOutput, ShellCommandRequest
+from tests.tools.processes import LINUX, alive
+from tests.waiting import turns_of_the_loop, until
 
-LINUX = sys.platform.startswith("linux")
 needs_linux = pytest.mark.skipif(not LINUX, reason="only Linux lets a process adopt what its children leave behind")
 
 
@@ -33,27 +33,6 @@ def run(tmp_path: Path) -> Callable[..., Any]:
         return (await LocalExecutor(root, timeout=timeout)(request)).output
 
     return run
-
-
-def alive(marker: str) -> list[str]:
-    """The processes of this machine whose command line holds a marker."""
-    if not LINUX:
-        found = subprocess.run(["ps", "axo", "command"], capture_output=True, text=True, check=True).stdout.splitlines()
-        return [line for line in found if marker in line]
-    lines: list[str] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                lines.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-            except OSError:
-                continue
-    return [line for line in lines if marker in line]
-
-
-@pytest.fixture
-def marker() -> str:
-    """A number of seconds that nobody else on this machine sleeps."""
-    return f"{900 + os.getpid() % 1000}.{time.monotonic_ns() % 10**9:09d}"
 
 
 async def test_what_a_command_writes_and_how_it_ends(run: Any) -> None:
@@ -110,8 +89,7 @@ async def test_nothing_is_left_when_the_time_is_over(run: Any, marker: str, comm
 @pytest.mark.parametrize("command", ["sleep MARK", "trap '' TERM; (setsid sleep MARK &); yes MARK"])
 async def test_nothing_is_left_when_nobody_waits_any_more(run: Any, marker: str, tmp_path: Path, command: str) -> None:
     task = asyncio.create_task(run(f"echo > begun; {command.replace('MARK', marker)}"))
-    while not (tmp_path / "begun").exists():
-        await asyncio.sleep(0.01)
+    await until((tmp_path / "begun").exists)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -120,11 +98,13 @@ async def test_nothing_is_left_when_nobody_waits_any_more(run: Any, marker: str,
 
 async def test_being_cancelled_again_and_again_does_not_stop_the_ending(run: Any, marker: str, tmp_path: Path) -> None:
     task = asyncio.create_task(run(f"echo > begun; trap '' TERM; sleep {marker}; sleep {marker}"))
-    while not (tmp_path / "begun").exists():
-        await asyncio.sleep(0.01)
-    while not task.done():
+    await until((tmp_path / "begun").exists)
+
+    def cancelled_once_more() -> bool:
         task.cancel()
-        await asyncio.sleep(0.01)
+        return task.done()
+
+    await until(cancelled_once_more)
     assert task.cancelled()
     assert alive(marker) == []
 
@@ -132,17 +112,12 @@ async def test_being_cancelled_again_and_again_does_not_stop_the_ending(run: Any
 async def test_being_cancelled_at_any_moment_leaves_nothing(run: Any, marker: str) -> None:
     for turns in range(12):
         task = asyncio.create_task(run(f"sleep {marker}"))
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        await turns_of_the_loop(turns)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
     # A command that was just being started hears of it when its keeper does.
-    for _ in range(500):
-        if not alive(marker):
-            break
-        await asyncio.sleep(0.02)
-    assert alive(marker) == []
+    await until(lambda: not alive(marker))
 
 
 @needs_linux
@@ -164,16 +139,10 @@ asyncio.run(LocalExecutor({str(tmp_path)!r}).run(["/bin/sh", "-c", command]))
     process = subprocess.Popen(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
-    while not (tmp_path / "begun").exists():
-        assert process.poll() is None
-        await asyncio.sleep(0.02)
+    await until((tmp_path / "begun").exists)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    for _ in range(500):
-        if not alive(f"sleep {marker}"):
-            break
-        await asyncio.sleep(0.02)
-    assert alive(f"sleep {marker}") == []
+    await until(lambda: not alive(f"sleep {marker}"))
 
 
 @needs_linux
@@ -197,11 +166,7 @@ async def test_processes_that_start_others_for_ever_are_ended(run: Any, marker: 
 async def test_a_command_that_kills_its_keeper_is_in_doubt(run: Any, marker: str) -> None:
     with pytest.raises(OutcomeUnknown, match="is gone"):
         await run(f"kill -9 $PPID; sleep {marker}; echo")
-    for _ in range(500):
-        if not alive(f"sleep {marker}"):
-            break
-        await asyncio.sleep(0.02)
-    assert alive(f"sleep {marker}") == []
+    await until(lambda: not alive(f"sleep {marker}"))
 
 
 @needs_linux
@@ -212,8 +177,7 @@ async def test_l8_a_command_that_stops_its_keeper_leaves_nothing_behind(
     """L8: a stopped keeper ends nothing, so it is woken, and what has a session of its own goes with the rest."""
     command = f"setsid sleep {marker} & kill -STOP $PPID; echo > begun; sleep {marker}"
     task = asyncio.create_task(run(command, timeout_ms=1200 if ends == "the time is over" else None))
-    while not (tmp_path / "begun").exists():
-        await asyncio.sleep(0.01)
+    await until((tmp_path / "begun").exists)
     if ends == "the time is over":
         [ran] = await task
         assert ran.status == "timeout"
