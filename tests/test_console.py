@@ -28,6 +28,7 @@ from keyturn.console import Undecided, decide, decisions, request, screen
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
 from keyturn.tools.base import Prepared
 from tests.playing import read
+from tests.table import each
 
 ran: list[Any] = []
 
@@ -119,7 +120,7 @@ def test_words_do_as_well_as_letters() -> None:
     assert ran == [("ada", 3)]
 
 
-@pytest.mark.parametrize("typed", ["", " ", "y", "yes", "ae", "aa", "1", "\x1b[A", "\u0430"])
+@each("typed", ["", " ", "y", "yes", "ae", "aa", "1", "\x1b[A", "\u0430"])
 def test_anything_else_decides_nothing(typed: str) -> None:
     result, keyboard = settled(calls(("pay", {"to": "ada", "amount": 3})), typed, "r", "no")
     assert not ran
@@ -467,7 +468,7 @@ def test_a_question_can_be_refused(why: str, told: str) -> None:
     assert "Refused." in keyboard.text
 
 
-@pytest.mark.parametrize("typed", ["", "a", "approve", "y", "e", "g"])
+@each("typed", ["", "a", "approve", "y", "e", "g"])
 def test_a_question_cannot_be_approved(typed: str) -> None:
     agent = asking()
     with pytest.raises(Undecided) as raised:

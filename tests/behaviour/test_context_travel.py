@@ -21,6 +21,7 @@ from tests.playing import (
     outputs,
     plain,
 )
+from tests.table import each
 
 
 @dataclass
@@ -80,7 +81,7 @@ async def test_any_mapping_travels(world: World) -> None:
     assert (await RunState.from_string(made, text)).context.context == {"user": "ann"}
 
 
-@pytest.mark.parametrize("given", [None, "a text", 7, True, [1, "x"], 2.5])
+@each("given", [None, "a text", 7, True, [1, "x"], 2.5])
 async def test_plain_values_travel(given: Any) -> None:
     made, text = await saved(given)
     state = await RunState.from_string(made, text, strict_context=True)

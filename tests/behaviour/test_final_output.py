@@ -35,6 +35,7 @@ from tests.playing import (
     shape,
     state_of,
 )
+from tests.table import each
 
 
 class Receipt(BaseModel):
@@ -278,7 +279,7 @@ TYPED: list[tuple[Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("output_type", "text", "value"), TYPED, ids=["model", "dataclass", "dict", "list", "int"])
+@each(("output_type", "text", "value"), TYPED, ids=["model", "dataclass", "dict", "list", "int"])
 async def test_typed_answers_over_save_and_load(
     world: World, run: Run, saved: bool, output_type: Any, text: str, value: Any
 ) -> None:

@@ -28,6 +28,7 @@ from tests.playing import (
     script,
     told,
 )
+from tests.table import each
 
 
 def rounds(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
@@ -190,7 +191,7 @@ async def test_a_grant_can_be_revoked(run: Run, effects: Effects) -> None:
     assert (labels(result), len(effects), result.to_state().grants) == (["c2"], 2, [])
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         {"where": {"amount": {"atmost": 5}}},

@@ -32,6 +32,7 @@ from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
 from keyturn.testing import approve_all
 from keyturn.tools.base import Prepared
 from tests.playing import HOUR, Carry, Clock, Run, call, events, fresh, item_of, labels, script, told
+from tests.table import each
 from tests.waiting import turns_of_the_loop
 
 World = dict[str, str]
@@ -424,7 +425,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
+@each("made", WRONG.values(), ids=WRONG)
 async def test_what_cannot_be_recorded_is_not_shown(run: Run, carry: Carry, made: Any) -> None:
     tool = Shelf({"a": "old"}, preview=lambda _params: made)
     agent = clerk(tool)

@@ -52,6 +52,7 @@ from tests.playing import (
     shape,
     told,
 )
+from tests.table import each
 
 
 class Desk:
@@ -370,10 +371,8 @@ async def test_who_answers_a_call_that_nobody_approved_has_not_approved_it(run: 
 # ------------------------------------------------------------------------------------------------------ what goes wrong
 
 
-@pytest.mark.parametrize(
-    "wrong", [object(), float("nan"), "\ud800", {1: "x"}, (1, 2)], ids=lambda wrong: type(wrong).__name__
-)
-@pytest.mark.parametrize("where", ["requests", "state"])
+@each("wrong", [object(), float("nan"), "\ud800", {1: "x"}, (1, 2)], ids=lambda wrong: type(wrong).__name__)
+@each("where", ["requests", "state"])
 async def test_a_question_that_no_log_holds_is_a_failed_result(run: Run, wrong: Any, where: str) -> None:
     async def ask() -> Any:
         """Ask."""

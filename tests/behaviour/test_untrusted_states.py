@@ -42,6 +42,7 @@ from tests.playing import (
     payer,
     script,
 )
+from tests.table import each
 
 MARKER = "xyzzy-plugh"
 
@@ -131,7 +132,7 @@ FORGERIES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES.keys())
+@each("change", FORGERIES.values(), ids=FORGERIES.keys())
 async def test_a_changed_state_is_refused_before_anything_of_it_is_believed(effects: Effects, change: Change) -> None:
     """Promises 18 and 33, C6 and C9: typed, with a remedy, and the text quotes nothing of the state."""
     agent, state = await paused(effects, [call("pay", "c1", to=f"ada {MARKER}")])
@@ -322,7 +323,7 @@ ODD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+@each("text", ODD.values(), ids=ODD.keys())
 async def test_an_odd_text_is_refused(effects: Effects, text: Any) -> None:
     """Promise 18, C2 and C3: never a RecursionError, a UnicodeError or a hang."""
     with pytest.raises(StateRejected):

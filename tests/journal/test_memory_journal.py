@@ -16,6 +16,7 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.testing.suites.journal_case import seen
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.records import RecordsSuite
+from tests.table import each
 from tests.waiting import turns_of_the_loop
 
 
@@ -129,9 +130,7 @@ def test_a_url_names_a_journal() -> None:
     assert all(row.startswith("keyturn.journal.") for row in JOURNALS.values())
 
 
-@pytest.mark.parametrize(
-    "url", ["mongodb://ada:hunter2@host/db", "", "memory", "memory:", "/tmp/hunter2", "memory://x"]
-)
+@each("url", ["mongodb://ada:hunter2@host/db", "", "memory", "memory:", "/tmp/hunter2", "memory://x"])
 def test_a_url_that_names_none_is_refused_without_being_quoted(url: str) -> None:
     with pytest.raises(UserError, match="memory://") as caught:
         open_journal(url)

@@ -10,9 +10,10 @@ from keyturn import Agent, MCPServerError, function_tool
 from keyturn.core.errors import UserError
 from tests.mcp.conftest import calling, liar
 from tests.playing import play
+from tests.table import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "says"),
     [
         ("twins", "it lists two tools named 'say'"),

@@ -24,6 +24,7 @@ from keyturn import (
 from keyturn.mcp.outcomes import Lost
 from tests.mcp.conftest import Inside, calling
 from tests.playing import play
+from tests.table import each
 from tests.waiting import until
 
 shop = MCPServer("shop", log_level="CRITICAL")
@@ -239,7 +240,7 @@ async def test_a_lost_call_is_sent_again_only_on_a_trusted_word(trusted: bool) -
             )
 
 
-@pytest.mark.parametrize(
+@each(
     ("member", "params", "says"),
     [
         (MCPServerStdio, {}, "must name what to start"),
@@ -258,7 +259,7 @@ def test_params_are_checked_when_they_are_given(member: Any, params: Any, says: 
         member(params)
 
 
-@pytest.mark.parametrize(
+@each(
     ("option", "value"),
     [
         ("client_session_timeout_seconds", 0),

@@ -17,6 +17,7 @@ from keyturn import MCPServerError, MCPServerStreamableHttp
 from keyturn.testing import approve_all
 from tests.mcp.conftest import Program, calling, log
 from tests.playing import play, through_text
+from tests.table import each
 
 
 def server_at(url: str, seconds: float = 20, **options: Any) -> MCPServerStreamableHttp:
@@ -124,7 +125,7 @@ LOST: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("how", LOST)
+@each("how", LOST)
 async def test_an_answer_that_says_nothing_is_in_doubt(how: str) -> None:
     async with answering(LOST[how]) as (answers, url), server_at(url, mode="legacy", max_retry_attempts=3) as server:
         [item] = (await play(calling(server, calls=("say", {})))).interruptions

@@ -21,6 +21,7 @@ from keyturn.models.scripted.items import assistant_message, function_call, reas
 from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.loopback.server import Fault, HttpReply
 from tests.playing import read
+from tests.table import each
 
 SOON = {"retry-after": "0"}
 
@@ -167,7 +168,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@each("name", NONSENSE)
 async def test_nonsense_is_said_to_be_nonsense(name: str) -> None:
     async with served(Fault(body=NONSENSE[name])) as (_, model):
         with pytest.raises(ModelBehaviorError, match="Anthropic sent what is no reply") as raised:
@@ -180,7 +181,7 @@ BLOCK = {"type": "content_block_start", "index": 0, "content_block": {"type": "t
 STOP = {"type": "message_stop"}
 
 
-@pytest.mark.parametrize(
+@each(
     "events",
     [
         [{"type": "message_start"}],

@@ -9,6 +9,7 @@ import pytest
 from keyturn.core.errors import UserError
 from keyturn.models.anthropic.messages import messages
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
+from tests.table import each
 
 
 def user(text: str) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def test_a_reply_cut_while_it_thought_does_not_end_in_thinking() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("part", "block"),
     [
         ({"type": "input_image", "image_url": "data:image/png;base64,aGk="},

@@ -12,6 +12,7 @@ from keyturn.core.errors import UserError
 from keyturn.models.anthropic.request import question
 from keyturn.models.base import ModelRequest, ModelSettings
 from tests.models.errand import pay
+from tests.table import each
 
 HI = [{"role": "user", "content": "hi"}]
 
@@ -30,7 +31,7 @@ def test_settings_that_it_has() -> None:
     assert "presence_penalty" not in body
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "parallel", "sent"),
     [
         (None, None, None),
@@ -51,7 +52,7 @@ def test_tool_choice(given: Any, parallel: bool | None, sent: Any) -> None:
     assert "tool_choice" not in asked(tool_choice=given, parallel_tool_calls=parallel, tools=()).body
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "sent"),
     [
         (None, {}),

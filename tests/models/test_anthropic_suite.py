@@ -19,6 +19,7 @@ from keyturn.testing.loopback.anthropic import MessagesServer, events
 from keyturn.testing.suites.models import ModelSuite
 from tests.models.errand import ASKED, decided, errand, script
 from tests.playing import play
+from tests.table import each
 
 
 class Served(AnthropicModel):
@@ -191,7 +192,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 async def test_the_server_is_as_strict_as_the_real_one(name: str) -> None:
     body, why = REFUSED[name]
     async with MessagesServer(["never"]) as server, httpx2.AsyncClient() as client:

@@ -23,6 +23,7 @@ from keyturn.testing.loopback.server import Fault
 from keyturn.testing.suites.models import ModelSuite
 from tests.models.errand import ASKED, DONE, decided, errand, script
 from tests.playing import play
+from tests.table import each
 
 
 class Status(Exception):
@@ -73,14 +74,14 @@ def named(error: Any) -> str:
     return f"{type(error).__name__} {error}"
 
 
-@pytest.mark.parametrize("error", PASSING, ids=named)
+@each("error", PASSING, ids=named)
 async def test_the_next_model_is_asked(error: Exception, streamed: bool) -> None:
     model = FallbackModel(ScriptedModel([error]), ScriptedModel(["second"]), ScriptedModel())
     assert text(await ask(model, streamed)) == "second"
     assert model.last is model.models[1]
 
 
-@pytest.mark.parametrize("error", LASTING, ids=named)
+@each("error", LASTING, ids=named)
 async def test_the_next_model_is_not_asked(error: Exception, streamed: bool) -> None:
     second = ScriptedModel(["second"])
     model = FallbackModel(ScriptedModel([error]), second)

@@ -21,6 +21,7 @@ from keyturn.models.scripted.items import assistant_message, function_call, reas
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault, HttpReply
 from tests.playing import read
+from tests.table import each
 
 SOON = {"retry-after": "0"}
 
@@ -158,7 +159,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@each("name", NONSENSE)
 async def test_nonsense_is_said_to_be_nonsense(name: str) -> None:
     async with served(Fault(body=NONSENSE[name])) as (_, model):
         with pytest.raises(ModelBehaviorError, match="nothing of it was used") as raised:
@@ -166,7 +167,7 @@ async def test_nonsense_is_said_to_be_nonsense(name: str) -> None:
     assert "above exception" not in "".join(traceback.format_exception(raised.value)), "no parser's stack is shown"
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@each("name", NONSENSE)
 async def test_a_stream_of_nonsense_is_said_to_be_nonsense(name: str) -> None:
     reply = HttpReply(200, {"content-type": "text/event-stream"}, parts=(b"data: " + NONSENSE[name] + b"\n\n",))
     async with served(lambda _request: reply) as (_, model):

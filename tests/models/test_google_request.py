@@ -13,6 +13,7 @@ from keyturn.core.errors import UserError
 from keyturn.models.base import ModelRequest, ModelSettings
 from keyturn.models.google.request import question
 from tests.models.errand import PAY, pay
+from tests.table import each
 
 HI = [{"role": "user", "content": "hi"}]
 OLD, NEW = "gemini-2.5-flash", "models/gemini-3-pro-preview"
@@ -49,7 +50,7 @@ def test_tools_are_declared_with_their_json_schema() -> None:
     assert tool == {"function_declarations": [declared]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "sent"),
     [
         ("auto", {"mode": "AUTO"}),
@@ -66,7 +67,7 @@ def test_tool_choice(given: Any, sent: Any) -> None:
     assert "tool_config" not in asked(tool_choice=given, tools=())
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "given", "sent"),
     [
         (NEW, {"effort": "low"}, {"thinking_level": "LOW"}),

@@ -15,6 +15,7 @@ from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.gemini_rules import signature
 from keyturn.testing.loopback.google import GeminiServer, chunks
 from keyturn.testing.suites.models import ModelSuite
+from tests.table import each
 
 
 class Served(GoogleModel):
@@ -127,7 +128,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 async def test_the_server_is_as_strict_as_the_real_one(name: str) -> None:
     contents, why = REFUSED[name]
     async with GeminiServer(["never"]) as server:

@@ -18,6 +18,7 @@ from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatDialect, ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
 from keyturn.testing.loopback.server import LoopbackServer
+from tests.table import each
 
 EVERYTHING = ModelStep(
     [
@@ -108,7 +109,7 @@ CALL = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "pay", "
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "paid"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "message"),
     [
         ({"input": [CALL]}, "No tool output found for function call c1."),
@@ -184,8 +185,8 @@ DIALECTS = [
 ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("step", [STREAMED, REFUSED])
+@each("dialect", DIALECTS)
+@each("step", [STREAMED, REFUSED])
 async def test_each_chunk_is_one_of_the_sdks(step: ModelStep, dialect: ChatDialect) -> None:
     async with ChatServer([step], dialect) as server:
         told = events((await chat(server, stream=True, stream_options={"include_usage": True})).text)

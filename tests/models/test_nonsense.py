@@ -31,6 +31,7 @@ from keyturn.models.scripted.items import assistant_message, function_call, reas
 from keyturn.testing.loopback.server import HttpReply, HttpRequest
 from tests.models.test_crossing import MEMBERS, model_of
 from tests.playing import approved, play
+from tests.table import each
 
 members = pytest.mark.parametrize("member", MEMBERS.values(), ids=list(MEMBERS))
 
@@ -175,7 +176,7 @@ def message(content: Any) -> Any:
     return {"type": "message", "role": "assistant", "content": content}
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "wrong"),
     [
         (ModelResponse([{"type": 5}]), "type that is no text"),

@@ -28,6 +28,7 @@ from tests.models.openai_serving import (
     served,
     status_error,
 )
+from tests.table import each
 
 CHECK: TypeAdapter[Any] = TypeAdapter(CompletionCreateParams)
 
@@ -229,7 +230,7 @@ def thought(text: str, field: str = "reasoning_content") -> dict[str, Any]:
 USER = {"role": "user", "content": "hi"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("items", "messages"),
     [
         ([USER, {"role": "developer", "content": "d"}], [USER, {"role": "developer", "content": "d"}]),
@@ -270,7 +271,7 @@ def test_instructions_come_first() -> None:
     assert chat_messages("", [USER]) == [USER]
 
 
-@pytest.mark.parametrize(
+@each(
     ("part", "told"),
     [
         ({"type": "input_text", "text": "hi"}, "hi"),
@@ -349,7 +350,7 @@ EVERYTHING = [
 ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@each("dialect", DIALECTS.values(), ids=DIALECTS)
 async def test_a_reply_is_the_same_in_every_dialect(dialect: ChatDialect, streamed: bool) -> None:
     step = ModelStep(EVERYTHING, usage=USED, response_id="chatcmpl-mine", request_id="req_mine")
     async with served(ChatServer([step], dialect)) as model:
@@ -417,7 +418,7 @@ def called(label: str | None = None, **told: Any) -> Any:
     return {"tool_calls": [{"id": label, "type": "function", "function": {"name": "look", **told}}]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("message", "items"),
     [
         ({"content": "hi"}, [assistant_message("hi")]),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from keyturn.core.errors import ModelBehaviorError
 from keyturn.models.openai.chat_calls import CallsInPieces
 from keyturn.models.openai.chat_messages import PROVIDER
+from tests.table import each
 
 
 def put_together(*chunks: list[Any]) -> list[tuple[str, str, str]]:
@@ -34,7 +35,7 @@ def piece(index: int | None = None, label: str | None = None, name: str | None =
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("chunks", "calls"),
     [
         ([[piece(0, "a", "pay", "")], [piece(0, text='{"n":')], [piece(0, text="1}")]], [("a", "pay", '{"n":1}')]),

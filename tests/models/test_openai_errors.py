@@ -33,6 +33,7 @@ from tests.models.openai_serving import (
     served,
 )
 from tests.playing import read
+from tests.table import each
 
 TWICE = ModelSettings(retry=2)
 STORY = [assistant_message("one two three"), function_call("pay", {"to": "ada"}, call_id="c1")]
@@ -54,7 +55,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @both_apis
-@pytest.mark.parametrize(
+@each(
     ("status", "kind"),
     [
         (400, openai.BadRequestError),
@@ -218,7 +219,7 @@ async def test_a_kept_conversation_that_was_never_reached_is_asked_again(waits: 
 
 
 @both_apis
-@pytest.mark.parametrize(
+@each(
     ("body", "complaint"),
     [
         (b'{"id": "r", "output": [', "not JSON"),
@@ -244,7 +245,7 @@ async def test_a_nonsense_answer_says_what_is_wrong(api: Any, streamed: bool, bo
     assert "Bad gateway" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("item", "complaint"),
     [
         ({"type": "function_call", "call_id": "c", "name": "pay", "arguments": {"to": 1}}, "'arguments' is no text"),
@@ -276,9 +277,7 @@ async def test_a_text_that_no_log_can_hold(streamed: bool) -> None:
 
 
 @both_apis
-@pytest.mark.parametrize(
-    "data", ["{broken", '{"type": "response.completed"', "NaN]", '"text"', "5", "[]", "{}", '{"choices": 5}']
-)
+@each("data", ["{broken", '{"type": "response.completed"', "NaN]", '"text"', "5", "[]", "{}", '{"choices": 5}'])
 async def test_an_event_that_is_nonsense(api: Any, data: str) -> None:
     reply = HttpReply.stream([data, "[DONE]"])
     async with served(api([lambda _request: reply])) as model:

@@ -14,6 +14,7 @@ from keyturn.models.reply_events import StreamEvent
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai_serving import events_of, served
+from tests.table import each
 
 DELTA: dict[str, Any] = {
     "type": "response.output_text.delta",
@@ -39,7 +40,7 @@ def same(made: Any, theirs: Any) -> bool:
     return type(made) is type(theirs) and dumped[0] == dumped[1]
 
 
-@pytest.mark.parametrize("given", [DELTA, *ODD], ids=lambda given: str(given)[-30:])
+@each("given", [DELTA, *ODD], ids=lambda given: str(given)[-30:])
 def test_an_odd_event_is_the_sdks(given: Any) -> None:
     assert same(sdk_event(given), construct_type(type_=ResponseStreamEvent, value=given))
 
@@ -55,9 +56,9 @@ async def test_each_event_of_a_reply_is_the_sdks() -> None:
 
 
 def test_every_type_of_the_sdk_is_known() -> None:
-    for each in get_args(get_args(ResponseStreamEvent)[0]):
-        [kind] = get_args(each.model_fields["type"].annotation)
-        assert type(sdk_event({"type": kind})) is each
+    for event in get_args(get_args(ResponseStreamEvent)[0]):
+        [kind] = get_args(event.model_fields["type"].annotation)
+        assert type(sdk_event({"type": kind})) is event
 
 
 def test_an_event_that_nobody_knows_reads_as_it_came() -> None:
@@ -72,7 +73,7 @@ def test_a_delta_is_not_bent_into_shape() -> None:
     assert made.model_dump(warnings=False)["sequence_number"] == "7"
 
 
-@pytest.mark.parametrize("given", [None, [], "x", {}, {"type": None}, {"type": ["x"]}])
+@each("given", [None, [], "x", {}, {"type": None}, {"type": ["x"]}])
 def test_what_is_no_event_says_so(given: Any) -> None:
     with pytest.raises(ModelBehaviorError, match="without a type"):
         sdk_event(given)

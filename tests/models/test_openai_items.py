@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, get_args, get_type_hints
 
-import pytest
 from openai.types.responses import ResponseOutputItem
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from pydantic import TypeAdapter
@@ -18,6 +17,7 @@ from keyturn.testing.loopback.server import HttpReply, HttpRequest
 from tests.models.openai_items import KNOWN, SEALED, UNKNOWN
 from tests.models.openai_serving import ask, bodies, served
 from tests.playing import approved, play
+from tests.table import each
 
 
 def told(items: list[dict[str, Any]]) -> Any:
@@ -42,7 +42,7 @@ def test_the_table_has_every_type_of_the_sdk() -> None:
         assert adapter.validate_python(item).type == item["type"]
 
 
-@pytest.mark.parametrize("item", [*KNOWN, *UNKNOWN], ids=lambda item: item["type"])
+@each("item", [*KNOWN, *UNKNOWN], ids=lambda item: item["type"])
 async def test_an_item_is_kept_as_it_came(item: dict[str, Any], streamed: bool, recwarn: Any) -> None:
     async with served(ResponsesServer([told([item])])) as model:
         reply = await ask(model, streamed=streamed)

@@ -31,6 +31,7 @@ from keyturn.models.scripted.model import (
     refusal,
     tool_outputs,
 )
+from tests.table import each
 from tests.waiting import turns_of_the_loop
 
 SAID = {
@@ -76,7 +77,7 @@ async def both(make: Any) -> list[list[Any]]:
 # ------------------------------------------------------------------------------------------------------------- steps
 
 
-@pytest.mark.parametrize(
+@each(
     "step",
     [
         "hi", ["hi"], ("hi",), assistant_message("hi"), [assistant_message("hi")], dict(SAID), [SAID],
@@ -394,7 +395,7 @@ async def test_steps_that_are_left_are_found() -> None:
             check()
 
 
-@pytest.mark.parametrize("step", [None, 3.5, True, [None], [["hi"]], b"hi", ValueError, {}, {"text": "hi"}, object(),
+@each("step", [None, 3.5, True, [None], [["hi"]], b"hi", ValueError, {}, {"text": "hi"}, object(),
                                   {"output": "hi", "typo": 1}])  # fmt: skip
 async def test_nonsense_is_refused_with_its_place(step: Any) -> None:
     with pytest.raises(InvalidModelStep, match=r"step 2: .*a step is a list of output items"):
@@ -416,7 +417,7 @@ def test_one_step_is_no_script(steps: Any) -> None:
         ScriptedModel(steps)
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "why"),
     [
         ({"output": "x", "error": OSError()}, "answer and raise"),

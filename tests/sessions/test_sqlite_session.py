@@ -20,6 +20,7 @@ from keyturn.sessions import sqlite
 from keyturn.sessions.base import SessionSettings
 from keyturn.sessions.sqlite import SQLiteSession
 from keyturn.testing.suites.sessions import SessionSuite
+from tests.table import each
 from tests.waiting import turns_of_the_loop
 
 
@@ -246,7 +247,7 @@ def test_sqlite_is_imported_at_first_use() -> None:
 # Names, settings and values
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["", "1st", "a b", "a-b", 'a"; DROP TABLE x; --', "a;b", "sqlite_master", "SQLite_x", "é", "a\n", "x" * 101, "a.b"],
 )

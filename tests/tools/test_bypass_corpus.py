@@ -15,6 +15,7 @@ import pytest
 
 from keyturn import Agent, Policy, Rule, Runner, ShellTool, UnsafeProgram, UserError, only_programs
 from keyturn.testing import ScriptedModel
+from tests.table import each
 
 LISTED = (
     *("ls", "cat", "echo", "grep", "head", "tail", "wc", "find", "rg", "sort", "pwd", "true", "date", "stat", "tree"),
@@ -199,7 +200,7 @@ def prefixes_let_through(case: Case) -> bool:
     return case.command.lower().startswith(case.rule.lower())
 
 
-@pytest.mark.parametrize("case", CORPUS.values(), ids=CORPUS.keys())
+@each("case", CORPUS.values(), ids=CORPUS.keys())
 async def test_it_asks_and_its_neighbour_does_not(case: Case) -> None:
     assert prefixes_let_through(case)
     assert not ONLY.covers(case.command)
@@ -210,7 +211,7 @@ async def test_it_asks_and_its_neighbour_does_not(case: Case) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::keyturn.UnsafeProgram")  # some of them write, and say so
-@pytest.mark.parametrize("case", CORPUS.values(), ids=CORPUS.keys())
+@each("case", CORPUS.values(), ids=CORPUS.keys())
 def test_its_own_program_is_listed_as_well_or_cannot_be(case: Case) -> None:
     """The rule asks although the program that the case abuses is listed, where it can be listed at all."""
     program = case.rule.split(" ")[0]

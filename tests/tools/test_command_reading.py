@@ -196,7 +196,7 @@ _ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("command", _ATTACKS.values(), ids=_ATTACKS.keys())
+@each("command", _ATTACKS.values(), ids=_ATTACKS.keys())
 def test_an_attack_is_not_understood_or_names_what_runs(command: str) -> None:
     facts = facts_of(read_command(command))
     said = [*facts["programs"], *facts.get("can change what the rest means", [])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keyturn.tools.functions.docstrings import Docstring, DocstringStyle, read_docstring
+from tests.table import each
 
 GOOGLE = """Book a room.
 
@@ -70,8 +71,8 @@ BODY = "Book a room.\n\nThe room is held\nfor an hour.\n\nIt can be cancelled."
 GUEST = "Who comes:\nfirst and last name."
 
 
-@pytest.mark.parametrize("style", ["given", "found"])
-@pytest.mark.parametrize(
+@each("style", ["given", "found"])
+@each(
     ("name", "text", "more"),
     [
         ("google", GOOGLE, {"notes": "Anything."}),

@@ -15,6 +15,7 @@ from keyturn import PathRefused, UserError, Workspace
 from keyturn.tools.filesystem.jail import parts_of
 from keyturn.tools.filesystem.problems import FileMissing, FileProblem
 from keyturn.tools.filesystem.staging import Change
+from tests.table import each
 
 SECRET = "the secret outside"
 
@@ -77,7 +78,7 @@ LEXICAL = {
 }
 
 
-@pytest.mark.parametrize("path", LEXICAL.values(), ids=LEXICAL.keys())
+@each("path", LEXICAL.values(), ids=LEXICAL.keys())
 def test_a_path_that_looks_wrong_is_refused_before_the_disk_is_asked(files: Workspace, path: str) -> None:
     with pytest.raises(PathRefused, match="refused"):
         parts_of(path)

@@ -330,7 +330,7 @@ def subclass(x: type[int]) -> None: ...
 def import_string(x: ImportString) -> None: ...
 
 
-@pytest.mark.parametrize(
+@each(
     ("func", "said"),
     [
         (secret_text, r"'x' prints as asterisks.*Annotated\[str, Secret\]"),
@@ -353,7 +353,7 @@ def import_string(x: ImportString) -> None: ...
         (import_string, "'x' runs an import"),
     ],
 )
-@pytest.mark.parametrize("strict", [True, False])
+@each("strict", [True, False])
 def test_what_cannot_print_back_is_refused(func: Callable[..., Any], said: str, strict: bool) -> None:
     with pytest.raises(UserError, match=f"^tool '{func.__name__}': parameter {said}"):
         function_schema(func, strict_json_schema=strict)

@@ -30,6 +30,7 @@ from keyturn.testing import ScriptedModel, ToolSuite, assistant_message, drive, 
 from keyturn.testing.crash import Effects
 from keyturn.tools.shell_preview import NOT_UNDERSTOOD
 from tests.playing import cut_off
+from tests.table import each
 from tests.waiting import until
 
 
@@ -327,7 +328,7 @@ def test_each_command_is_shown_exactly_and_then_what_a_shell_reads_in_it() -> No
     assert {"in: /tmp", "timeout_ms: 500"} <= {*runs.text.splitlines()}
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "ls $(id\nprograms: ls)",

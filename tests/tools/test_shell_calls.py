@@ -6,11 +6,10 @@ import asyncio
 import threading
 from typing import Any
 
-import pytest
-
 from keyturn import Agent, Runner, ShellCommandRequest, ShellTool
 from keyturn.testing import ScriptedModel
 from tests.playing import cut_off
+from tests.table import each
 
 CALL = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["make"], "timeout_ms": 10}}
 
@@ -79,10 +78,8 @@ async def test_a_function_may_give_back_what_is_to_be_awaited() -> None:
     assert told(done)["stdout"] == "later: ['make']"
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["function", "coroutine"])
-@pytest.mark.parametrize(
-    "error", [StopIteration("x"), GeneratorExit(), SystemExit(3), TimeoutError("hunter2")], ids=repr
-)
+@each("asynchronous", [False, True], ids=["function", "coroutine"])
+@each("error", [StopIteration("x"), GeneratorExit(), SystemExit(3), TimeoutError("hunter2")], ids=repr)
 async def test_whatever_an_executor_raises_is_a_failed_result(error: BaseException, asynchronous: bool) -> None:
     def function(_request: Any) -> str:
         raise error

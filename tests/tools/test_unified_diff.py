@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from keyturn import ApplyPatchOperation, InvalidPatch, Workspace, WorkspaceEditor
 from keyturn.tools.patches.unified_diff import is_unified, operations_of
 from tests.needs import missing
+from tests.table import each
 
 SEVERAL = """\
 From 1234 Mon Sep 17 00:00:00 2001
@@ -115,7 +116,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("diff", "why"), WRONG.values(), ids=WRONG.keys())
+@each(("diff", "why"), WRONG.values(), ids=WRONG.keys())
 def test_a_diff_is_refused(diff: str, why: str) -> None:
     with pytest.raises(InvalidPatch, match=re.escape(why)):
         operations_of(diff)

@@ -77,7 +77,7 @@ FITS: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", FITS.values(), ids=FITS.keys())
+@each("case", FITS.values(), ids=FITS.keys())
 def test_a_diff_means(case: tuple[str, str, str]) -> None:
     before, diff, after = case
     assert apply_diff(before, diff) == after
@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG.values(), ids=WRONG.keys())
+@each("case", WRONG.values(), ids=WRONG.keys())
 def test_a_diff_is_refused(case: tuple[str, str, str]) -> None:
     before, diff, why = case
     with pytest.raises(InvalidPatch, match=re.escape(why)):

@@ -12,6 +12,7 @@ from keyturn.tools.base import ToolProblem
 from keyturn.tools.filesystem.staging import Change
 from keyturn.tools.patches.editor import WholePatchEditor
 from keyturn.tools.patches.v4a import operations_of
+from tests.table import each
 
 
 @pytest.fixture
@@ -94,8 +95,8 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize("body", INVALID.values(), ids=INVALID.keys())
-@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+@each("body", INVALID.values(), ids=INVALID.keys())
+@each("first", [True, False], ids=["first", "last"])
 def test_an_invalid_patch_leaves_every_byte_as_it_was(editor: WorkspaceEditor, body: str, first: bool) -> None:
     before = tree(editor)
     good = "*** Add File: good/new.txt\n+x\n*** Update File: run.sh\n-echo hi\n+echo ho\n*** Delete File: crlf.txt\n"
