@@ -14,11 +14,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from keyturn import Agent, MemoryJournal, RunState
+from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from tests.needs import counted, missing
-from tests.playing import KEY, Carry, Effects, Run, World, in_hand, plain, streamed, through_text
+from tests.playing import KEY, Carry, Effects, NoLedger, Run, World, in_hand, plain, streamed, through_text
 
 SWEEP = int(os.environ.get("KEYTURN_SWEEP", "25"))
 
@@ -51,6 +53,32 @@ def own_key(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     monkeypatch.setenv("KEYTURN_SECRET", KEY)
     yield
     forget()
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A state directory of the test's own: its keys, and the marks of its stores."""
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Forget what this process knows of its runs, as another one would; said again, it is yet another."""
+
+    def forget_all() -> None:
+        monkeypatch.setattr(execution, "LEDGER", UsedStates())
+        forget()
+
+    return forget_all
+
+
+@pytest.fixture
+def only_the_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A state directory of the test's own, in a process that never remembers its runs: their store decides."""
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(execution, "LEDGER", NoLedger())
+    return tmp_path / "home"
 
 
 @pytest.fixture(params=[plain, streamed], ids=["plain", "streamed"])

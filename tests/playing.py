@@ -109,6 +109,13 @@ def fresh(agent: Agent[Any], given: Any = "go", *, clock: Clock | None = None) -
     return state
 
 
+class NoLedger:
+    """What one process remembers of its own runs would decide before the store is asked: another process has none."""
+
+    def take(self, run: str, position: int) -> None: ...
+    def give_back(self, run: str, position: int | None) -> None: ...
+
+
 class Clock:
     """A time that passes when a test says so."""
 

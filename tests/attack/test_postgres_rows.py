@@ -13,7 +13,7 @@ from keyturn.testing import postgres as pg
 from tests.attack.world import looks_of_an_idle_worker
 from tests.journal.restoring import Payer
 
-pytestmark = pytest.mark.usefixtures("another_process")
+pytestmark = pytest.mark.usefixtures("only_the_store")
 
 
 async def opened_once(url: str) -> None:

@@ -25,7 +25,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from tests.journal.restoring import Payer, approved_and_copied
 from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("another_process")
+pytestmark = pytest.mark.usefixtures("only_the_store")
 
 
 async def closed(app: App) -> None:

@@ -14,7 +14,7 @@ from tests.attack.world import looks_of_an_idle_worker
 from tests.journal.restoring import Payer, approved_and_copied, sql, sqls
 from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("another_process")
+pytestmark = pytest.mark.usefixtures("only_the_store")
 
 
 @pytest.mark.parametrize("name", ["x'6162'", "CAST(x'ff' AS TEXT)"])

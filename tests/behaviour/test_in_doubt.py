@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,8 +21,6 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.events import CallDecided, CallLost, CallStarted
-from keyturn.engine import execution
-from keyturn.engine.run.used_states import UsedStates
 from tests.playing import (
     Carry,
     Clock,
@@ -304,7 +303,7 @@ CRASHED: dict[str, tuple[dict[str, Any], Any, int]] = {
 
 @pytest.mark.parametrize(("options", "output", "times"), CRASHED.values(), ids=CRASHED.keys())
 async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
-    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch, options: Any, output: Any, times: int
+    run: Run, effects: Effects, another_process: Callable[[], None], options: Any, output: Any, times: int
 ) -> None:
     """Promise 29, A1 to A4: the journal ends with the intent. Another process takes the run up from there."""
     slow, journal = Slow(effects), MemoryJournal()
@@ -317,7 +316,7 @@ async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
     intent = next(place for place, line in enumerate(lines) if b"CallStarted" in line)
     rest = MemoryJournal()
     await rest.append(state.run_id, 0, lines[: intent + 1])
-    monkeypatch.setattr(execution, "LEDGER", UsedStates())
+    another_process()
     result = await run(agent, await RunState.load(rest, state.run_id, agent))
     assert (result.final_output, len(effects), len(set(slow.keys))) == (output, times, 1)
     assert [item.kind for item in result.interruptions] == ([] if output else ["in_doubt"])

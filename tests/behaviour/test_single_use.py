@@ -19,9 +19,7 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.scripted.model import ScriptedModel
 from keyturn.testing import approve_all
 from tests.playing import (
@@ -285,17 +283,6 @@ async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -
 
 
 # ------------------------------------------------------------------------- 17: with a journal that all processes share
-
-
-@pytest.fixture
-def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forget what this process knows of its runs, as another one would."""
-
-    def forget_all() -> None:
-        monkeypatch.setattr(execution, "LEDGER", UsedStates())
-        forget()
-
-    return forget_all
 
 
 async def test_workers_of_one_journal_have_one_effect(

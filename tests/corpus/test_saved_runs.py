@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,6 @@ import pytest
 from keyturn import App, RunState
 from keyturn.audit.checker import check
 from keyturn.core.upcasts import VERSION, readable
-from keyturn.engine import execution
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import VARIABLE
@@ -44,14 +43,12 @@ async def _to_the_end(story: Story, state: RunState[Any], *, streamed: bool, **o
 
 @pytest.mark.parametrize("path", SAVED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 async def test_c7_a_saved_state_shows_the_same_and_comes_to_the_same_end(
-    path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch
+    path: Path, streamed: bool, another_process: Callable[[], None]
 ) -> None:
     story, saved = STORIES[path.stem], json.loads(path.read_text())
     for stage in saved["stages"]:
         DONE.clear()
-        monkeypatch.setattr(
-            execution, "LEDGER", UsedStates()
-        )  # as in another process, where nobody went on from it yet
+        another_process()  # where nobody went on from it yet
         state = await RunState.from_string(story.make(), stage["state"])
         assert asks(state.get_interruptions()) == stage["asks"]
         assert await _to_the_end(story, state, streamed=streamed) == saved["answer"]

@@ -7,22 +7,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from keyturn.engine import execution
-
-from .restoring import NoLedger, Place
+from .restoring import Place
 from .tampered import Kept, made
 
 
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A state directory of this test's own, and a process that remembers nothing of its own runs."""
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())
-    return tmp_path / "home"
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, only_the_store: Path, tmp_path: Path) -> Place:
     """Where a store of either database may be kept."""
     if request.param == "sqlite":
         return Place(f"sqlite:///{tmp_path}/runs.db")

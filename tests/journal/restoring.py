@@ -19,13 +19,6 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 
-class NoLedger:
-    """What one process remembers of its own runs would decide before the store is asked: another process has none."""
-
-    def take(self, run: str, position: int) -> None: ...
-    def give_back(self, run: str, position: int | None) -> None: ...
-
-
 class Payer:
     """An agent that pays once it was allowed to, and what it paid."""
 

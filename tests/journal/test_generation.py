@@ -25,7 +25,7 @@ from tests.waiting import until_status
 
 from .restoring import Payer, Place, waits
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("only_the_store")
 
 
 def copied(source: Path, target: Path) -> None:
@@ -222,20 +222,20 @@ async def test_copies_of_an_empty_store_are_stores_of_their_own(place: Place) ->
     await second.close()
 
 
-async def test_a_mark_is_ahead_of_nothing_and_its_loss_harms_nobody(tmp_path: Path, home: Path) -> None:
+async def test_a_mark_is_ahead_of_nothing_and_its_loss_harms_nobody(tmp_path: Path, only_the_store: Path) -> None:
     """A state directory that is lost, spoilt or cannot be written: nothing is noticed, and nothing fails."""
     payer, file = Payer(), tmp_path / "runs.db"
     await backed_up(file, payer)
-    for mark in (home / "keyturn" / "stores").iterdir():
+    for mark in (only_the_store / "keyturn" / "stores").iterdir():
         assert (mark.stat().st_mode & 0o777) == 0o600
         mark.write_bytes(b"\xff" * 20)
-    for spoil in (lambda: None, lambda: shutil.rmtree(home / "keyturn" / "stores")):
+    for spoil in (lambda: None, lambda: shutil.rmtree(only_the_store / "keyturn" / "stores")):
         spoil()
         journal = SQLiteJournal(file)
         assert await journal.restored() is None
         await journal.close()
-    shutil.rmtree(home / "keyturn" / "stores")
-    (home / "keyturn" / "stores").write_text("")
+    shutil.rmtree(only_the_store / "keyturn" / "stores")
+    (only_the_store / "keyturn" / "stores").write_text("")
     journal = SQLiteJournal(file)
     await Runner.run(payer.agent, "go", journal=journal)
     await journal.close()
@@ -299,7 +299,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 async def test_a_postgresql_store_is_made_whole_or_not_at_all(
-    database: str, how: str, monkeypatch: pytest.MonkeyPatch, home: Path
+    database: str, how: str, monkeypatch: pytest.MonkeyPatch, only_the_store: Path
 ) -> None:
     """Its tables and what it notes of itself come in one transaction; the next that opens it begins it whole."""
     place = Place(database)
@@ -322,7 +322,7 @@ async def test_a_postgresql_store_is_made_whole_or_not_at_all(
 
 
 async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
-    new_database: Callable[[], str], home: Path
+    new_database: Callable[[], str], only_the_store: Path
 ) -> None:
     """H7: `pg_dump` of one and `psql` into another."""
     place, target = Place(new_database()), Place(new_database())

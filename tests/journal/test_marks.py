@@ -16,7 +16,7 @@ from keyturn.core.errors import StoreRestored
 
 from .restoring import Payer, Place, go_on, waits
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("only_the_store")
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def file(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def marks(home: Path) -> Path:
-    return home / "keyturn" / "stores"
+def marks(only_the_store: Path) -> Path:
+    return only_the_store / "keyturn" / "stores"
 
 
 async def paid_and_brought_back(file: Place, payer: Payer) -> str:

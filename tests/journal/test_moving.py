@@ -21,8 +21,9 @@ from keyturn.journal.rows import Changes, Notice, Query, RunRow
 from keyturn.journal.store_thread import StoreConnection
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.testing.suites.records import sealed_lines
+from tests.playing import NoLedger
 
-from .restoring import NoLedger, Payer, go_on, waits
+from .restoring import Payer, go_on, waits
 
 paid: list[str] = []
 lasting = pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)

@@ -16,18 +16,13 @@ from keyturn import App, Inbox, Runner
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import KeyturnError, StoreRestored
-from keyturn.engine import execution
 from keyturn.inbox.restored import settle
 from keyturn.journal.sqlite import SQLiteJournal
 from tests.waiting import until_status
 
-from .restoring import NoLedger, Payer, approved_and_copied, brought_back, go_on, paid_and_brought_back, sql
+from .restoring import Payer, approved_and_copied, brought_back, go_on, paid_and_brought_back, sql
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())
+pytestmark = pytest.mark.usefixtures("only_the_store")
 
 
 async def test_r1_somebody_with_another_key_does_not_settle_a_store(

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ import pytest
 from keyturn import Agent, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import state_directory
@@ -83,7 +82,7 @@ async def waiting(folder: Path) -> tuple[Path, str]:
 
 
 async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing(
-    tmp_path: Path, disk: Disk, streamed: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, disk: Disk, streamed: bool, another_process: Callable[[], None]
 ) -> None:
     """A9 before the effect: no tool is called. A10 after it: the call is in doubt, and nobody is told of success."""
     path, run = await waiting(tmp_path)
@@ -93,7 +92,7 @@ async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing
         shutil.copy(path, file)
         shutil.rmtree(state_directory() / "stores", ignore_errors=True)  # as on another machine
         journal = SQLiteJournal(file, clock=clock)
-        monkeypatch.setattr("keyturn.engine.execution.LEDGER", UsedStates())  # as another process would have it
+        another_process()  # as another process would have it
         disk.armed(lambda what, count, at=at: apsw.FullError if what == "write" and count >= at else None)
         ended: Any = None
         try:

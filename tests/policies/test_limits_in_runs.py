@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,8 @@ from keyturn.core.codec import Log
 from keyturn.core.events import CallFinished, CallScreened
 from keyturn.core.policy import CallView
 from keyturn.core.strict import parse
-from keyturn.engine import execution as play_module
 from keyturn.engine.run.agents import AgentGraph
 from keyturn.engine.run.open_run import OpenRun
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.testing import ScriptedModel, approve_all
 from keyturn.tools.base import OutcomeUnknown
 from tests.playing import (
@@ -391,7 +390,7 @@ class TestE14:
 
 
 async def test_a_crash_between_the_verdict_and_the_start_frees_no_room(
-    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch
+    run: Run, effects: Effects, another_process: Callable[[], None]
 ) -> None:
     """Cut after every line of the log: whoever takes the run up never spends more than the budget."""
     agent = payer(effects, (60, 60), (40, 1))
@@ -403,7 +402,7 @@ async def test_a_crash_between_the_verdict_and_the_start_frees_no_room(
         effects.clear()
         cut = RunState.at(OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None)), count, [])
         ran = sum(amounts(cut))
-        monkeypatch.setattr(play_module, "LEDGER", UsedStates())
+        another_process()
         result = await run(agent, cut, policy=policy)
         assert ran + sum(paid(effects)) <= 100, f"cut at line {count}"
         assert result.interruptions or result.final_output == "done"

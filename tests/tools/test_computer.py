@@ -31,7 +31,7 @@ from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.tools.base import OutcomeUnknown
 from keyturn.tools.word_picture import drawn, written
-from tests.models.openai_serving import served
+from tests.models.openai.serving import served
 from tests.playing import play, through_text
 from tests.tools.wire import bodies, decided
 from tests.waiting import turns_of_the_loop

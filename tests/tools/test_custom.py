@@ -14,7 +14,7 @@ from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import served
+from tests.models.openai.serving import served
 from tests.tools.wire import bodies, decided
 
 pytestmark = pytest.mark.usefixtures("own_key")

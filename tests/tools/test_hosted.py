@@ -25,8 +25,8 @@ from keyturn import (
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_items import KNOWN
-from tests.models.openai_serving import served
+from tests.models.openai.items import KNOWN
+from tests.models.openai.serving import served
 from tests.tools.wire import bodies, decided
 
 pytestmark = pytest.mark.usefixtures("own_key")

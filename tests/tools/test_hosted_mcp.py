@@ -29,7 +29,7 @@ from keyturn.core.items import Item
 from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_message, function_call
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import served
+from tests.models.openai.serving import served
 from tests.playing import play, through_text
 from tests.table import each
 from tests.tools.wire import bodies, decided

@@ -13,7 +13,7 @@ from keyturn.testing import ModelStep, function_call
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import served
+from tests.models.openai.serving import served
 from tests.playing import play
 from tests.tools.wire import bodies, decided
 

@@ -13,7 +13,7 @@ from keyturn.models.openai.events import sdk_event
 from keyturn.models.reply_events import StreamEvent
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import events_of, served
+from tests.models.openai.serving import events_of, served
 from tests.table import each
 
 DELTA: dict[str, Any] = {

@@ -14,8 +14,8 @@ from keyturn.models.scripted.items import assistant_message
 from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
 from keyturn.testing.loopback.server import HttpReply, HttpRequest
-from tests.models.openai_items import KNOWN, SEALED, UNKNOWN
-from tests.models.openai_serving import ask, bodies, served
+from tests.models.openai.items import KNOWN, SEALED, UNKNOWN
+from tests.models.openai.serving import ask, bodies, served
 from tests.playing import approved, play
 from tests.table import each
 

@@ -23,7 +23,7 @@ from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, response_body
 from keyturn.testing.loopback.server import Fault, HttpReply, HttpRequest
 from keyturn.testing.suites.models import ModelSuite
-from tests.models.openai_serving import (
+from tests.models.openai.serving import (
     ask,
     bodies,
     both_apis,

@@ -7,7 +7,7 @@ from typing import Any
 from keyturn import BubblewrapExecutor, ShellCommandRequest, ShellResult, ShellTool
 from keyturn.testing.crash import Effects
 from tests.tools import test_shell
-from tests.tools.test_bubblewrap import sandboxed
+from tests.tools.processes.test_bubblewrap import sandboxed
 
 
 @sandboxed

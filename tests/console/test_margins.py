@@ -16,8 +16,8 @@ from keyturn.console.screen import Terminal
 from keyturn.core.errors import KeyturnError
 from keyturn.core.preview import Preview, Text
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from tests.console.test_console import Keyboard, asking
 from tests.render.emulator import broad, leads, narrow, screen
-from tests.test_console import Keyboard, asking
 
 WIDTHS = range(12, 201)
 KEYS = "  a approve  e edit  r reject  w write its result  g grant  l later  q quit  ? explain"

@@ -13,8 +13,8 @@ from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.testing.loopback.server import Fault
-from tests.models.openai_items import SEALED
-from tests.models.openai_serving import bodies, both_apis, served
+from tests.models.openai.items import SEALED
+from tests.models.openai.serving import bodies, both_apis, served
 from tests.playing import play, state_of
 
 REPLY = [

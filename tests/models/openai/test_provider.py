@@ -20,7 +20,7 @@ from keyturn import (
 from keyturn.models.openai.defaults import OPENAI
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import ask, bodies, client_of
+from tests.models.openai.serving import ask, bodies, client_of
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatDialect, ChatServer
 from keyturn.testing.loopback.server import HttpReply
 from keyturn.testing.suites.models import ModelSuite
-from tests.models.openai_serving import (
+from tests.models.openai.serving import (
     ask,
     bodies,
     events_of,

@@ -228,7 +228,7 @@ def test_there_are_enough_of_them_and_each_has_a_name_of_its_own() -> None:
     assert len(CORPUS) >= 60
     assert len(published) >= 60
     assert len({case.command for case in CORPUS.values()}) == len(CORPUS)
-    page = Path(__file__).parents[2] / "docs" / "shell.md"
+    page = Path(__file__).parents[3] / "docs" / "shell.md"
     assert f"The tests hold {len(CORPUS)} ways around such lists" in page.read_text(encoding="utf-8")
 
 

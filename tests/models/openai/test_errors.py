@@ -20,7 +20,7 @@ from keyturn.models.scripted.script import ModelStep
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
 from keyturn.testing.loopback.server import Fault, HttpReply
-from tests.models.openai_serving import (
+from tests.models.openai.serving import (
     NOW,
     ask,
     bodies,

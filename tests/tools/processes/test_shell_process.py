@@ -18,7 +18,7 @@ from keyturn import LocalExecutor, LocalShellActionRequest, LocalShellCallData, 
 from keyturn.tools.base import OutcomeUnknown, ToolProblem
 from keyturn.tools.processes import supervised
 from keyturn.tools.shell_calls import ShellActionRequest, ShellCallData, ShellCommandOutput, ShellCommandRequest
-from tests.tools.processes import LINUX, alive
+from tests.tools.processes.left_behind import LINUX, alive
 from tests.waiting import turns_of_the_loop, until
 
 needs_linux = pytest.mark.skipif(not LINUX, reason="only Linux lets a process adopt what its children leave behind")

@@ -13,10 +13,10 @@ from keyturn.models.openai.request import sent_items
 from keyturn.models.scripted.items import function_call
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.errand import ASKED, decided, errand, script
-from tests.models.openai_items import KNOWN, UNKNOWN
-from tests.models.openai_serving import bodies, served
+from tests.models.openai.items import KNOWN, UNKNOWN
+from tests.models.openai.serving import bodies, served
+from tests.models.openai.test_items import ASKING, told
 from tests.models.test_crossing import MEMBERS, model_of
-from tests.models.test_openai_items import ASKING, told
 from tests.playing import play, through_text
 
 Item = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 
 from keyturn import Agent, Computer, ComputerTool, HostedMCPTool, Runner
 from keyturn.testing import ScriptedModel
-from tests.test_console import Keyboard
+from tests.console.test_console import Keyboard
 
 pytestmark = pytest.mark.usefixtures("own_key")
 

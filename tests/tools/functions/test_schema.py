@@ -242,7 +242,7 @@ def test_sets_freeze_alike_in_every_process() -> None:
         "def f(x: set[str]): ...\n"
         'print(function_schema(f).freeze(\'{"x":["c","b","a","b"]}\').text)'
     )
-    source = str(Path(__file__).resolve().parents[2] / "src")
+    source = str(Path(__file__).resolve().parents[3] / "src")
     for seed in "1", "2":
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": source}
         ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -24,7 +24,7 @@ from keyturn.tools.shell_calls import (
     ShellCommandRequest,
 )
 from tests.needs import missing
-from tests.tools.processes import alive
+from tests.tools.processes.left_behind import alive
 from tests.waiting import until
 
 
@@ -218,7 +218,7 @@ def test_it_works_for_a_user_without_any_right(tmp_path: Path) -> None:
     version = "import sys; print(sys.version_info >= (3, 11))"
     if subprocess.run([python, "-c", version], capture_output=True, text=True, check=False).stdout != "True\n":
         pytest.skip("the Python that every user may run is too old")
-    keeper = Path(__file__).parents[2] / "src" / "keyturn" / "tools" / "processes" / "supervisor.py"
+    keeper = Path(__file__).parents[3] / "src" / "keyturn" / "tools" / "processes" / "supervisor.py"
     launch = BubblewrapExecutor("/var")._start(["/usr/bin/id", "-un"], "/var", {})
     [sockets] = launch.files
     ours, theirs = socket.socketpair()
