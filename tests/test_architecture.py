@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"
@@ -305,7 +305,7 @@ def test_declaring_an_agent_loads_no_provider() -> None:
     assert not loaded, f"declaring an agent loads {sorted(loaded)}: a member loads its package when it is used"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "kind", "expected"),
     [("ShellCall", "shell", True), ("MCPServer", "mcp", True), ("apply_patch_call", "apply_patch", True),
      ("local_shell", "shell", True), ("shelled", "shell", False), ("WebSearch", "web_search", True),

@@ -10,10 +10,7 @@ import pytest
 
 from keyturn.journal.sqlite import SQLiteJournal
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_k1_a_truncated_mark_is_written_anew_at_the_next_commit(tmp_path: Path) -> None:

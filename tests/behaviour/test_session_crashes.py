@@ -13,9 +13,8 @@ from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, tool_outputs
 from keyturn.sessions.history import orphan_calls, orphan_outputs
-from tests.behaviour.ways import (
+from tests.playing import (
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     call,
     plain,

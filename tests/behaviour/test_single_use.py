@@ -20,23 +20,26 @@ from keyturn import (
     function_tool,
 )
 from keyturn.engine.run.log_cache import forget
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.scripted.model import ScriptedModel
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Carry,
     Effects,
     Run,
     call,
     fresh,
+    in_another_process,
     item_of,
     labels,
     look_tool,
     paused,
     pay_tool,
     payer,
-    plainly,
+    plain,
+    read,
     script,
 )
+from tests.waiting import turns_of_the_loop
 
 MARKER = "xyzzy-plugh"
 
@@ -88,8 +91,7 @@ async def test_resumes_at_once_have_one_effect(run: Run, effects: Effects, holde
     async def transfer(to: str) -> str:
         """Transfer money."""
         effects.append(to)
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await turns_of_the_loop(10)
         return "transferred"
 
     tool = function_tool(transfer, needs_approval=True)
@@ -137,7 +139,7 @@ async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effec
         async def resume(agent: Agent[Any] = agent, text: str = text) -> Any:
             state = await RunState.from_string(agent, text)
             state.approve(item_of(state, "c1"))
-            return await plainly(agent, state)
+            return await plain(agent, state)
 
         jobs = [asyncio.to_thread(asyncio.run, resume()) for _ in range(4)]
         outcomes = await asyncio.gather(*jobs, return_exceptions=True)
@@ -186,15 +188,12 @@ async def test_a_run_is_not_resumed_while_it_is_still_being_driven(run: Run, eff
     agent.tools.append(function_tool(slow, idempotent=True))
     stream = Runner.run_streamed(agent, "go")
     await entered.wait()
-    state = stream.to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
+    state = approve_all(stream)
     second = asyncio.ensure_future(run(agent, state))
     done, _ = await asyncio.wait([second], timeout=0.2)
     held.set()
     outcome = (await asyncio.gather(second, return_exceptions=True))[0]
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert done, "it does not wait for the other drive"
     assert isinstance(outcome, Conflict)
     assert effects == ["slow"]
@@ -215,8 +214,7 @@ async def test_a_state_from_the_middle_of_a_run_is_stale_once_the_run_went_on(ru
         tools=[function_tool(first, idempotent=True), look_tool(effects), pay_tool(effects)],
     )
     stream = Runner.run_streamed(agent, "go")
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert (labels(stream), effects) == (["c1"], [("look", "sky")])
     state = await RunState.from_string(agent, middle[0])
     with pytest.raises(Conflict):
@@ -286,13 +284,6 @@ async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -
 
 
 # ------------------------------------------------------------------------- 17: with a journal that all processes share
-
-
-def in_another_process(state: RunState[Any]) -> RunState[Any]:
-    """The state as another process has it, which knows nothing of this one's runs."""
-    state.live.used = UsedStates()
-    forget()
-    return state
 
 
 async def test_workers_of_one_journal_have_one_effect(run: Run, effects: Effects) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +18,7 @@ from keyturn import App, UnsafeStore
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.cli.worker import found
+from tests.waiting import until_now
 
 PROGRAM = '''
 import asyncio
@@ -60,10 +60,7 @@ def worker(here: Path) -> subprocess.Popen[str]:
 
 
 def wait_for(*paths: Path) -> None:
-    until = time.monotonic() + 40
-    while not all(path.exists() for path in paths):
-        assert time.monotonic() < until, f"not there: {[path.name for path in paths if not path.exists()]}"
-        time.sleep(0.02)
+    until_now(lambda: all(path.exists() for path in paths), 40)
 
 
 def app_of(here: Path) -> App:

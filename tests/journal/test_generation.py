@@ -6,9 +6,9 @@ import asyncio
 import logging
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -21,7 +21,7 @@ from keyturn.inbox.restored import settle
 from keyturn.journal import open_journal, postgres
 from keyturn.journal.postgres import PostgresConnection
 from keyturn.journal.sqlite import SQLiteJournal
-from tests.needs import missing
+from tests.waiting import until_status
 
 from .restoring import Payer, Place, loaded_elsewhere, waits
 
@@ -142,9 +142,7 @@ async def test_h7_a_worker_settles_by_itself_and_says_so(tmp_path: Path, caplog:
     journal = SQLiteJournal(file)
     with caplog.at_level(logging.WARNING, "keyturn.worker"):
         async with App([payer.agent], journal) as app:
-            async with asyncio.timeout(20):
-                while (await app.get(run)).status != "failed":
-                    await asyncio.sleep(0.01)
+            await until_status(app, run, "failed")
     assert payer.paid == ["ada"]
     assert "1 open runs stopped; 1 calls in doubt" in caplog.text
     await journal.close()
@@ -301,10 +299,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 async def test_a_postgresql_store_is_made_whole_or_not_at_all(
-    postgres_server: str | None, how: str, monkeypatch: pytest.MonkeyPatch, home: Path
+    database: str, how: str, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     """Its tables and what it notes of itself come in one transaction; the next that opens it begins it whole."""
-    place = database(postgres_server)
+    place = Place(database)
     true = postgres.begin
 
     def broken(db: Any) -> None:
@@ -324,10 +322,10 @@ async def test_a_postgresql_store_is_made_whole_or_not_at_all(
 
 
 async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
-    postgres_server: str | None, home: Path
+    new_database: Callable[[], str], home: Path
 ) -> None:
     """H7: `pg_dump` of one and `psql` into another."""
-    place, target = database(postgres_server), database(postgres_server)
+    place, target = Place(new_database()), Place(new_database())
     tools = [
         next(iter(sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None) for name in ("pg_dump", "psql")
     ]
@@ -351,16 +349,6 @@ async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
     journal = place.opened()
     assert await journal.restored() is None
     await journal.close()
-
-
-def database(server: str | None) -> Place:
-    """A new database, where there is a server."""
-    if server is None:
-        pytest.skip(missing("PostgreSQL"))
-    name = f"g{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return Place(server.rpartition("/")[0] + "/" + name)
 
 
 async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(

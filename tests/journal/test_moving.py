@@ -6,9 +6,7 @@ from asyncio import to_thread
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from keyturn import Agent, App, Conflict, Grant, Inbox, Runner, RunState, StorageError, function_tool
@@ -42,16 +40,10 @@ def clerk() -> Agent[Any]:
 
 
 @pytest.fixture
-async def target(postgres_server: str | None, tmp_path: Path, store_url: str) -> AsyncGenerator[Any]:
+async def target(request: pytest.FixtureRequest, tmp_path: Path, store_url: str) -> AsyncGenerator[Any]:
     """An empty store of the other kind."""
-    url = f"sqlite:///{tmp_path}/target.db"
-    if store_url.startswith("sqlite"):
-        if postgres_server is None:
-            pytest.skip("there is no PostgreSQL here")
-        name = f"m{uuid4().hex[:12]}"
-        with psycopg.connect(postgres_server, autocommit=True) as db:
-            db.execute(f"CREATE DATABASE {name}".encode())
-        url = postgres_server.rpartition("/")[0] + "/" + name
+    on_server = store_url.startswith("sqlite")
+    url = request.getfixturevalue("database") if on_server else f"sqlite:///{tmp_path}/target.db"
     journal: Any = open_journal(url)
     journal.url = url
     yield journal

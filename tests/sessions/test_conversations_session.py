@@ -32,12 +32,10 @@ from keyturn.sessions import conversations
 from keyturn.sessions.history import orphan_calls
 from keyturn.testing import SessionSuite, reasoning
 from keyturn.testing.loopback.server import Fault
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
     model,
     outputs,
@@ -398,7 +396,6 @@ def asking(world: World, answers: Any) -> Agent[Any]:
     return Agent("a", model=answers, tools=[world.tool("ask", needs_approval=True), world.tool("free")])
 
 
-@both
 async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Run, client: AsyncOpenAI) -> None:
     calls = [reasoning("hm", item_id="rs_7"), call("ask", "c1", x=7), call("free", "c2")]
     agent = asking(world, model("hello", calls, "done", "bye"))
@@ -420,7 +417,6 @@ async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Ru
     assert shape(await reopened().get_items())[-2:] == ["user", "assistant"]
 
 
-@both
 async def test_the_history_of_a_conversation_is_one_that_the_responses_api_takes(
     world: World, run: Run, server: ConversationsServer, client: AsyncOpenAI
 ) -> None:
@@ -439,7 +435,6 @@ async def test_the_history_of_a_conversation_is_one_that_the_responses_api_takes
     assert world.done == ["ask(7)"]
 
 
-@both
 async def test_a_new_message_supersedes_the_pause(world: World, run: Run, client: AsyncOpenAI) -> None:
     agent = asking(world, model([call("ask", "c1")], [call("ask", "c2", x=2)], "done"))
     session = OpenAIConversationsSession(openai_client=client)
@@ -454,7 +449,6 @@ async def test_a_new_message_supersedes_the_pause(world: World, run: Run, client
     assert outputs(await session.get_items()) == {"c1": "not executed: the user moved on", "c2": "ask(2)"}
 
 
-@both
 @pytest.mark.parametrize("how", [Fault(status=500, headers=NOW), Fault(events=0)], ids=["refused", "lost"])
 async def test_a_failed_append_never_repeats_the_tool(
     world: World, run: Run, server: ConversationsServer, client: AsyncOpenAI, how: Fault
@@ -481,7 +475,6 @@ FORMS: dict[str, list[Item]] = {
 }
 
 
-@both
 @pytest.mark.parametrize("form", FORMS)
 async def test_input_of_every_form_is_found_again(world: World, run: Run, client: AsyncOpenAI, form: str) -> None:
     agent = asking(world, model([call("ask", "c1")], "done", "bye"))
@@ -492,7 +485,6 @@ async def test_input_of_every_form_is_found_again(world: World, run: Run, client
     assert shape(await session.get_items())[-3:] == ["call c1", "output c1", "assistant"]
 
 
-@both
 @pytest.mark.parametrize("form", FORMS)
 async def test_input_of_every_form_is_written_once_whatever_happens(
     world: World, run: Run, server: ConversationsServer, client: AsyncOpenAI, form: str

@@ -16,12 +16,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from keyturn import Agent, EncryptedSession, MemorySession, SessionSettings, SQLiteSession, UserError
 from keyturn.core.items import Item
 from keyturn.testing import SessionSuite
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
     model,
     shape,
@@ -276,9 +274,6 @@ async def test_the_envelope_of_the_agents_sdk_is_read_and_written() -> None:
 
 
 # Runs
-
-
-@both
 async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Run, tmp_path: Path) -> None:
     def opened() -> EncryptedSession:
         return EncryptedSession("ada", SQLiteSession("ada", tmp_path / "sessions.db"), KEY)
@@ -293,7 +288,6 @@ async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Ru
     assert shape(await opened().get_items()) == expected
 
 
-@both
 async def test_a_run_whose_history_became_too_old_says_so(world: World, run: Run) -> None:
     clock = Clock()
     session = EncryptedSession("ada", MemorySession("ada"), KEY, ttl=60, clock=clock)

@@ -20,16 +20,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from keyturn import Agent, Runner, SessionSettings, SQLAlchemySession, SQLiteSession, UserError
 from keyturn.sessions.history import orphan_calls
 from keyturn.testing import SessionSuite
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
     model,
     shape,
 )
+from tests.waiting import turns_of_the_loop
 
 _tables = count()
 
@@ -196,8 +195,7 @@ async def test_a_cancelled_append_is_whole_or_absent(open_session: Open) -> None
     for turns in range(0, 30, 4):
         before = len(await session.get_items())
         adding = asyncio.create_task(session.add_items([said("1"), said("2")]))
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        await turns_of_the_loop(turns)
         adding.cancel()
         done = await asyncio.gather(adding, return_exceptions=True)
         after = len(await open_session().get_items())
@@ -207,7 +205,7 @@ async def test_a_cancelled_append_is_whole_or_absent(open_session: Open) -> None
 async def test_an_append_keeps_what_the_dict_said_when_it_was_called(open_session: Open) -> None:
     session, item = open_session(), said("before")
     adding = asyncio.create_task(session.add_items([item]))
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     item["content"] = "after"
     await adding
     assert await session.get_items() == [said("before")]
@@ -363,8 +361,7 @@ async def test_a_busy_file_is_waited_for(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         adding = asyncio.create_task(session.add_items([said("2")]))
-        for _ in range(100):
-            await asyncio.sleep(0)
+        await turns_of_the_loop(100)
         assert not adding.done()
         other.execute("COMMIT")
     await adding
@@ -408,9 +405,6 @@ async def test_settings_say_how_much_is_read_unless_the_reader_does(open_session
 
 
 # Runs
-
-
-@both
 async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Run, open_session: Open) -> None:
     agent = Agent(
         "a", model=model("hello", [call("ask", "c1", x=7)], "done"), tools=[world.tool("ask", needs_approval=True)]

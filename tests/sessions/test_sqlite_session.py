@@ -20,6 +20,8 @@ from keyturn.sessions import sqlite
 from keyturn.sessions.base import SessionSettings
 from keyturn.sessions.sqlite import SQLiteSession
 from keyturn.testing.suites.sessions import SessionSuite
+from tests.table import each
+from tests.waiting import turns_of_the_loop
 
 
 class TestSQLiteSessionInMemory(SessionSuite):
@@ -106,8 +108,7 @@ async def test_a_busy_file_is_waited_for_and_the_loop_goes_on(path: Path) -> Non
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         adding = asyncio.create_task(session.add_items([said("2")]))
-        for _ in range(100):  # the loop turns while the other writer holds the lock
-            await asyncio.sleep(0)
+        await turns_of_the_loop(100)  # while the other writer holds the lock
         assert not adding.done()
         other.execute("COMMIT")
     await adding
@@ -203,7 +204,7 @@ async def test_a_cancelled_append_is_whole_or_absent(path: Path) -> None:
     session = SQLiteSession("ada", path)
     await session.add_items([said("0")])
     adding = asyncio.create_task(session.add_items([said("1"), said("2")]))
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     adding.cancel()
     with pytest.raises(asyncio.CancelledError):
         await adding
@@ -224,7 +225,7 @@ async def test_closing_is_final_and_harmless_twice(path: Path) -> None:
 async def test_an_append_keeps_what_the_dict_said_when_it_was_called(path: Path) -> None:
     session, item = SQLiteSession("ada", path), said("before")
     adding = asyncio.create_task(session.add_items([item]))
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     item["content"] = "after"
     await adding
     assert await session.get_items() == [said("before")]
@@ -246,7 +247,7 @@ def test_sqlite_is_imported_at_first_use() -> None:
 # Names, settings and values
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["", "1st", "a b", "a-b", 'a"; DROP TABLE x; --', "a;b", "sqlite_master", "SQLite_x", "é", "a\n", "x" * 101, "a.b"],
 )

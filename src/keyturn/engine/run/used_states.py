@@ -35,6 +35,12 @@ class UsedStates:
                 )
             self._driving.add(key)
 
+    def forget(self) -> None:
+        """Forget every run, as if this were another process."""
+        with self._lock:
+            self._positions.clear()
+            self._driving.clear()
+
     def give_back(self, run: str, position: int | None) -> None:
         """Record how far the run came; None if it is over and no state of it was given out."""
         key = bytes.fromhex(run)
