@@ -201,8 +201,3 @@ class Loop:
         self._jobs = {}
         self.drive.begun.clear()
         await lose_started(self.drive, "it was cancelled while it ran")
-
-
-async def advance(drive: Drive) -> None:
-    """Move a run until it is finished or only people can move it."""
-    await Loop(drive).advance()
