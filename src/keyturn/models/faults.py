@@ -52,7 +52,7 @@ def is_passing(error: BaseException) -> bool:
     status = status_of(error)
     if status is not None and status >= 400:
         return status in _PASSING_STATUS or status >= 500
-    if _type_said(error) in _PASSING_TYPES:
+    if _error_type(error) in _PASSING_TYPES:
         return True
     names = {kind.__name__ for kind in type(error).__mro__}
     return isinstance(error, ConnectionError | TimeoutError) or bool(names & _NO_ANSWER)
@@ -125,21 +125,21 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _type_said(error: BaseException) -> Any:
+def _error_type(error: BaseException) -> Any:
     body: Any = getattr(error, "body", None)
     if not isinstance(body, Mapping):
         return None
-    said = cast("Mapping[str, Any]", body)
-    inner: Any = said.get("error", said)  # one SDK keeps the whole body, another what stood under "error"
+    fields = cast("Mapping[str, Any]", body)
+    inner: Any = fields.get("error", fields)  # one SDK keeps the whole body, another what stood under "error"
     return cast("Mapping[str, Any]", inner).get("type") if isinstance(inner, Mapping) else None
 
 
 def _retry_info(error: BaseException) -> float | None:
     """Return the delay in the details of a Google error, such as "17s"."""
-    told: Any = getattr(error, "details", None)
-    told = cast("Mapping[str, Any]", told).get("error") if isinstance(told, Mapping) else None
-    told = cast("Mapping[str, Any]", told).get("details") if isinstance(told, Mapping) else None
-    for detail in cast("list[Any]", told) if isinstance(told, list) else []:
+    details: Any = getattr(error, "details", None)
+    details = cast("Mapping[str, Any]", details).get("error") if isinstance(details, Mapping) else None
+    details = cast("Mapping[str, Any]", details).get("details") if isinstance(details, Mapping) else None
+    for detail in cast("list[Any]", details) if isinstance(details, list) else []:
         delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
         if isinstance(delay, str) and delay.endswith("s"):
             return _number(delay[:-1])

@@ -1,6 +1,6 @@
 """Convert a whole reply to the Responses events that would have streamed it.
 
-What is known only whole is told in pieces here, in the order of the Responses API. Nothing here waits, and nothing
+What is known only whole is teller in pieces here, in the order of the Responses API. Nothing here waits, and nothing
 knows where the reply came from, so that a model which cannot stream may use it too.
 """
 
@@ -99,7 +99,7 @@ class _Pieces:
 _PARTS = {"output_text": ("text", "response.output_text"), "refusal": ("refusal", "response.refusal")}
 
 
-def _message(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
+def _message(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
     content: str | list[Item] = item.get("content") or []
     if isinstance(content, str):
         content = [{"type": "output_text", "text": content, "annotations": []}]
@@ -107,29 +107,31 @@ def _message(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
         field, name = _PARTS.get(part.get("type", ""), ("", ""))
         here = {**place, "content_index": index}
         empty = {**part, field: ""} if field else part
-        yield StreamEvent("response.content_part.added", part=empty, sequence_number=next(told.number), **here)
+        yield StreamEvent("response.content_part.added", part=empty, sequence_number=next(teller.number), **here)
         if field:
-            yield from told.tell(name, field, part.get(field) or "", here)
-        yield StreamEvent("response.content_part.done", part=part, sequence_number=next(told.number), **here)
+            yield from teller.tell(name, field, part.get(field) or "", here)
+        yield StreamEvent("response.content_part.done", part=part, sequence_number=next(teller.number), **here)
 
 
-def _function_call(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
-    return told.tell("response.function_call_arguments", "arguments", item.get("arguments") or "", place)
+def _function_call(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
+    return teller.tell("response.function_call_arguments", "arguments", item.get("arguments") or "", place)
 
 
-def _custom_call(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
-    return told.tell("response.custom_tool_call_input", "input", item.get("input") or "", place)
+def _custom_call(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
+    return teller.tell("response.custom_tool_call_input", "input", item.get("input") or "", place)
 
 
-def _reasoning(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
+def _reasoning(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
     summary = cast("list[Item]", item.get("summary") or [])
     for index, part in enumerate(summary):
         here, empty = {**place, "summary_index": index}, {**part, "text": ""}
         yield StreamEvent(
-            "response.reasoning_summary_part.added", part=empty, sequence_number=next(told.number), **here
+            "response.reasoning_summary_part.added", part=empty, sequence_number=next(teller.number), **here
         )
-        yield from told.tell("response.reasoning_summary_text", "text", part.get("text") or "", here)
-        yield StreamEvent("response.reasoning_summary_part.done", part=part, sequence_number=next(told.number), **here)
+        yield from teller.tell("response.reasoning_summary_text", "text", part.get("text") or "", here)
+        yield StreamEvent(
+            "response.reasoning_summary_part.done", part=part, sequence_number=next(teller.number), **here
+        )
 
 
 def _nothing(_item: Item, _place: Item, _told: _Pieces) -> Iterator[StreamEvent]:
@@ -139,7 +141,7 @@ def _nothing(_item: Item, _place: Item, _told: _Pieces) -> Iterator[StreamEvent]
 _Begin = Callable[[Item], Item]
 _Inside = Callable[[Item, Item, _Pieces], Iterator[StreamEvent]]
 
-# What an item is before its first delta, and how its inside is told. Every other kind is added and done.
+# What an item is before its first delta, and how its inside is teller. Every other kind is added and done.
 _KINDS: dict[str, tuple[_Begin, _Inside]] = {
     "message": (lambda item: {**item, "status": "in_progress", "content": []}, _message),
     "function_call": (lambda item: {**item, "arguments": ""}, _function_call),

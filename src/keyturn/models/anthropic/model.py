@@ -86,7 +86,7 @@ class AnthropicModel(Model):
         first, reply = self._pose(args, kwargs)
         posed, telling = first, Telling(reply)
         for _ in range(_PAUSES):
-            async with aclosing(self._told(posed, telling)) as events:
+            async with aclosing(self._events_of(posed, telling)) as events:
                 async for event in events:
                     yield event
             if not reply.paused:
@@ -107,11 +107,11 @@ class AnthropicModel(Model):
         calls = sum(item.get("type") == "function_call" for item in request.input)
         return anthropic_question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
 
-    async def _told(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
+    async def _events_of(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
         """Stream one message as Responses events; until the first event, a transient fault is retried."""
-        told, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed))
+        first, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed))
         try:
-            for event in told:
+            for event in first:
                 yield event
             async for given in raw:
                 for event in _read(partial(telling.feed, given), _kind(given)):
@@ -128,8 +128,8 @@ class AnthropicModel(Model):
         raw = _parsed(stream)
         try:
             async for given in raw:
-                if told := _read(partial(telling.feed, given), _kind(given)):
-                    return told, stream, raw
+                if first := _read(partial(telling.feed, given), _kind(given)):
+                    return first, stream, raw
         except BaseException:
             telling.reply.id = known
             await stream.close()

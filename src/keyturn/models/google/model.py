@@ -65,9 +65,9 @@ class GoogleModel(Model):
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events."""
         posed, reply = self._pose(args, kwargs)
-        told, chunks = await again(partial(self._open, posed, reply), self._retries(posed))
+        first, chunks = await again(partial(self._open, posed, reply), self._retries(posed))
         async with aclosing(chunks):
-            for event in told:
+            for event in first:
                 yield event
             async for chunk in chunks:
                 for event in _read(partial(reply.feed, chunk)):
@@ -98,8 +98,8 @@ class GoogleModel(Model):
         chunks = _parsed((await self._models()).generate_content_stream(**posed.given()))
         try:
             async for chunk in chunks:
-                if told := _read(partial(reply.feed, chunk)):
-                    return told, chunks
+                if first := _read(partial(reply.feed, chunk)):
+                    return first, chunks
         except BaseException:
             await chunks.aclose()
             raise

@@ -67,16 +67,16 @@ class OpenAIChatCompletionsModel(Model):
         """Return the model's name."""
         return self._name or OPENAI.model_name()
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply to this conversation."""
-        answer = await whole(await self._question(ModelRequest(*asked, **kept), streamed=False))
+        answer = await whole(await self._question(ModelRequest(*args, **kwargs), streamed=False))
         return understood(partial(checked_chat, answer), _WHO)
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events, as its chunks come."""
-        stream, posed = ChatStream(), await self._question(ModelRequest(*asked, **kept), streamed=True)
-        async with aclosing(events(posed)) as told:
-            async for chunk, request_id in told:
+        stream, posed = ChatStream(), await self._question(ModelRequest(*args, **kwargs), streamed=True)
+        async with aclosing(events(posed)) as chunks:
+            async for chunk, request_id in chunks:
                 for event in understood(partial(_all, stream.take, chunk, request_id), _WHO):
                     yield event
         for event in understood(partial(_all, stream.end), _WHO):
@@ -99,5 +99,5 @@ class OpenAIChatCompletionsModel(Model):
         )
 
 
-def _all(told: Callable[..., Iterator[StreamEvent]], *given: Any) -> list[StreamEvent]:
-    return list(told(*given))
+def _all(convert: Callable[..., Iterator[StreamEvent]], *args: Any) -> list[StreamEvent]:
+    return list(convert(*args))

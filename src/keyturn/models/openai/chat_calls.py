@@ -63,9 +63,9 @@ class CallInPieces:
         self.kind = "custom" if "custom" in piece else self.kind
         self.label = self.label or str(piece.get("id") or "")
         self.extra.update({name: value for name, value in piece.items() if name not in _KNOWN and value is not None})
-        said = _said(piece)
-        self._take_name(said.get("name"))
-        return self._take_text(said.get("input" if self.kind == "custom" else "arguments"))
+        function = _function_of(piece)
+        self._take_name(function.get("name"))
+        return self._take_text(function.get("input" if self.kind == "custom" else "arguments"))
 
     def _take_name(self, name: Any) -> None:
         if not isinstance(name, str) or self.begun:
@@ -109,7 +109,7 @@ class CallsInPieces:
     def _find(self, piece: Item, place: int) -> CallInPieces:
         index = piece.get("index")
         label = piece.get("id") or ""
-        name = _said(piece).get("name")
+        name = _function_of(piece).get("name")
         last = self.made[-1] if self.made else None
         if isinstance(index, int | str):
             known = self._at.get(index)
@@ -139,7 +139,7 @@ def _another(call: CallInPieces, label: str, name: Any) -> bool:
     return label != call.label if label and call.label else call.begun and name != call.name
 
 
-def _said(piece: Item) -> Item:
+def _function_of(piece: Item) -> Item:
     said: Any = piece.get("custom") or piece.get("function") or {}
     if not isinstance(said, dict):
         raise ModelBehaviorError("the model made a call that names no function; nothing of its reply was used")

@@ -40,17 +40,17 @@ def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
         raise ModelBehaviorError("the model's reply has no message among its choices; nothing of it was used")
     with charged(chat_usage(body.get("usage"))):
         check_finish(cast("Item", first).get("finish_reason"))
-        return _said(answer, cast("Item", first), cast("Item", message))
+        return _response_of(answer, cast("Item", first), cast("Item", message))
 
 
-def _said(answer: OpenAIAnswer, choice: Item, said: Item) -> ModelResponse:
+def _response_of(answer: OpenAIAnswer, choice: Item, message: Item) -> ModelResponse:
     calls = CallsInPieces()
-    calls.take_whole(said.get("tool_calls"))
-    if isinstance(said.get("function_call"), dict):  # what calls were before there could be several
-        calls.take_whole([{"function": said["function_call"]}])
-    thought = {name: said[name] for name in (*THOUGHTS, SEALED) if said.get(name)}
+    calls.take_whole(message.get("tool_calls"))
+    if isinstance(message.get("function_call"), dict):  # what calls were before there could be several
+        calls.take_whole([{"function": message["function_call"]}])
+    thought = {name: message[name] for name in (*THOUGHTS, SEALED) if message.get(name)}
     items = [chat_reasoning_item(thought)] if thought else []
-    items += message_items(said.get("content"), said.get("refusal"), _logprobs(choice))
+    items += message_items(message.get("content"), message.get("refusal"), _logprobs(choice))
     items += call_items(calls.made)
     return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
 

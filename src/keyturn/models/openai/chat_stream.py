@@ -95,9 +95,9 @@ class ChatStream:
         for name, tell in (("content", self._teller.text), ("refusal", self._teller.refusal)):
             if piece := delta.get(name):
                 yield from self._turn_to(_Said)
-                said = cast("_Said", self._parts[-1])
-                (said.text if name == "content" else said.refusal).append(str(piece))
-                said.logprobs += _logprobs(choice)
+                message = cast("_Said", self._parts[-1])
+                (message.text if name == "content" else message.refusal).append(str(piece))
+                message.logprobs += _logprobs(choice)
                 yield from tell(str(piece))
         if calls := _pieces(delta):
             for call, added in self._calls.take(calls):

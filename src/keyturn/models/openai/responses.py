@@ -68,17 +68,17 @@ class OpenAIResponsesModel(Model):
         """Return the model's name."""
         return self._name or OPENAI.model_name()
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         """Return one reply to this conversation."""
-        answer = await whole(await self._question(ModelRequest(*asked, **kept)))
+        answer = await whole(await self._question(ModelRequest(*args, **kwargs)))
         return understood(partial(checked_reply, answer), _WHO)
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as the client's own events, the last of which is `response.completed`."""
         items: list[Any] = []
-        posed = await self._question(ModelRequest(*asked, **kept))
-        async with aclosing(events(posed)) as told:
-            async for given, request_id in told:
+        posed = await self._question(ModelRequest(*args, **kwargs))
+        async with aclosing(events(posed)) as stream:
+            async for given, request_id in stream:
                 event = understood(partial(sdk_event, given), _WHO)
                 kind: str = event.type
                 if kind == "response.output_item.done":
@@ -87,7 +87,7 @@ class OpenAIResponsesModel(Model):
                     understood(partial(_check_last, event, kind, items), _WHO)
                     event.response._request_id = request_id
                     yield event
-                    await read_out(told)
+                    await read_out(stream)
                     return
                 yield event
         raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was recorded")

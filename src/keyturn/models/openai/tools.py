@@ -67,12 +67,12 @@ def as_chat_tool(tool: Item) -> Item:
             f"Chat Completions has no tool of type {kind!r}: only functions and custom tools run there; "
             "use OpenAIResponsesModel for tools that the provider runs"
         )
-    told = {name: value for name, value in tool.items() if name != "type" and value is not None}
-    form: Any = told.get("format")
+    fields = {name: value for name, value in tool.items() if name != "type" and value is not None}
+    form: Any = fields.get("format")
     if isinstance(form, dict) and "definition" in form:  # here a grammar's own fields stand one deeper
         inner = {name: value for name, value in cast("Item", form).items() if name != "type"}
-        told["format"] = {"type": form["type"], "grammar": inner}
-    return {"type": kind, kind: told}
+        fields["format"] = {"type": form["type"], "grammar": inner}
+    return {"type": kind, kind: fields}
 
 
 def as_chat_choice(choice: Any) -> Any:

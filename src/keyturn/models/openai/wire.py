@@ -71,7 +71,7 @@ async def whole(question: OpenAIQuestion) -> OpenAIAnswer:
     response = raw.http_response
     body = _json(response.content, response.headers.get("content-type", ""))
     if body.get("error") and not body.get("output") and not body.get("choices") and "status" not in body:
-        raise _said(body["error"], response)
+        raise _api_error(body["error"], response)
     return OpenAIAnswer(body, raw.request_id)
 
 
@@ -109,14 +109,14 @@ async def _stream(question: OpenAIQuestion, options: dict[str, Any]) -> Any:
     return await stream if isawaitable(stream) else stream  # a coming version of the SDK says that it will be
 
 
-async def read_out(told: AsyncGenerator[Any, None]) -> None:
+async def read_out(events: AsyncGenerator[Any, None]) -> None:
     """Read what follows the last event of a reply, so that its connection can be reused.
 
     The reply is complete: neither a fault nor a server that keeps the line open may spoil it any more.
     """
     with suppress(Exception):
         async with asyncio.timeout(_LINGER):
-            async for _ in told:
+            async for _ in events:
                 pass
 
 
@@ -131,12 +131,12 @@ async def _next(stream: Any) -> Any:
 
 
 def _check_event(event: Any, response: Any) -> None:
-    said = cast("Item", event) if isinstance(event, dict) else {}
-    if said.get("type") == "error":
-        raise _said({name: said.get(name) for name in ("code", "message", "param")}, response)
+    fields = cast("Item", event) if isinstance(event, dict) else {}
+    if fields.get("type") == "error":
+        raise _api_error({name: fields.get(name) for name in ("code", "message", "param")}, response)
 
 
-def _said(error: Any, response: Any) -> Exception:
+def _api_error(error: Any, response: Any) -> Exception:
     """Make the SDK's error, with what the provider said as its body, of an error that came without a status."""
     from openai import APIError
 

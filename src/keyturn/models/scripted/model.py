@@ -161,12 +161,12 @@ def _copy(value: Any) -> Any:
 
 
 async def _exactly(events: Iterable[Any] | Callable[[ModelRequest], Any], request: ModelRequest) -> AsyncIterator[Any]:
-    told: Any = events(request) if callable(events) else events
-    if hasattr(told, "__aiter__"):
-        async for event in told:
+    given: Any = events(request) if callable(events) else events
+    if hasattr(given, "__aiter__"):
+        async for event in given:
             yield event
         return
-    for event in told:
+    for event in given:
         if isinstance(event, BaseException):
             raise event
         yield event
