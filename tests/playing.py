@@ -165,7 +165,8 @@ def pay_tool(effects: list[Any], name: str = "pay", **options: Any) -> FunctionT
         effects.append((name, to, amount))
         return f"{name}: {amount} to {to}"
 
-    return function_tool(pay, name_override=name, **{"needs_approval": True, **options})
+    terms: dict[str, Any] = {"needs_approval": True, **options}
+    return function_tool(pay, name_override=name, **terms)
 
 
 def look_tool(effects: list[Any], **options: Any) -> FunctionTool:
@@ -190,7 +191,9 @@ class Desk:
         self.paid: list[int] = []
         self.keys: list[str] = []
 
-        @function_tool(**{"needs_approval": True, **terms})
+        settings: dict[str, Any] = {"needs_approval": True, **terms}
+
+        @function_tool(**settings)
         async def pay(context: ToolContext[Any], amount: int) -> str:
             self.keys.append(context.idempotency_key)
             self.paid.append(amount)
@@ -206,6 +209,11 @@ class Desk:
 def call(name: str, label: str, **arguments: Any) -> Any:
     """Make a call as the model makes it."""
     return function_call(name, arguments, call_id=label)
+
+
+def user(words: Any) -> Any:
+    """Say something as the user does."""
+    return {"role": "user", "content": words}
 
 
 def raw_call(name: str, label: str, arguments: Any) -> Any:

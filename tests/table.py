@@ -70,6 +70,8 @@ def each(names: str | tuple[str, ...], cases: Iterable[Any], ids: Names | None =
 def _noted(case: str, failed: list[BaseException]) -> Generator[None]:
     try:
         yield
+    except pytest.skip.Exception as skipped:  # it would skip those after it as well, unseen
+        raise AssertionError(f"a case of a table cannot be skipped: {case}") from skipped
     except (Exception, pytest.fail.Exception, BaseExceptionGroup) as error:
         error.add_note(f"in the case {case}")
         failed.append(error)

@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 from keyturn.core.items import Item
 from keyturn.engine.session import matching as module
 from keyturn.engine.session.matching import overlaps
+from tests.playing import user
 
 FOREIGN: Item = {"type": "reasoning", "summary": [], "provider_data": {"anthropic": {"signature": "s"}}}
 SEARCH: Item = {"type": "server_tool_use", "id": "srv_1", "provider_data": {"anthropic": {"verbatim": True}}}
 SEALED: Item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
 PARTS: Item = {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]}
-
-
-def user(text: str) -> Item:
-    return {"role": "user", "content": text}
 
 
 def spoken(text: str) -> Item:

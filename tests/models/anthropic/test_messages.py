@@ -9,11 +9,8 @@ import pytest
 from keyturn.core.errors import UserError
 from keyturn.models.anthropic.messages import messages
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning, refusal
+from tests.playing import user
 from tests.table import each
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
 
 
 def output(label: str, said: Any) -> dict[str, Any]:
