@@ -1,6 +1,6 @@
-"""The engine's logger: what is swallowed on purpose is said there, with what it cost.
+"""The engine's logger: each error that is ignored on purpose is logged with its consequence.
 
-An error that is not ours may quote arguments, and those are not for a log: of such a one only its class is named.
+An error that is not ours may quote arguments, which do not belong in a log: only its class is named.
 """
 
 from __future__ import annotations

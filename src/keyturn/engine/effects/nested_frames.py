@@ -1,6 +1,6 @@
-"""Run a nested agent inside the same run: a frame that answers the call it bears the name of.
+"""Run a nested agent in the same run: in a frame whose id is the id of the call that it answers.
 
-It opens when an agent used as a tool is touched. Its answer is the result of that call, or the error that ends it is.
+The frame opens when the agent tool is called. When it closes, its answer, or its error, becomes the result of that call.
 """
 
 from __future__ import annotations
