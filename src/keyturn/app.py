@@ -180,8 +180,20 @@ class App:
 
     async def wait(self, run_id: str, timeout: float | None = None) -> RunRow:
         """Wait until a run is over or waits for people; raise `TimeoutError` where that takes too long."""
-        async with asyncio.timeout(timeout), contextlib.aclosing(self._rows(run_id)) as rows:
+        seen: list[RunRow] = []
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._waited(run_id, seen)
+        except TimeoutError:
+            status = seen[-1].status if seen else "not found yet"
+            raise TimeoutError(
+                f"run {run_id} was {status} after {timeout} s and goes on: wait longer, or see that a worker moves it"
+            ) from None
+
+    async def _waited(self, run_id: str, seen: list[RunRow]) -> RunRow:
+        async with contextlib.aclosing(self._rows(run_id)) as rows:
             async for row in rows:
+                seen[:] = [row]
                 if row.status in (*OVER, "waiting"):
                     return row
         raise NotPending(f"run {run_id!r} is not watched any more")
@@ -244,11 +256,12 @@ class App:
         self._employ()
         return RunHandle(self, log.run.id)
 
-    async def work(self) -> None:
-        """Move runs until `stop` is called: what `keyturn worker` does.
+    async def work(self, slots: int | None = None) -> None:
+        """Move runs until `stop` is called, at most `slots` at once: what `keyturn worker` does.
 
         A store that was brought back from a copy is settled first: what it lets run is in doubt from then on.
         """
+        self._slots = self._slots if slots is None else slots
         await self._hire().run()
 
     async def stop(self) -> None:
@@ -263,6 +276,12 @@ class App:
     def busy(self) -> int:
         """Return how many runs this process moves right now."""
         return 0 if self._worker is None else self._worker.busy
+
+    @property
+    def trouble(self) -> str | None:
+        """Return why this process's worker cannot work on the journal now; None while it can."""
+        error = None if self._worker is None else self._worker.error
+        return None if error is None else str(error)
 
     def _employ(self) -> None:
         if self._embedded and (self._working is None or self._working.done()):
@@ -297,5 +316,6 @@ class App:
     def _agent(self, name: str) -> Agent[Any]:
         agent = self.agents.get(name)
         if agent is None:
-            raise AgentMissing(name)
+            has = ", ".join(self.agents) or "none"
+            raise AgentMissing(name, f"this app has no agent {name!r}; it has: {has}")
         return agent

@@ -51,7 +51,7 @@ def state_directory() -> Path:
 
 
 def ring() -> Ring:
-    """Give the keys of this process. A key that another process adds verifies at once and seals a moment later."""
+    """Return the keys of this process; one that another process adds verifies at once and seals a moment later."""
     given = os.environ.get(VARIABLE)
     if given is not None:
         return _given(given)

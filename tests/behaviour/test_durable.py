@@ -96,7 +96,7 @@ async def test_what_stops_a_run_is_recorded_and_told_before_the_run_is_given_bac
     with pytest.raises(OSError, match="provider") as stopped:
         await Runner.run(desk.agent, "go", journal=store)
     [row] = await store.runs()
-    assert (row.status, row.error) == ("failed", "OSError")
+    assert (row.status, row.error) == ("failed", "OSError: the provider is down")
     state = await RunState.load(store, row.run, desk.agent)
     assert (await Runner.run(desk.agent, state)).final_output == "done"
     assert stopped.value.run_data.run_id == row.run  # type: ignore[attr-defined]  # every error has it

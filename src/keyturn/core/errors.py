@@ -235,10 +235,11 @@ class AgentMissing(UserError):
     'billing'
     """
 
-    def __init__(self, agent_path: str) -> None:
+    def __init__(self, agent_path: str, message: str = "") -> None:
         self.agent_path = agent_path
         super().__init__(
-            f"this state needs the agent {agent_path!r}, which cannot be reached from the agent given; "
+            message
+            or f"this state needs the agent {agent_path!r}, which cannot be reached from the agent given; "
             "nothing ran and nothing is lost: resume with the agent graph that started the run"
         )
 

@@ -1,7 +1,7 @@
-"""The only loop: ask what is pending, do it, append what came of it.
+"""Ask what is pending, perform it, commit the outcome: the only loop.
 
-Plain, synchronous and streamed runs, nested agents, workers and realtime sessions are thin drivers of it.
-There is no barrier: a slow tool never holds up a nested agent beside it. A lone job is awaited in line.
+Every way of running an agent uses it: plain, synchronous, streamed, by a worker. Effects run side by side, so a slow
+tool does not delay a nested agent. A single effect without a lease is awaited without a task.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class RunResultStreaming:
 
 
 class Follower:
-    """Fold a run line by line and say what there is to tell. The log of `live` has a chain."""
+    """Fold a run line by line and return what there is to tell; the log of `live` has a chain."""
 
     def __init__(self, live: OpenRun) -> None:
         self._live = live

@@ -16,6 +16,7 @@ from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, Stor
 from ..journal.base import Claim, Store
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
+from .logger import WORDS, failure_words, tool_data_allowed
 from .run.open_run import new_id
 
 log = logging.getLogger("keyturn.worker")
@@ -149,8 +150,9 @@ class Worker:
         except LogDamaged as error:
             self._frozen(error)
         except Exception as error:
-            how = log.info if isinstance(error, KeyturnError) else log.warning
-            how("run %s stopped: %s: %s", claim.run, type(error).__name__, error)
+            traced = tool_data_allowed() and not isinstance(error, KeyturnError) and not hasattr(error, WORDS)
+            said = "run %s of agent %r stopped: %s"
+            log.warning(said, claim.run, play.run.root_agent, failure_words(error), exc_info=error if traced else None)
         finally:
             if self._plays.get(claim.run) is play:  # it may have been taken up anew, after a standstill
                 del self._plays[claim.run]

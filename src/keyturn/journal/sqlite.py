@@ -157,7 +157,7 @@ class SQLiteConnection:
             self._origin.mark.reached(row)
 
     def _count_on(self) -> int | None:
-        """Count a transaction. A count that was altered is left as it is: nothing runs until the store is settled."""
+        """Count a transaction; an altered count stays as it is: nothing runs until the store is settled."""
         for _ in range(2):
             if self._count is None and self.reached() is None:
                 return None

@@ -1,4 +1,6 @@
-"""Say why an execution stops: one set of reasons, `Writer.stops`. While it is empty the run goes on.
+"""Say why an execution stops: one set of reasons, `Writer.stops`.
+
+While it is empty the run goes on.
 
 Whoever finds a reason adds it. The loop reads there what may still begin, the execution whether there is another round
 and whether the run failed, the lease when somebody should look at the run next. Several may stand at once: a worker

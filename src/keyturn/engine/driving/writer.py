@@ -1,7 +1,8 @@
 """The writer of one run's log: decide commands, append their events as one step, publish it.
 
 Every change of a run goes through `commit`, whoever makes it: the loop, an inbox, a fork. It is durable when that
-returns. It is the only append loop there is: a lost race is read up, and the same commands are decided again.
+returns. It is the only append loop there is: if somebody else appended first, their lines are
+folded and the same commands are decided again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fuse steps: commit the start of a call, or the end of a run, together with what came just before it.
+"""Record the start of a call, or the end of a run, in the same step as what precedes it.
 
-A commit to a disk costs more than the rest of a turn. This says only what may go along; where anybody else's code has a
-word first, a guardrail or a hook or a policy, nothing does, and the loop goes its way.
+One commit costs more than the rest of a turn. It is done only if no guardrail, hook or policy has to run in between;
+otherwise the loop takes the usual steps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""End an agent's work: whether a frame has its final answer and what it is, who looks at it, and who is told.
+"""Decide whether an agent's work is done.
 
-A reply without calls is an answer, unless the agent owes one of a type and gave none. After calls, the agent's
-`tool_use_behavior` says. In place of an error a caller's error handler may answer, of the root only. Whoever gave it,
-every answer comes through `concluded`: output guardrails see it before anybody else does.
+A reply without calls is the final answer, unless it does not have the required output type. After calls,
+`tool_use_behavior` decides. For the root, a caller's error handler may supply the answer instead of an error. Every
+answer passes `concluded`, where output guardrails run first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Run a nested agent inside the same run: a frame that answers the call it bears the name of.
+"""Run a nested agent in the same run: in a frame whose id is the id of the call that it answers.
 
-It opens when an agent used as a tool is touched. Its answer is the result of that call, or the error that ends it is.
+The frame opens when the agent tool is called. When it closes, its answer, or its error, becomes the result of that call.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..session.sync import opening, save_session
 from .around_tool import tool_hooks
 from .input_guardrails import guarded, input_guardrails
 from .result_words import told_of_edit
+from .tool_errors import log_tool_error
 
 
 async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
@@ -65,6 +66,7 @@ async def close_failed(drive: Drive, frame_id: str, error: Exception) -> None:
         return
     scope = await drive.enter(frame_id)
     context = drive.tool_context(call, scope.tool)
+    log_tool_error(drive.run.id, call, scope.tool, error)
     text = await scope.tool.failure(context, error)
     item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
     try:
@@ -72,4 +74,6 @@ async def close_failed(drive: Drive, frame_id: str, error: Exception) -> None:
     except Exception as other:  # what went wrong is told already; the frame ends in any case
         logger.warning("the session of nested agent %s lacks its last items: %s", frame_id, error_words(other))
     await drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
-    await tool_hooks(drive.scope(call.frame), context, "on_tool_end", scope.tool, text)
+    outer = drive.scope(call.frame)
+    await tool_hooks(outer, context, "on_tool_error", scope.tool, error)
+    await tool_hooks(outer, context, "on_tool_end", scope.tool, text)

@@ -1,6 +1,6 @@
-"""Word results for the model: where there is none in the caller's own words, and where a person had a hand in it.
+"""Write the text that the model reads as a result: when a call has none of its own, and when a person edited it.
 
-The call itself is never rewritten.
+The recorded call is not changed.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ from .live_preview import CHANGED, changed_since, recorded
 from .nested_frames import open_frame
 from .proposals import revised
 from .result_words import told_of_edit, worded
+from .tool_errors import log_tool_error
 
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 
@@ -101,7 +102,7 @@ async def _ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:
     fatal: BaseException | None = None
-    failed = False
+    raised: BaseException | None = None
     try:
         if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
@@ -117,8 +118,9 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
             raise
         if drive.traces is not None:
             drive.traces.raised(call.id, error)
+        log_tool_error(drive.run.id, call, tool, error)
+        raised = error
         value, fatal = await _told(scope, call, tool, (context, error))
-        failed = True
     if isinstance(value, Delegate):
         await open_frame(drive, call, value)
         return
@@ -132,7 +134,9 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     tripwire: Exception | None = None
     if tool.tool_output_guardrails:
         reports, value, tripwire = await judged_output(drive, call, tool, context, value)
-    await _finish(drive, call, tool, value, failed=failed, reports=reports)
+    await _finish(drive, call, tool, value, failed=raised is not None, reports=reports)
+    if raised is not None:
+        await tool_hooks(scope, context, "on_tool_error", tool, raised)
     if fatal is not None or tripwire is not None:
         raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
     await tool_hooks(scope, context, "on_tool_end", tool, value)

@@ -1,8 +1,7 @@
-"""Cache copies of the conversation for each reader, so that nobody edits what the run itself reads.
+"""Give each reader (a model, a hook) its own copy of the conversation.
 
-Each reader, a model or somebody's hooks, has copies of its own, made once for each item, so that a turn costs what is
-new in it, and while the run is moved: one that waits for people keeps none. Who edits an item in place changes what
-that one reader is given again until then: never the log, a saved state, a later load or another reader.
+Copies are made once for each item and dropped when the run stops moving. If a reader changes an item in place, only
+that reader sees the change; the log, saved states and other readers do not.
 """
 
 from __future__ import annotations

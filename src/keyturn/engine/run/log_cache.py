@@ -1,7 +1,7 @@
 """Cache the logs of this process, so that a state saved and loaded each round costs what is new in it.
 
-What is kept is a copy, and so is what comes back: no log is in two hands. A handle reads its log at any time, and
-another handle's drive would move it under it, between two steps of it or, from another thread, in the midst of one.
+Both the cached log and the one handed out are copies. If two state handles shared one log, running one of them would
+change it while the other was reading it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Remember which states were used in this process: a handle is used once, without holding the run.
+"""Refuse a saved state that was already resumed in this process.
 
-It remembers for each run of which a state was given out how far it came, in well under 200 bytes, after every handle
-is gone. What a process cannot know, another process's resume of the same bare state, only a shared journal can.
+For each run of which a state was given out it keeps how many steps the run has, even after all handles are gone (under
+200 bytes a run). Another process's use of the same state is noticed only through a journal that both share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Find how much of what a run wrote its session holds, though the session may have rewritten it.
+"""Find out how many of a run's items are already in its session, when the session may have changed them.
 
-A store may number items, spell texts out as parts, and leave out what only its maker can read. What is left of an item
-in any of them is its mark. Pure functions over items; the history before them is checked elsewhere.
+A store may number items, split text into parts or drop reasoning. A *mark* is what every store keeps of an item; items
+are compared by their marks. These are pure functions; `sync.py` checks the history before the items.
 """
 
 from __future__ import annotations

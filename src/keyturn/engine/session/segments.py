@@ -1,6 +1,6 @@
-"""Describe a list of items as ranges of another list and new items, for a view in the log.
+"""Write a rewritten history as ranges of the old one plus new items.
 
-A rewritten history is stored as what was kept, never as a copy of it.
+So a log stores only what changed, and no copy of the history.
 """
 
 from __future__ import annotations

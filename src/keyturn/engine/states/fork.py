@@ -1,7 +1,7 @@
 """Fork a run: copy its log up to a place as the beginning of another run.
 
 What happened is copied, what was allowed is not: grants end at the fork, and what waits asks anew under another id. A
-place where something was allowed or under way is none, since a fork would do it a second time.
+run cannot be forked where a call was allowed or started: the fork would run it a second time.
 """
 
 from __future__ import annotations
