@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Generator
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -104,49 +102,34 @@ class Execution:
 
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
-        with self._state_taken():
+        run_id = self.state.run_id
+        used = self.live.used if self.claim is None else None  # under a claim the journal knows who may move the run
+        if used is not None:
+            used.take(run_id, self.state.position)
+        try:
             if self.run.status == "finished":
                 return self.result()
             with tracing(self.live, self.scope.config) as self.drive.traces:
                 return await self._held()
-
-    @contextlib.contextmanager
-    def _state_taken(self) -> Generator[None]:
-        """Take the state, which goes on once; under a claim the journal knows who may move the run."""
-        if self.claim is not None:
-            yield
-            return
-        run_id = self.state.run_id
-        used = self.live.used
-        used.take(run_id, self.state.position)
-        try:
-            yield
         finally:
-            over = self.run.status == "finished" and not self.live.handed_out
-            used.give_back(run_id, None if over else len(self.live.log))
+            if used is not None:
+                over = self.run.status == "finished" and not self.live.handed_out
+                used.give_back(run_id, None if over else len(self.live.log))
 
     async def _held(self) -> RunResult:
-        """Move the run under its lease; record what stops it before that is released, since only the holder may."""
+        """Move the run, under a lease where a journal keeps it."""
+        journal = self.live.journal
         try:
-            async with await self._lease():
-                try:
-                    return await self._moved()
-                except BaseException as error:
-                    await asyncio.shield(self._stopped(error))
-                    raise
+            if journal is None:
+                return await self._told()
+            self.run.id = self.run.id or new_id()
+            if self.run.status != "new" and not self.live.kept:
+                await self._attach(journal)
+            claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
+            async with under_lease(self.drive, journal, claim):
+                return await self._told()
         finally:
             self.state.moved(len(self.live.log))
-
-    async def _lease(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Claim the run where a journal keeps it."""
-        journal = self.live.journal
-        if journal is None:
-            return contextlib.nullcontext()
-        self.run.id = self.run.id or new_id()
-        if self.run.status != "new" and not self.live.kept:
-            await self._attach(journal)
-        claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
-        return under_lease(self.drive, journal, claim)
 
     async def _attach(self, journal: Journal) -> None:
         """Go on with the run as its journal has it; a saved text counts only where the journal says the same."""
@@ -166,6 +149,14 @@ class Execution:
         self.live.log = self.drive.log = log
         self.live.kept = True
         self.drive.publish(log.steps[len(mine) :])
+
+    async def _told(self) -> RunResult:
+        """Move the run; record what stops it before the lease is released, since only the holder may."""
+        try:
+            return await self._moved()
+        except BaseException as error:
+            await asyncio.shield(self._stopped(error))
+            raise
 
     async def _moved(self) -> RunResult:
         check_terms(self.live.graph, self.scope.config.policy, inbox=self.scope.inbox)

@@ -1,6 +1,6 @@
 """Run a nested agent in the same run: in a frame whose id is the id of the call that it answers.
 
-The frame opens when the agent tool is called. When it closes, its answer, or its error, becomes the result of that call.
+The frame opens when the agent tool is called. When it closes, its answer or its error becomes that call's result.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ _OURS = str(Path(__file__).parents[2]) + os.sep
 
 def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) -> None:
     """Log an exception of a tool once: as a warning with its traceback, or in a line where the tool meant it."""
+    if isinstance(error, GeneratorExit):  # nobody waits for the call any more: it is no failure of the tool
+        return
     if call.proposal.secrets:
         with suppress(Exception):  # an exception that takes no attributes
             setattr(error, WORDS, _words(call, error)[:2_000])
