@@ -38,4 +38,4 @@ async def test_k1_a_full_disk_under_the_mark_is_said_once(
         await journal.append("a", place, [b"x"])
     await SQLiteJournal(tmp_path / "other.db").close()
     await journal.close()
-    assert len([each for each in caplog.messages if "No space" in each and "cannot be kept," in each]) == 1
+    assert len([each for each in caplog.messages if "No space" in each and "cannot be written," in each]) == 1

@@ -271,7 +271,7 @@ async def test_what_stands_in_place_of_a_withheld_result(world: World, run: Run,
 
 @pytest.mark.parametrize("words", ["", 7, True])
 def test_words_that_are_none_are_refused(words: Any) -> None:
-    with pytest.raises(UserError, match="output_guardrail_blocked_message must be a text"):
+    with pytest.raises(UserError, match="output_guardrail_blocked_message must be a string"):
         RunConfig(output_guardrail_blocked_message=words)
 
 
@@ -279,7 +279,7 @@ async def test_words_may_not_be_waited_for() -> None:
     async def later(_args: Any) -> str:
         return "late"
 
-    with pytest.raises(UserError, match="a callable that does not wait"):
+    with pytest.raises(UserError, match="a synchronous callable"):
         RunConfig(output_guardrail_blocked_message=later)  # type: ignore[arg-type]  # it is wrong on purpose
 
 

@@ -63,7 +63,7 @@ async def test_a_question_that_nobody_could_answer_is_refused(problem: str) -> N
     async with Asking(LIES[problem], require_approval="always") as server:
         agent = calling(server, calls=("say", {}))
         result = await play(agent, approve_all(await play(agent)))
-        assert result.final_output.startswith(f"The tool gave no result. MCP server 'shop': {problem}")
+        assert result.final_output.startswith(f"The tool returned no result. MCP server 'shop': {problem}")
 
 
 async def test_asking_for_ever_ends() -> None:
@@ -71,9 +71,9 @@ async def test_asking_for_ever_ends() -> None:
         return {"ok": True}
 
     async with Asking(ask("ok?"), elicitation_callback=yes) as server:
-        assert "it asked again 10 times" in (await play(calling(server, calls=("say", {})))).final_output
+        assert "it asked for input 10 times" in (await play(calling(server, calls=("say", {})))).final_output
     async with Asking(ask("ok?")) as server:
-        with pytest.raises(MCPServerError, match="it asked again 10 times") as raised:
+        with pytest.raises(MCPServerError, match="it asked for input 10 times") as raised:
             await server.call_tool("say", {})
         assert raised.value.may_have_acted
 

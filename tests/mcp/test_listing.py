@@ -20,7 +20,7 @@ from tests.table import each
         ("10k tools", "its listing is longer than 1000 tools"),
         ("endless", "its listing did not end after 100 pages"),
         ("circle", "its listing repeats a page without end"),
-        ("deep", "what it says of a tool is nested deeper than 40 levels"),
+        ("deep", "its description of a tool is nested deeper than 40 levels"),
         ("hang in list", "its tools could not be listed: it did not answer within 0.5 s"),
     ],
 )

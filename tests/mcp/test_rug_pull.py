@@ -160,7 +160,7 @@ async def test_what_a_callable_lets_pass_is_looked_at_before_it_is_sent(streamed
         await server.list_tools()
         agent = calling(server, calls=("say", {}))
         result = await play(agent, streamed=streamed)
-        assert result.final_output.startswith("The tool was not run: its server changed what it says")
+        assert result.final_output.startswith("The tool was not run: its server changed its description")
         assert (await play(agent, streamed=streamed)).final_output == "said by say", "the next run knows the new words"
 
 

@@ -236,7 +236,8 @@ async def test_a_lost_call_is_sent_again_only_on_a_trusted_word(trusted: bool) -
         assert server.sent == (2 if trusted else 1)
         if trusted:
             assert (
-                result.final_output == "The tool gave no result. MCP server 'shop': its answer was lost: the line broke"
+                result.final_output
+                == "The tool returned no result. MCP server 'shop': its answer was lost: the line broke"
             )
 
 
@@ -247,7 +248,7 @@ async def test_a_lost_call_is_sent_again_only_on_a_trusted_word(trusted: bool) -
         (MCPServerStdio, {"command": "x", "environment": {}}, "have no 'environment'"),
         (MCPServerStdio, None, "must name what to start"),
         (MCPServerStdio, {"command": "x", "args": "desk.py"}, "args .* must be a list of strings, not 'desk.py'"),
-        (MCPServerStdio, {"command": "x", "args": ["--port", 3]}, "args .* must be a list of texts"),
+        (MCPServerStdio, {"command": "x", "args": ["--port", 3]}, "args .* must be a list of strings"),
         (MCPServerStdio, {"command": "x", "env": {"PORT": 3}}, "env .* must be a mapping of strings to strings"),
         (MCPServerStdio, {"command": "x", "env": ["KEY"]}, "env .* must be a mapping of strings to strings"),
         (MCPServerSse, {"url": "ftp://x"}, "must name its address"),

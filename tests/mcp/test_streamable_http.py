@@ -137,7 +137,7 @@ async def test_a_refusal_is_a_result() -> None:
     async with answering(refusal) as (answers, url), server_at(url, mode="legacy") as server:
         result = await play(calling(server, calls=("say", {})))
         assert (result.final_output, answers.calls) == (
-            "The tool gave no result. MCP server 'shop': no such tool",
+            "The tool returned no result. MCP server 'shop': no such tool",
             1,
         )
 

@@ -50,7 +50,7 @@ def test_a_grant_that_could_not_be_kept_is_refused(limits: dict[str, Any], says:
 
 @pytest.mark.parametrize("verdict", ["ask", "", "allow", None, True])
 def test_a_grant_approves_or_rejects(verdict: Any) -> None:
-    with pytest.raises(UserError, match="approves or rejects"):
+    with pytest.raises(UserError, match="must approve or reject"):
         Grant().terms("g1", "desk", "5e1f", 0, verdict=verdict)
 
 

@@ -248,9 +248,9 @@ def test_sqlite_is_imported_at_first_use() -> None:
     ["", "1st", "a b", "a-b", 'a"; DROP TABLE x; --', "a;b", "sqlite_master", "SQLite_x", "é", "a\n", "x" * 101, "a.b"],
 )
 def test_a_table_name_is_an_identifier(name: str) -> None:
-    with pytest.raises(UserError, match="no name for a table"):
+    with pytest.raises(UserError, match="not a table name"):
         SQLiteSession("ada", sessions_table=name)
-    with pytest.raises(UserError, match="no name for a table"):
+    with pytest.raises(UserError, match="not a table name"):
         SQLiteSession("ada", messages_table=name)
 
 

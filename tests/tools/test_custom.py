@@ -106,7 +106,7 @@ def test_a_tool_that_is_declared_wrongly() -> None:
     with pytest.raises(UserError, match="on_approval must be"):
         tool(on_approval=True)
     for given in (3, ["select 1"], {"input": "select 1"}):
-        with pytest.raises(InvalidArguments, match="must be a text"):
+        with pytest.raises(InvalidArguments, match="must be a string"):
             tool().prepare(called("c1", given))
 
 

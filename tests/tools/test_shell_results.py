@@ -62,5 +62,5 @@ def test_the_length_that_the_model_asked_for_holds_for_every_executor() -> None:
     assert len(made.output[0].stdout) + len(made.output[0].stderr) <= 100
     assert made.max_output_length == 100
     assert bounded(ShellResult([ShellCommandOutput("x" * 900)], max_output_length=50), None).max_output_length == 50
-    with pytest.raises(UserError, match="ShellResult or a text, not int"):
+    with pytest.raises(UserError, match="ShellResult or a string, not int"):
         bounded(3, None)

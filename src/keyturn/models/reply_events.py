@@ -1,6 +1,6 @@
 """Convert a whole reply to the Responses events that would have streamed it.
 
-What is known only whole is teller in pieces here, in the order of the Responses API. Nothing here waits, and nothing
+What is known only whole is told in pieces here, in the order of the Responses API. Nothing here waits, and nothing
 knows where the reply came from, so that a model which cannot stream may use it too.
 """
 
@@ -141,7 +141,7 @@ def _nothing(_item: Item, _place: Item, _told: _Pieces) -> Iterator[StreamEvent]
 _Begin = Callable[[Item], Item]
 _Inside = Callable[[Item, Item, _Pieces], Iterator[StreamEvent]]
 
-# What an item is before its first delta, and how its inside is teller. Every other kind is added and done.
+# What an item is before its first delta, and how its inside is told. Every other kind is added and done.
 _KINDS: dict[str, tuple[_Begin, _Inside]] = {
     "message": (lambda item: {**item, "status": "in_progress", "content": []}, _message),
     "function_call": (lambda item: {**item, "arguments": ""}, _function_call),

@@ -449,8 +449,8 @@ async def test_messages_of_all_kinds(message: Any, items: list[Any]) -> None:
         ({"content": 5}, "a JSON int, not a text"),
         ({"tool_calls": [{"id": "c", "function": {"arguments": "{}"}}]}, "without a tool's name"),
         ({"tool_calls": [{"id": "c", "function": "look"}]}, "names no function"),
-        ({"tool_calls": ["look"]}, "no list of objects"),
-        ({"tool_calls": 5}, "no list of objects"),
+        ({"tool_calls": ["look"]}, "not a list of objects"),
+        ({"tool_calls": 5}, "not a list of objects"),
     ],
 )
 async def test_messages_that_are_nonsense(message: Any, complaint: str) -> None:
