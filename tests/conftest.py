@@ -129,18 +129,23 @@ def postgres_server() -> Generator[str | None]:
 
 
 @pytest.fixture
-def new_database(postgres_server: str | None) -> Callable[[], str]:
+def new_database(postgres_server: str | None) -> Generator[Callable[[], str]]:
     """Make an empty PostgreSQL database, and say its URL; without a server to start, the test is skipped."""
     if postgres_server is None:
         pytest.skip(missing("PostgreSQL"))
+    made: list[str] = []
 
     def new() -> str:
-        name = f"s{uuid4().hex[:12]}"
+        made.append(f"s{uuid4().hex[:12]}")
         with psycopg.connect(postgres_server, autocommit=True) as db:
-            db.execute(f"CREATE DATABASE {name}".encode())
-        return postgres_server.rpartition("/")[0] + "/" + name
+            db.execute(f"CREATE DATABASE {made[-1]}".encode())
+        return postgres_server.rpartition("/")[0] + "/" + made[-1]
 
-    return new
+    yield new
+    # Hundreds of them are gigabytes, and a server that stops for more than a minute. Some tests leave one open.
+    with psycopg.connect(postgres_server, autocommit=True) as db:
+        for name in made:
+            db.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture
