@@ -20,7 +20,7 @@ from keyturn import Agent, MCPServerStdio, Runner, RunState
 from keyturn.engine.run.log_cache import forget
 from keyturn.mcp import pipes
 from keyturn.mcp.options import settings
-from keyturn.mcp.server import ProtocolServer
+from keyturn.mcp.protocol_server import ProtocolServer
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 
 SERVERS = Path(__file__).parent / "servers"

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
 
 from .options import ServerOptions, settings
-from .server import ProtocolServer
+from .protocol_server import ProtocolServer
 from .urls import checked, shown
 
 

@@ -9,7 +9,7 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 from ..core.digest import digest
 from .command import command
 from .options import ServerOptions, settings
-from .server import ProtocolServer
+from .protocol_server import ProtocolServer
 
 
 class MCPServerStdioParams(TypedDict, total=False):

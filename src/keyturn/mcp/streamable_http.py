@@ -8,7 +8,7 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 
 from .bounds import MESSAGE_BYTES
 from .options import ServerOptions, settings
-from .server import ProtocolServer
+from .protocol_server import ProtocolServer
 from .urls import checked, shown
 
 

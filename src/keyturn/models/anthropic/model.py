@@ -109,7 +109,7 @@ class AnthropicModel(Model):
 
     async def _told(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
         """One message of theirs as events of ours. Until the first of ours, a fault that may pass is tried again."""
-        told, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed))
+        told, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed), stream=True)
         try:
             for event in told:
                 yield event

@@ -65,7 +65,7 @@ class GoogleModel(Model):
     async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
         """The same reply as Responses events."""
         posed, reply = self._pose(asked, kept)
-        told, chunks = await again(partial(self._open, posed, reply), self._retries(posed))
+        told, chunks = await again(partial(self._open, posed, reply), self._retries(posed), stream=True)
         async with aclosing(chunks):
             for event in told:
                 yield event

@@ -1,0 +1,14 @@
+"""A path of the OpenAI Agents SDK: guardrails on input and output. It defines nothing."""
+
+from __future__ import annotations
+
+from . import GuardrailFunctionOutput as GuardrailFunctionOutput
+from . import InputGuardrail as InputGuardrail
+from . import InputGuardrailResult as InputGuardrailResult
+from . import OutputGuardrail as OutputGuardrail
+from . import OutputGuardrailResult as OutputGuardrailResult
+from . import input_guardrail as input_guardrail
+from . import output_guardrail as output_guardrail
+from ._missing import speaks
+
+speaks(__name__)

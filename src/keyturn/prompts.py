@@ -1,0 +1,10 @@
+"""A path of the OpenAI Agents SDK: prompts that the provider keeps. It defines nothing."""
+
+from __future__ import annotations
+
+from . import DynamicPromptFunction as DynamicPromptFunction
+from . import GenerateDynamicPromptData as GenerateDynamicPromptData
+from . import Prompt as Prompt
+from ._missing import speaks
+
+speaks(__name__)

@@ -1,0 +1,12 @@
+"""A path of the OpenAI Agents SDK: what a run came to. It defines nothing."""
+
+from __future__ import annotations
+
+from . import AgentToolInvocation as AgentToolInvocation
+from . import RunResult as RunResult
+from . import RunResultStreaming as RunResultStreaming
+from ._missing import speaks
+
+RunResultBase = RunResult
+
+speaks(__name__)

@@ -1,0 +1,10 @@
+"""A path of the OpenAI Agents SDK: a paused run. It defines nothing."""
+
+from __future__ import annotations
+
+from . import RunState as RunState
+from . import TContext as TContext
+from ._missing import speaks
+from .agents.hooks import TAgent as TAgent
+
+speaks(__name__)

@@ -1,0 +1,8 @@
+"""A path of the OpenAI Agents SDK: strict JSON schemas. It defines nothing."""
+
+from __future__ import annotations
+
+from ._missing import speaks
+from .tools.strict_schema import ensure_strict_json_schema as ensure_strict_json_schema
+
+speaks(__name__)

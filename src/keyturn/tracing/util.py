@@ -1,0 +1,12 @@
+"""A path of the OpenAI Agents SDK: ids for traces. It defines nothing."""
+
+from __future__ import annotations
+
+from .._missing import speaks
+from .processing import gen_span_id as gen_span_id
+from .spans import now as now
+from .trace import gen_trace_id as gen_trace_id
+
+time_iso = now
+
+speaks(__name__)
