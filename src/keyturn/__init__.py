@@ -312,6 +312,7 @@ _HOMES = {
     "UserError": "core.errors",
     "Verdict": "core.policy",
     "WebSearchTool": "tools.hosted",
+    "WebSearchToolImageSettings": "tools.hosted_config",
     "Workspace": "tools.filesystem.workspace",
     "WorkspaceEditor": "tools.patches.workspace_editor",
 }

@@ -236,6 +236,7 @@ from .tools.hosted import FileSearchTool as FileSearchTool
 from .tools.hosted import ImageGenerationTool as ImageGenerationTool
 from .tools.hosted import WebSearchTool as WebSearchTool
 from .tools.hosted_config import ImageGenerationToolConfig as ImageGenerationToolConfig
+from .tools.hosted_config import WebSearchToolImageSettings as WebSearchToolImageSettings
 from .tools.hosted_mcp import HostedMCPTool as HostedMCPTool
 from .tools.hosted_mcp import MCPToolApprovalFunction as MCPToolApprovalFunction
 from .tools.hosted_mcp import MCPToolApprovalFunctionResult as MCPToolApprovalFunctionResult

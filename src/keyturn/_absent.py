@@ -111,7 +111,6 @@ NAMES: dict[str, str] = {
     "ToolSearchTool": "all tools of an agent are told to the model: use is_enabled to leave some out",
     "tool_namespace": "give tools different names, or name_override; MCP servers prefix theirs with "
     "include_server_in_tool_names",
-    "WebSearchToolImageSettings": "WebSearchTool has no settings for images",
     "CustomToolExecutor": "annotate with Callable[[ToolContext, str], Any]",
     "DEFAULT_APPROVAL_REJECTION_MESSAGE": "a formatter gets the text as args.default_message (ToolErrorFormatterArgs)",
     "FuncDocumentation": "a tool's description and its parameters' are in its name, description and params_json_schema",

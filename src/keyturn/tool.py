@@ -50,6 +50,7 @@ from . import ToolOutputImageDict as ToolOutputImageDict
 from . import ToolOutputText as ToolOutputText
 from . import ToolOutputTextDict as ToolOutputTextDict
 from . import WebSearchTool as WebSearchTool
+from . import WebSearchToolImageSettings as WebSearchToolImageSettings
 from . import default_tool_error_function as default_tool_error_function
 from . import function_tool as function_tool
 from ._missing import speaks

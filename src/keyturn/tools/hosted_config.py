@@ -1,4 +1,4 @@
-"""The configuration of a tool that the provider runs, as a type."""
+"""The configurations of tools that the provider runs, as types."""
 
 from __future__ import annotations
 
@@ -25,3 +25,15 @@ class ImageGenerationToolConfig(TypedDict, total=False):
     partial_images: int
     quality: str
     size: str
+
+
+class WebSearchToolImageSettings(TypedDict, total=False):
+    """How many pictures a web search brings, and whether each has a caption: for `WebSearchTool(image_settings=...)`.
+
+    >>> from keyturn import WebSearchTool
+    >>> WebSearchTool(image_settings=WebSearchToolImageSettings(max_results=3)).provider_tool()["image_settings"]
+    {'max_results': 3}
+    """
+
+    max_results: int
+    caption: bool

@@ -174,7 +174,7 @@ def heard(below: Tracer | None) -> Tracer | None:
     return HeardTracer(below) if _Processors.heard else below
 
 
-def add_trace_processor(processor: TracingProcessor) -> None:
+def add_trace_processor(span_processor: TracingProcessor) -> None:
     """Let a processor hear of every trace and span from now on, beside those that do already.
 
     >>> from unittest.mock import Mock
@@ -187,7 +187,7 @@ def add_trace_processor(processor: TracingProcessor) -> None:
     'look up'
     >>> set_trace_processors([])
     """
-    set_trace_processors([*_Processors.heard, processor])
+    set_trace_processors([*_Processors.heard, span_processor])
 
 
 def set_trace_processors(processors: Sequence[TracingProcessor]) -> None:

@@ -52,6 +52,7 @@ class AgentSpanData(SpanData):
     handoffs: list[str] | None = None
     tools: list[str] | None = None
     output_type: str | None = None
+    metadata: dict[str, Any] | None = None
 
     @property
     def type(self) -> str:
