@@ -1,10 +1,10 @@
-"""What every test may rely on: how hard Hypothesis tries, how long a sweep is, and a store of each kind.
+"""What every test may rely on: how hard Hypothesis tries, how long a sweep is, a store of each kind, each way to run.
 
 Fixtures for agents, models and journals are in `keyturn.testing`, where users find them too.
 """
 
 import os
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,10 +13,13 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from keyturn import MemoryJournal
+from keyturn import Agent, MemoryJournal, RunState
+from keyturn.engine.run.log_cache import forget
+from keyturn.engine.run.used_states import THIS_PROCESS
 from keyturn.journal import open_journal
 from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from tests.needs import counted, missing
+from tests.playing import KEY, Carry, Effects, Run, World, in_hand, plain, streamed, through_text
 
 SWEEP = int(os.environ.get("KEYTURN_SWEEP", "25"))
 
@@ -43,6 +46,72 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["KEYTURN_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture
+def own_key(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """A key of the test's own, and no log remembered from one test to the next; some rooms have it for every test."""
+    monkeypatch.setenv("KEYTURN_SECRET", KEY)
+    yield
+    forget()
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A state directory of the test's own: its keys, and the marks of its stores."""
+    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def another_process() -> Callable[[], None]:
+    """Forget what this process knows of its runs, as another one would; said again, it is yet another."""
+
+    def forget_all() -> None:
+        THIS_PROCESS.forget()
+        forget()
+
+    return forget_all
+
+
+@pytest.fixture(params=[plain, streamed], ids=["plain", "streamed"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Run or resume an agent, in both ways that there are."""
+    return request.param
+
+
+@pytest.fixture(name="streamed", params=[False, True], ids=["plain", "streamed"])
+def is_streamed(request: pytest.FixtureRequest) -> bool:
+    """Whether somebody listens to the run, for tests that need to know it."""
+    return request.param
+
+
+@pytest.fixture(params=["in hand", "saved"])
+def carry(request: pytest.FixtureRequest) -> Carry:
+    """Bring a state to where it is resumed: as it is, or through its text and a reader that remembers nothing."""
+
+    async def through_text_with_its_context(agent: Agent[Any], state: RunState[Any]) -> RunState[Any]:
+        return await through_text(agent, state, context_override=state.context.context)
+
+    return in_hand if request.param == "in hand" else through_text_with_its_context
+
+
+@pytest.fixture(name="saved", params=[False, True], ids=["live", "saved"])
+def is_saved(request: pytest.FixtureRequest) -> bool:
+    """Whether a state is written down and read again where a pause lies, for tests that need to know it."""
+    return request.param
+
+
+@pytest.fixture
+def effects() -> Effects:
+    """What the tools of this test did, in order."""
+    return Effects()
+
+
+@pytest.fixture
+def world() -> World:
+    """A world in which nothing has happened yet."""
+    return World()
+
+
 @pytest.fixture(scope="session")
 def sweep_size() -> int:
     """How many cases a test marked `sweep` tries: few in `make test`, COUNT in `make sweep`."""
@@ -59,18 +128,38 @@ def postgres_server() -> Generator[str | None]:
         yield None
 
 
+@pytest.fixture
+def new_database(postgres_server: str | None) -> Generator[Callable[[], str]]:
+    """Make an empty PostgreSQL database, and say its URL; without a server to start, the test is skipped."""
+    if postgres_server is None:
+        pytest.skip(missing("PostgreSQL"))
+    made: list[str] = []
+
+    def new() -> str:
+        made.append(f"s{uuid4().hex[:12]}")
+        with psycopg.connect(postgres_server, autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {made[-1]}".encode())
+        return postgres_server.rpartition("/")[0] + "/" + made[-1]
+
+    yield new
+    # Hundreds of them are gigabytes, and a server that stops for more than a minute. Some tests leave one open.
+    with psycopg.connect(postgres_server, autocommit=True) as db:
+        for name in made:
+            db.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def database(new_database: Callable[[], str]) -> str:
+    """The URL of an empty PostgreSQL database."""
+    return new_database()
+
+
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty store, of each kind that comes with Keyturn."""
     if request.param != "postgresql":
         return {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/runs.db"}[request.param]
-    server = request.getfixturevalue("postgres_server")
-    if server is None:
-        pytest.skip(missing("PostgreSQL"))
-    name = f"s{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return server.rpartition("/")[0] + "/" + name
+    return request.getfixturevalue("database")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.table import each
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "keyturn"
@@ -186,6 +186,41 @@ def test_no_import_hides_from_the_contracts() -> None:
     assert not found, report(found, remedy)
 
 
+# Rooms in which a public function's name stands once, so that a search for it finds one thing.
+ONE_NAME_ROOMS = ("engine", "tools", "models", "mcp")
+# Names that stand twice all the same, with the reason.
+TWICE_FOR_A_REASON = {
+    ("tools", "main"): "each begins a process of its own, `python -m`, and nobody calls it",
+    ("tools", "operations_of"): "the one thing that each format of patches does; it is called by its module's name",
+}
+
+
+def public_functions(room: str) -> dict[str, list[str]]:
+    """The public functions of a room's modules, with the files that have one of that name."""
+    places: dict[str, list[str]] = {}
+    for path in sources(room):
+        for node in parsed(path).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                files = places.setdefault(node.name, [])
+                if relative(path) not in files:  # overloads and versions of one function are one
+                    files.append(relative(path))
+    return places
+
+
+def test_a_public_function_has_a_name_of_its_own_in_its_room() -> None:
+    twice = {
+        (room, name): files
+        for room in ONE_NAME_ROOMS
+        for name, files in public_functions(room).items()
+        if len(files) > 1
+    }
+    found = [f"{name} of {room}: {', '.join(files)}" for (room, name), files in twice.items()]
+    found = [line for line, key in zip(found, twice, strict=True) if key not in TWICE_FOR_A_REASON]
+    assert not found, report(found, "Name it by what only it does; or add it to TWICE_FOR_A_REASON with the reason.")
+    needless = [f"{name} of {room}" for room, name in TWICE_FOR_A_REASON if (room, name) not in twice]
+    assert not needless, report(needless, "It stands once by now: take it out of TWICE_FOR_A_REASON.")
+
+
 def test_each_foreign_package_has_one_owner() -> None:
     found: list[str] = []
     for path in sources():
@@ -277,7 +312,7 @@ def test_declaring_an_agent_loads_no_provider() -> None:
     assert not loaded, f"declaring an agent loads {sorted(loaded)}: a member loads its package when it is used"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "kind", "expected"),
     [("ShellCall", "shell", True), ("MCPServer", "mcp", True), ("apply_patch_call", "apply_patch", True),
      ("local_shell", "shell", True), ("shelled", "shell", False), ("WebSearch", "web_search", True),

@@ -6,13 +6,13 @@ import doctest
 import re
 from pathlib import Path
 
-from tests import needs, steps, table
+from tests import needs, steps, table, waiting
 
 MAKEFILE = Path(__file__).resolve().parents[1] / "Makefile"
 
 
 def test_examples() -> None:
-    for module in (needs, steps, table):
+    for module in (needs, steps, table, waiting):
         result = doctest.testmod(module)
         assert result.attempted > 0
         assert result.failed == 0, module

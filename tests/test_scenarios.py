@@ -20,7 +20,6 @@ async def test_plain_streamed_and_saved_runs_end_alike(scenario: Scenario) -> No
 
 
 @each
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_no_crash_loses_or_doubles_an_effect(scenario: Scenario, streamed: bool) -> None:
     report = await sweep(scenario, streamed=streamed)
     assert not report.violations, "\n".join(report.violations)

@@ -265,6 +265,39 @@ def test_silenced_checks_say_which_and_why() -> None:
     assert not found, report(found, remedy)
 
 
+# path: (how many, reason). A test waits for a thing, and `tests/waiting.py` knows how; here time itself is meant.
+SLEEPS: dict[str, tuple[int, str]] = {
+    "tests/waiting.py": (3, "the waiting itself: a condition looked at again, and others let go first"),
+    "tests/behaviour/durable_worker.py": (1, "a process of its own, which looks for the file that lets all of them go"),
+    "tests/mcp/servers/liar.py": (3, "a server that hangs, and ends by itself should nobody end it"),
+    "tests/mcp/servers/shop.py": (1, "a server's slow tool, whose seconds the test says"),
+    "tests/mcp/test_elicitation.py": (1, "more time passes than the library of the protocol gives a call"),
+    "tests/tools/filesystem/test_staging.py": (
+        1,
+        "a process is killed at another moment each time, and tells nobody where it is",
+    ),
+}
+
+
+def sleeps(path: Path) -> int:
+    """How often a file waits for time."""
+    calls = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call))
+    return sum(ast.unparse(call.func).rpartition(".")[2] == "sleep" for call in calls)
+
+
+def test_tests_wait_for_things_and_not_for_time() -> None:
+    found = {relative(path): sleeps(path) for path in sorted((ROOT / "tests").rglob("*.py"))}
+    wrong = [
+        f"{path}: {found.get(path, 0)} sleeps, {SLEEPS.get(path, (0, ''))[0]} are listed"
+        for path in sorted(found | SLEEPS)
+        if found.get(path, 0) != SLEEPS.get(path, (0, ""))[0]
+    ]
+    remedy = (
+        "Wait for what you wait for: `until`, `never` and `turns_of_the_loop` of tests/waiting.py, a Clock, an Event."
+    )
+    assert not wrong, report(wrong, remedy)
+
+
 CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: |$)", re.MULTILINE)
 
 

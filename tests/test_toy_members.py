@@ -138,7 +138,6 @@ class TestToyErrand(TestToyTool):
         return ToyErrand(effects, **settings)
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_toy_errand_may_hand_over(streamed: bool) -> None:
     effects = Effects()
     tool = ToyErrand(effects, needs_approval=True, hands_over=True)
@@ -332,9 +331,6 @@ class TestToyPolicy(PolicySuite):
 
 
 # ---------------------------------------------------------------------------------------------------- all of them
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_toys_play_together(streamed: bool) -> None:
     """A toy model calls a toy tool under a toy policy, and the run is kept in a toy store."""
     effects, journal = Effects(), ToyJournal(lambda: 1)

@@ -17,8 +17,8 @@ from keyturn import Agent, Approval, Conflict, Runner, RunState, ToolContext, fu
 from keyturn.audit.checker import Told, check
 from keyturn.core.codec import Log
 from keyturn.core.errors import Expired
-from keyturn.engine import execution as play_module
 from keyturn.engine.run.log_cache import log_in
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.rows import Query, RequestRow
 from keyturn.testing import ScriptedModel
@@ -29,19 +29,11 @@ from .lives import Place
 CONTENDERS = 8
 
 
-class _NoLedger:
-    """What one process remembers of its own runs would decide before the store is asked; here the store decides."""
-
-    def take(self, run: str, position: int) -> None: ...
-    def give_back(self, run: str, position: int | None) -> None: ...
-
-
 class Arena:
     """One store and those who contend for its runs."""
 
     def __init__(self, place: Place, count: int = CONTENDERS) -> None:
         self.place, self.ahead = place, place.ahead
-        play_module.LEDGER = _NoLedger()  # type: ignore[assignment]  # it is all that a ledger is asked for
         self.journals: list[Any] = [place.open(self.now) for _ in range(count)]
         self.deeds = Counter[str]()
         self.by_run = Counter[str]()
@@ -68,8 +60,10 @@ class Arena:
         return run, request
 
     async def state(self, number: int, run: str, name: str = "pay") -> RunState[Any]:
-        """The run as one contender loads it."""
-        return await RunState.load(self.journals[number], run, self.agents[name])
+        """The run as one contender loads it, who remembers nothing of it: here only the store decides."""
+        state = await RunState.load(self.journals[number], run, self.agents[name])
+        state.live.used = UsedStates()
+        return state
 
     async def resumed(self, state: RunState[Any], name: str = "pay") -> Any:
         """Resume; the final output, or None where something waits."""

@@ -18,6 +18,7 @@ from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
 from keyturn.engine import execution
 from keyturn.engine.run import open_run
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import generation
 from keyturn.journal import statements as say
 from keyturn.journal.rows import Query, RequestRow
@@ -152,11 +153,10 @@ class Secrets:
         return f"{cls.dice.getrandbits(size * 8):0{size * 2}x}"
 
 
-class NoLedger:
-    """What a process remembers of its own runs is another trial's affair: here only the store decides."""
-
-    def take(self, run: str, position: int) -> None: ...
-    def give_back(self, run: str, position: int | None) -> None: ...
+def forgotten(state: RunState[Any]) -> RunState[Any]:
+    """The state as a process has it that remembers nothing of its runs: here only the store decides."""
+    state.live.used = UsedStates()
+    return state
 
 
 @contextmanager
@@ -167,7 +167,6 @@ def made_world(home: str) -> Generator[None]:
         (open_run, "secrets", Secrets),
         (open_run, "_PROCESS_SECRET", b"trials" * 6),
         (generation, "secrets", Secrets),
-        (execution, "LEDGER", NoLedger()),
         (execution, "_PROCESS", "process"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
@@ -199,13 +198,14 @@ class Writing:
     async def run(self, stage: str, agent: str) -> RequestRow | None:
         """Begin a run, as far as it comes by itself; what waits of it first."""
         World.now += 1
-        result = await Runner.run(AGENTS[agent], "go", journal=self.store)
+        begun = forgotten(RunState(None, "go", AGENTS[agent]))
+        result = await Runner.run(AGENTS[agent], begun, journal=self.store)
         self.runs[stage] = result.run_id
         return next(iter(await self.store.requests(Query(run=result.run_id))), None)
 
     async def goes_on(self, stage: str, agent: str) -> None:
         """Take a run up."""
-        state = await RunState.load(self.store, self.runs[stage], AGENTS[agent])
+        state = forgotten(await RunState.load(self.store, self.runs[stage], AGENTS[agent]))
         await Runner.run(AGENTS[agent], state, journal=self.store)
 
     async def fill(self, dice: random.Random) -> None:
@@ -304,7 +304,7 @@ async def drive(store: Any, way: str, runs: list[str]) -> list[BaseException]:
 
 async def _resumed(store: Any, run: str, way: str) -> None:
     app = App(list(AGENTS.values()), store, worker=False)
-    state = await app.state(run)
+    state = forgotten(await app.state(run))
     agent = AGENTS[state.live.graph.root.name]
     if way == "streamed":
         stream = Runner.run_streamed(agent, state, journal=store)

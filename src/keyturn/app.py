@@ -23,7 +23,6 @@ from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserE
 from .core.people import Decider, plain_text
 from .engine.driving.writer import Writer
 from .engine.execution import Execution
-from .engine.follow import Follower
 from .engine.result import RunResult
 from .engine.run.agents import AgentGraph
 from .engine.run.log_cache import log_in
@@ -32,8 +31,9 @@ from .engine.runner import DEFAULT_MAX_TURNS, play_of
 from .engine.states.fork import forked
 from .engine.states.loading import found, waiting_tools
 from .engine.states.state import RunState
+from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
-from .engine.views.rebuilt_rows import rows_in
+from .engine.views.rows import rows_in
 from .engine.worker import Worker
 from .inbox.desk import Inbox
 from .inbox.restored import settle_whole
@@ -45,7 +45,9 @@ OVER = ("finished", "failed", "cancelled", "erased")
 
 
 class RunHandle:
-    """A run by its id: what `App.start` returns. It holds nothing but the id and the app.
+    """Refers to a run by its id; `App.start` returns one.
+
+    It holds nothing but the id and the app.
 
     >>> from keyturn import Agent, App
     >>> App([Agent(name="ops")], "memory://").run("5e1f")
@@ -60,24 +62,24 @@ class RunHandle:
         return f"RunHandle({self.id!r})"
 
     async def get(self) -> RunRow:
-        """The run at a glance."""
+        """Return the run's row."""
         return await self._app.get(self.id)
 
     async def wait(self, timeout: float | None = None) -> RunRow:
-        """The run once it is over or waits for people."""
+        """Wait until the run is over or waits for people, and return its row."""
         return await self._app.wait(self.id, timeout)
 
     async def result(self, timeout: float | None = None) -> RunResult:
-        """What the run came to once it is over or waits for people."""
+        """Wait until the run is over or waits for people, and return its result."""
         return await self._app.result(self.id, timeout)
 
     def stream(self) -> AsyncIterator[StreamEvent]:
-        """What happens in the run, from its beginning to its end."""
+        """Stream what happens in the run, from its beginning to its end."""
         return self._app.stream(self.id)
 
 
 class App:
-    """Agents that work on a journal.
+    """Runs agents on a journal.
 
     `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False` leaves
     the runs to others. A context that is not plain data needs both `context_serializer` and `context_deserializer`;
@@ -143,7 +145,7 @@ class App:
         max_turns: int | None = DEFAULT_MAX_TURNS,
         requester: str | None = None,
     ) -> RunHandle:
-        """Record that a run starts. It returns at once; a worker goes on with it, here or elsewhere.
+        """Record that a run starts, and return at once; a worker goes on with it, here or elsewhere.
 
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
         """
@@ -160,15 +162,15 @@ class App:
         return RunHandle(self, await play.begin())
 
     def run(self, run_id: str) -> RunHandle:
-        """A handle on a run that was started before."""
+        """Return a handle on a run that was started before."""
         return RunHandle(self, run_id)
 
     async def runs(self, query: Query | None = None, **wanted: Any) -> list[RunRow]:
-        """Runs by when they started."""
+        """Return rows of runs, by when they started."""
         return await self.journal.runs(query or Query(**wanted))
 
     async def get(self, run_id: str) -> RunRow:
-        """A run at a glance, or `RunMissing`."""
+        """Return a run's row, or raise `RunMissing`."""
         found = await self.journal.runs(Query(run=run_id))
         if not found:
             raise RunMissing(run_id)
@@ -177,15 +179,27 @@ class App:
         return found[0]
 
     async def wait(self, run_id: str, timeout: float | None = None) -> RunRow:
-        """A run once it is over or waits for people; `TimeoutError` where that takes too long."""
-        async with asyncio.timeout(timeout), contextlib.aclosing(self._rows(run_id)) as rows:
+        """Wait until a run is over or waits for people; raise `TimeoutError` where that takes too long."""
+        seen: list[RunRow] = []
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._waited(run_id, seen)
+        except TimeoutError:
+            status = seen[-1].status if seen else "not found yet"
+            raise TimeoutError(
+                f"run {run_id} was {status} after {timeout} s and goes on: wait longer, or see that a worker moves it"
+            ) from None
+
+    async def _waited(self, run_id: str, seen: list[RunRow]) -> RunRow:
+        async with contextlib.aclosing(self._rows(run_id)) as rows:
             async for row in rows:
+                seen[:] = [row]
                 if row.status in (*OVER, "waiting"):
                     return row
         raise NotPending(f"run {run_id!r} is not watched any more")
 
     async def _rows(self, run_id: str) -> AsyncGenerator[RunRow]:
-        """The run at a glance, now and after each line."""
+        """Yield the run's row, now and after each line."""
         yield await self.get(run_id)
         head = await self.journal.head(run_id)
         yield await self.get(run_id)
@@ -194,7 +208,7 @@ class App:
                 yield await self.get(run_id)
 
     async def result(self, run_id: str, timeout: float | None = None) -> RunResult:
-        """What `Runner.run` would return: a final answer or interruptions. `RunStopped` where the run was stopped."""
+        """Return what `Runner.run` would: a final answer or interruptions; raise `RunStopped` where it was stopped."""
         row = await self.wait(run_id, timeout)
         if row.status in ("failed", "cancelled", "erased"):
             raise RunStopped(run_id, row.status, row.error)
@@ -202,12 +216,15 @@ class App:
         return RunResult(state.live, await waiting_tools(state.live))
 
     async def state(self, run_id: str) -> RunState[Any]:
-        """The run in hand, to be looked at or resumed with `Runner.run`."""
+        """Return the state of a run, to be looked at or resumed with `Runner.run`."""
         await self.get(run_id)
         return await self._state(run_id)
 
     async def stream(self, run_id: str) -> AsyncIterator[StreamEvent]:
-        """What happens in a run, from its beginning to its end, whoever moves it. Deltas are not recorded."""
+        """Stream what happens in a run, whoever moves it, from its beginning to its end.
+
+        Deltas are not recorded.
+        """
         log = Log(chain=chain_of(self.journal, run_id))
         live = OpenRun(log, AgentGraph(self._agent((await self.get(run_id)).agent)), wrapped(None))
         follower = Follower(live)
@@ -223,27 +240,28 @@ class App:
         await self.inbox.send(run_id, message)
 
     async def resume(self, run_id: str, max_turns: int | None = None) -> None:
-        """Take up a run that failed, with another limit of turns if one is given."""
+        """Resume a run that failed, with another limit of turns if one is given."""
         await self.inbox.tell(run_id, cm.Resume(max_turns))
         self._employ()
 
     async def cancel(self, run_id: str, *, by: str | Decider = "app", why: str = "") -> None:
-        """End a run, wherever it is being moved. Of a tool that was at work nobody knows what it did."""
+        """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
         await self.inbox.cancel(run_id, by=by, why=why)
 
     async def fork(self, run_id: str, at: int | None = None) -> RunHandle:
-        """A new run that begins as the first `at` lines of another did; grants and approvals stay with the old one."""
+        """Start a new run from the first `at` lines of another; grants and approvals stay with the old one."""
         self._agent((await self.get(run_id)).agent)
         log = forked(await log_in(self.journal, run_id), at, await self.journal.now())
         await Writer(log, self.journal, clock_ms).write_whole()
         self._employ()
         return RunHandle(self, log.run.id)
 
-    async def work(self) -> None:
-        """Move runs until `stop` is called: what `keyturn worker` does.
+    async def work(self, slots: int | None = None) -> None:
+        """Move runs until `stop` is called, at most `slots` at once: what `keyturn worker` does.
 
         A store that was brought back from a copy is settled first: what it lets run is in doubt from then on.
         """
+        self._slots = self._slots if slots is None else slots
         await self._hire().run()
 
     async def stop(self) -> None:
@@ -256,8 +274,14 @@ class App:
 
     @property
     def busy(self) -> int:
-        """How many runs this process moves right now."""
+        """Return how many runs this process moves right now."""
         return 0 if self._worker is None else self._worker.busy
+
+    @property
+    def trouble(self) -> str | None:
+        """Return why this process's worker cannot work on the journal now; None while it can."""
+        error = None if self._worker is None else self._worker.error
+        return None if error is None else str(error)
 
     def _employ(self) -> None:
         if self._embedded and (self._working is None or self._working.done()):
@@ -269,7 +293,7 @@ class App:
         return self._worker
 
     async def _taken(self, claim: Claim) -> Execution:
-        """The play of a run that this worker holds."""
+        """Make the execution of a run that this worker holds."""
         state = await self._state(claim.run, held=True)
         session = self._session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
@@ -292,5 +316,6 @@ class App:
     def _agent(self, name: str) -> Agent[Any]:
         agent = self.agents.get(name)
         if agent is None:
-            raise AgentMissing(name)
+            has = ", ".join(self.agents) or "none"
+            raise AgentMissing(name, f"this app has no agent {name!r}; it has: {has}")
         return agent

@@ -1,4 +1,4 @@
-"""The decorators under one roof: `from keyturn.decorators import tool`. Nothing is defined here."""
+"""The decorators in one module: `from keyturn.decorators import tool`; nothing is defined here."""
 
 from __future__ import annotations
 

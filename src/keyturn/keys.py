@@ -32,7 +32,7 @@ _LARGEST = 64 * 1024
 
 
 def state_directory() -> Path:
-    """Say where this user's programs keep their state."""
+    """Return where this user's programs keep their state."""
     given = os.environ.get("KEYTURN_HOME") or os.environ.get("XDG_STATE_HOME")
     if given:
         return Path(given) / "keyturn"
@@ -51,7 +51,7 @@ def state_directory() -> Path:
 
 
 def ring() -> Ring:
-    """Give the keys of this process. A key that another process adds verifies at once and seals a moment later."""
+    """Return the keys of this process; one that another process adds verifies at once and seals a moment later."""
     given = os.environ.get(VARIABLE)
     if given is not None:
         return _given(given)
@@ -63,7 +63,7 @@ def ring() -> Ring:
 
 
 def own_ring() -> Ring:
-    """Make a ring of one secret that nobody else has, for what does not outlive this process."""
+    """Make a ring of one new secret, for what does not outlive this process."""
     return Ring([secrets.token_bytes(32)])
 
 
@@ -79,7 +79,7 @@ def _given(given: str) -> Ring:
 
 
 # What says where the state directory is.
-_PLACES = ("KEYTURN_HOME", "XDG_STATE_HOME", "HOME", "LOCALAPPDATA")
+_PLACES = ("KEYTURN_HOME", "XDG_STATE_HOME", "LOCALAPPDATA" if sys.platform == "win32" else "HOME")
 # How long the file is believed to be as it was, in seconds. Every look at a file lets go of the interpreter's lock, and
 # a process that drives many runs would get it back late a dozen times in each.
 _BELIEVED = 0.05
@@ -98,7 +98,7 @@ _rings: dict[Path, tuple[tuple[int, ...], Ring]] = {}
 
 
 def _in_file(path: Path) -> Ring:
-    """Read the file where it changed since it was read."""
+    """Read the key file where it changed since it was read."""
     try:
         known = _rings.get(path)
         if known is None:
@@ -131,7 +131,7 @@ def secrets_in(path: Path) -> list[str]:
 
 
 def _opened(path: Path) -> int:
-    """Open the file itself: what a link leads to may be somebody else's."""
+    """Open the file itself and no link: what that leads to may be somebody else's."""
     if path.is_symlink():
         raise UserError(f"the key file {path} is a symbolic link; put the file itself there, or set {VARIABLE}")
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -167,7 +167,7 @@ def _check_directory(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those above it for this user alone, whatever the umask says; what is there stays so."""
+    """Make a directory and its parents for this user alone, whatever the umask; what exists stays as it is."""
     if not path.is_dir():
         make_directory(path.parent)
         path.mkdir(exist_ok=True, mode=0o700)
@@ -189,7 +189,7 @@ def _make(path: Path) -> None:
 
 
 def _draft(path: Path, found: list[str]) -> Path:
-    """Write a key file beside the true one, readable by nobody else from its first byte on."""
+    """Write a temporary key file beside the true one, readable by nobody else from its first byte on."""
     draft = path.with_name(f"key.{secrets.token_hex(8)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write("\n".join(found) + "\n")
@@ -199,7 +199,7 @@ def _draft(path: Path, found: list[str]) -> Path:
 
 
 def add_key() -> str:
-    """Put a new secret first in the key file; its id. What older keys signed stays good."""
+    """Put a new secret first in the key file, and return its id; what older keys signed stays valid."""
     if os.environ.get(VARIABLE) is not None:
         raise UserError(
             f"the keys of this process come from {VARIABLE}: put a new secret before the others there, with a space "
@@ -214,7 +214,7 @@ def add_key() -> str:
 
 @contextmanager
 def _alone(path: Path) -> Generator[None]:
-    """Let nobody else change the files of a directory meanwhile, who asks like this."""
+    """Lock a directory against others who change its files."""
     place = os.open(path, os.O_RDONLY)
     try:
         if fcntl is not None:

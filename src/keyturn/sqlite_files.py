@@ -1,4 +1,4 @@
-"""Which SQLite files this process has open, and through which of two libraries: a file is never open through both.
+"""Track which SQLite files this process has open, and by which of two libraries: never one file by both.
 
 The journal brings a SQLite of its own (apsw), sessions use the interpreter's. POSIX locks belong to a process and are
 dropped when it closes any descriptor of the file, so each library would silently drop the other's locks, and two
@@ -21,7 +21,7 @@ _open: dict[tuple[int, int], list[tuple[str, int]]] = {}
 
 
 class OpenFile:
-    """A file that is open as a journal's or a session's until `close` is called.
+    """Marks a file as open by a journal or a session until `close` is called.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -57,7 +57,7 @@ class OpenFile:
         self._closed = False
 
     def close(self) -> None:
-        """Say that it is open here no more; a second time does nothing."""
+        """Mark the file as closed; a second time does nothing."""
         with _lock:
             if self._closed:
                 return
@@ -69,7 +69,7 @@ class OpenFile:
 
 
 def refused_session(path: str | bytes | Path) -> UserError:
-    """Say why a journal's file is refused to a session."""
+    """Return why a session may not open a journal's file."""
     return UserError(
         f"{os.fspath(path)!r} is the file of a journal: a session in the same file would destroy it; give "
         "sessions a file of their own"

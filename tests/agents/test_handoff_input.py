@@ -20,10 +20,7 @@ from keyturn.agents.context import ToolContext
 from keyturn.agents.handoff_input import HandoffInputFilter
 from keyturn.core.items import Item
 from keyturn.engine.views.items import RunItem
-
-
-def user(content: Any) -> Item:
-    return {"role": "user", "content": content}
+from tests.playing import user
 
 
 def lines(items: list[Item]) -> list[str]:

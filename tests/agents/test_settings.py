@@ -95,7 +95,7 @@ def test_formatter_arguments_keep_their_places() -> None:
     assert names == ["kind", "tool_type", "tool_name", "call_id", "default_message", "run_context", "error"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "result"),
     [
         (None, None),

@@ -29,6 +29,7 @@ from keyturn import (
 from keyturn.audit.checker import check
 from keyturn.engine.run.log_cache import verify_run
 from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
+from tests.waiting import turns_of_the_loop, until, until_status
 
 
 class Desk:
@@ -129,12 +130,9 @@ async def test_a_decision_is_heard_while_another_call_is_at_work(store: Any) -> 
     async with App([desk.agent()], store) as app:
         run = await app.start("ops", "go")
         await asyncio.wait_for(desk.at_work.wait(), 20)
-        while not (waiting := await app.inbox.list()):
-            await asyncio.sleep(0.01)
+        waiting = await until(app.inbox.list)
         await app.inbox.approve(waiting[0], by="ann")
-        async with asyncio.timeout(20):
-            while not desk.paid:
-                await asyncio.sleep(0.01)
+        await until(lambda: desk.paid)
         assert not desk.go_on.is_set()
         desk.go_on.set()
         assert (await run.result(20)).final_output == "done: go"
@@ -150,8 +148,8 @@ async def test_cancelling_stops_what_is_at_work_and_says_that_its_outcome_is_unk
         with pytest.raises(RunStopped, match="cancelled: enough") as raised:
             await run.result(20)
         assert raised.value.status == "cancelled"
-        while (row := await app.get(run.id)).updated_at and app.busy:
-            await asyncio.sleep(0.01)
+        await until(lambda: not app.busy)
+        row = await app.get(run.id)
         assert (row.status, row.waiting, await app.inbox.list()) == ("cancelled", 0, [])
     assert b"CallLost" in b"".join(await store.read(run.id))
     assert desk.paid == []
@@ -192,18 +190,11 @@ async def test_an_expired_request_is_told_to_the_model_without_anybody_looking(s
         run = await app.start("ops", "go")
         assert (await run.wait(20)).status == "waiting"
         request = await the_request(app)
-        assert (await run_over(app, run.id)).status == "finished"
+        assert (await until_status(app, run.id, "finished", "failed", "cancelled")).status == "finished"
         assert (await app.inbox.get(request.id)).state == "expire"
         assert desk.paid == []
         with pytest.raises(Expired):
             await app.inbox.approve(request, by="ann")
-
-
-async def run_over(app: App, run: str) -> Any:
-    async with asyncio.timeout(20):
-        while (row := await app.get(run)).status not in ("finished", "failed", "cancelled"):
-            await asyncio.sleep(0.02)
-        return row
 
 
 async def test_a_stream_tells_what_happened_from_the_beginning(store: Any) -> None:
@@ -280,9 +271,9 @@ async def test_a_failed_run_says_why_and_goes_on(store: Any) -> None:
         run = await app.start("ops", "go", max_turns=1)
         with pytest.raises(RunStopped, match="failed: MaxTurnsExceeded") as raised:
             await run.result(20)
-        assert raised.value.error == "MaxTurnsExceeded"
+        assert raised.value.error.startswith("MaxTurnsExceeded: agent 'ops' reached its limit of 1 turns")
         await app.resume(run.id, max_turns=10)
-        assert (await run_over(app, run.id)).status == "finished"
+        assert (await until_status(app, run.id, "finished", "failed", "cancelled")).status == "finished"
         assert (await run.result(20)).final_output == "done: go"
 
 
@@ -295,7 +286,7 @@ async def test_what_a_policy_says_now_counts_for_what_was_decided_before(store: 
         await run.wait(20)
     await before.inbox.approve(await the_request(before), by="ann")
     async with App([desk.agent()], store, Policy(Rule("deny", tool="pay", reason="not any more"))):
-        assert (await run_over(before, run.id)).status == "finished"
+        assert (await until_status(before, run.id, "finished", "failed", "cancelled")).status == "finished"
     assert desk.paid == []
     assert "not any more" in str((await before.result(run.id)).to_input_list())
 
@@ -311,7 +302,7 @@ async def test_a_fork_asks_again_and_leaves_the_other_alone(store: Any) -> None:
         assert (await fork.wait(20)).status == "waiting"
         assert (await fork.result()).input == "go"
         await app.inbox.approve(first, by="ann", grant=Grant())
-        assert (await run_over(app, run.id)).status == "finished"
+        assert (await until_status(app, run.id, "finished", "failed", "cancelled")).status == "finished"
         assert (desk.paid, (await fork.get()).status) == (["ada", "bob"], "waiting")
         asked = await the_request(app)
         assert (asked.run, asked.id != first.id, asked.digest != first.digest) == (fork.id, True, True)
@@ -328,9 +319,7 @@ async def test_a_fork_asks_again_and_leaves_the_other_alone(store: Any) -> None:
 async def test_an_agent_that_is_not_there_leaves_its_runs_to_others(store: Any, caplog: Any) -> None:
     run = await App([Desk().agent()], store, worker=False).start("ops", "go")
     async with App([Desk().agent("other")], store) as app:
-        async with asyncio.timeout(20):
-            while "cannot be taken up here" not in caplog.text:
-                await asyncio.sleep(0.01)
+        await until(lambda: "cannot be taken up here" in caplog.text)
         assert (await app.get(run.id)).status == "running"
         with pytest.raises(AgentMissing):
             await app.start("ops", "go")
@@ -344,7 +333,7 @@ async def test_stopping_lets_a_tool_end_and_begins_nothing(store: Any) -> None:
     run = await app.start("ops", "go")
     await asyncio.wait_for(desk.at_work.wait(), 20)
     stopping = asyncio.ensure_future(app.stop())
-    await asyncio.sleep(0.02)
+    await turns_of_the_loop(100)
     assert not stopping.done()
     desk.go_on.set()
     await asyncio.wait_for(stopping, 20)

@@ -12,7 +12,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing import ScriptedModel
 from tests.journal.restoring import Payer, go_on, sql
 
-pytestmark = pytest.mark.usefixtures("another_process")
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_k5_what_was_erased_is_still_in_the_file(tmp_path: Path) -> None:

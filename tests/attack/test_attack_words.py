@@ -11,6 +11,7 @@ from keyturn import Agent, Runner, UnsafeProgram, UserError, ask_user, only_prog
 from keyturn.console import decide
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.tools.commands.runners import LOOKERS, RUNNERS, WRITERS
+from tests.table import each
 
 RUN_OTHERS = (
     *("bfs", "msgexec", "original-awk", "igawk", "pygmentize", "ghostscript", "dvipdf", "ps2pdf"),
@@ -46,7 +47,7 @@ def test_l1_a_name_that_nobody_knows_is_warned_of() -> None:
     assert not LOOKERS & (RUNNERS | WRITERS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("choices", "typed", "wanted"),
     [
         (["Keep everything", "1"], ["1"], "Keep everything"),

@@ -25,9 +25,10 @@ from keyturn import (
 from keyturn.core.errors import Conflict, RunMissing
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.sqlite import SQLiteJournal
-from keyturn.testing import ScriptedModel, function_call
+from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.testing.suites.door_case import payment
 from keyturn.tools.base import OutcomeUnknown
+from tests.playing import HOUR, Clock, fresh
 
 from .world import Desk, clerk, told
 
@@ -74,9 +75,7 @@ async def test_m3_an_approval_outlives_a_sibling_that_ran_out() -> None:
     agent = Agent(
         "clerk", model=ScriptedModel([calls, "done"]), tools=[payment([], approval=Approval(expires="1h")), mail]
     )
-    state = (await Runner.run(agent, "go")).to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
+    state = approve_all(await Runner.run(agent, "go"))
     pass_an_hour(state)
     with pytest.raises(Expired):
         await Runner.run(agent, state)
@@ -165,10 +164,10 @@ async def test_m8_on_approval_that_is_slow_or_raises_closes_no_nested_agent(how:
     async def decide(context: Any, item: Any) -> Any:
         if how == "raises":
             raise OSError("down")
-        await asyncio.sleep(0.1)  # it is time itself that is waited for
+        clock.pass_ms(2 * HOUR)
         return {"approve": True}
 
-    tool = payment([], approval=Approval(expires=0.05 if how == "slow" else "1h"))
+    clock, tool = Clock(), payment([], approval=Approval(expires="1h"))
     tool.on_approval = decide
     inner = Agent(
         "inner", model=ScriptedModel([[function_call("pay", {"to": "a", "amount": 1})], "in", "x"]), tools=[tool]
@@ -178,7 +177,7 @@ async def test_m8_on_approval_that_is_slow_or_raises_closes_no_nested_agent(how:
         model=ScriptedModel([[function_call("delegate", {"input": "go"})], "done"]),
         tools=[inner.as_tool("delegate", "d")],
     )
-    result = await Runner.run(outer, "go")
+    result = await Runner.run(outer, fresh(outer, clock=clock))
     assert "An error occurred" not in repr(told(result)), "the frame was closed over a call that waited"
 
 

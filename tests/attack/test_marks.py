@@ -10,10 +10,7 @@ import pytest
 
 from keyturn.journal.sqlite import SQLiteJournal
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_k1_a_truncated_mark_is_written_anew_at_the_next_commit(tmp_path: Path) -> None:
@@ -41,4 +38,4 @@ async def test_k1_a_full_disk_under_the_mark_is_said_once(
         await journal.append("a", place, [b"x"])
     await SQLiteJournal(tmp_path / "other.db").close()
     await journal.close()
-    assert len([each for each in caplog.messages if "No space" in each and "cannot be kept," in each]) == 1
+    assert len([each for each in caplog.messages if "No space" in each and "cannot be written," in each]) == 1

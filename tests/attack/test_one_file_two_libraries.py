@@ -16,9 +16,7 @@ from keyturn.journal.sqlite import SQLiteJournal
 HELLO = [{"role": "user", "content": "hello"}]
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_m7_a_session_refuses_the_file_of_an_open_journal(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from keyturn.core.errors import Conflict, KeyturnError, StateRejected, StorageEr
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 from tests.journal.restoring import Payer, approved_and_copied
+from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("another_process")
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def closed(app: App) -> None:
@@ -194,7 +195,7 @@ async def test_k22_a_backup_stops_everything_that_reads(tmp_path: Path) -> None:
         await journal.append(f"r{n}", 0, [os.urandom(1_000_000)] * 5)
     begun = time.monotonic()
     copying = asyncio.ensure_future(journal.backup(tmp_path / "copy.db"))
-    await asyncio.sleep(0.01)
+    await until(lambda: (tmp_path / "copy.db").exists())
     await journal.head("r1")
     read, whole = time.monotonic() - begun, 0.0
     await copying

@@ -10,6 +10,7 @@ from keyturn import Agent, Policy, Rule, Runner, function_tool
 from keyturn.core import paths, reading
 from keyturn.core.predicate import Truth, evaluate
 from keyturn.testing import ScriptedModel, function_call
+from tests.table import each
 
 LONG = 250_000
 COMBINING = "a" + "\u0301\u0316" * 25_000
@@ -121,7 +122,7 @@ def test_h3_an_object_with_very_many_names_is_not_searched() -> None:
     assert evaluate({"x": 5}, {"x": 5, "y" * 100_000: 0}) is Truth.UNKNOWN
 
 
-@pytest.mark.parametrize(
+@each(
     ("condition", "values"),
     [
         ({"lt": "2025-01-01"}, ["31.12.2024", "20241231", "2024-12-31T23:59", "2024-12-31 ", "2024-12-32", "Dec 31"]),

@@ -24,7 +24,7 @@ from keyturn import (
 from keyturn.core.errors import Conflict, NotPending, ToolMissing
 from keyturn.inbox.desk import Inbox
 from keyturn.policies.rules import allow, deny
-from keyturn.testing import ScriptedModel, function_call
+from keyturn.testing import ScriptedModel, approve_all, function_call
 from keyturn.testing.suites.door_case import payment
 from keyturn.tools.apply_patch import ApplyPatchTool
 from keyturn.tools.computer import ComputerTool
@@ -143,9 +143,7 @@ async def test_m3_a_late_word_on_what_is_asked_again_is_refused_once() -> None:
     """M3: the clock asked again under another digest; the word was a conflict for ever, or no word at all."""
     done: list[Any] = []
     agent = two_tools(done, Approval(expires="1h", on_expiry="ask_again"))
-    state = (await Runner.run(agent, "go")).to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
+    state = approve_all(await Runner.run(agent, "go"))
     later = state.live.clock() + 3_700_000
     state.live.clock = lambda: later
     with pytest.raises(KeyturnError, match="ran out"):

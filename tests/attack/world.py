@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from keyturn import Agent, MemoryJournal, Runner, RunState
+from keyturn import Agent, App, MemoryJournal, Runner, RunState
 from keyturn.inbox.desk import Inbox
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.tools.base import NeedsInput, Prepared, Tool
+from tests.waiting import until
 
 
 def clerk(tool: Any, *rounds: Any) -> Agent[Any]:
@@ -48,6 +49,23 @@ class Desk:
         """The one request that waits."""
         (row,) = await self.inbox.list()
         return row
+
+
+async def looks_of_an_idle_worker(journal: Any, agent: Agent[Any]) -> int:
+    """Count how often a worker asks what is due while somebody else reads the store three hundred times."""
+    looked, due = 0, journal.due
+
+    async def counted(limit: int = 100) -> Any:
+        nonlocal looked
+        looked += 1
+        return await due(limit)
+
+    journal.due = counted
+    async with App([agent], journal):
+        await until(lambda: looked)
+        for _ in range(300):
+            await journal.head("nobody's")
+    return looked
 
 
 class Charge(Tool):

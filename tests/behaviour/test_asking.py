@@ -17,7 +17,7 @@ from keyturn import (
 from keyturn.core.events import CallScreened
 from keyturn.models.base import ModelResponse
 from keyturn.models.scripted.model import ModelStep, ScriptedModel
-from tests.behaviour.conftest import (
+from tests.playing import (
     Carry,
     Effects,
     Run,
@@ -31,6 +31,7 @@ from tests.behaviour.conftest import (
     script,
     told,
 )
+from tests.table import each
 
 # ------------------------------------------------------------------------------------------------- 1: who is asked
 
@@ -144,7 +145,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("needs", ["True", "callable"])
-@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
+@each("text", REFUSED.values(), ids=REFUSED.keys())
 async def test_arguments_that_the_schema_refuses_create_no_request(
     run: Run, effects: Effects, text: str, needs: str
 ) -> None:
@@ -208,7 +209,7 @@ async def test_a_callable_that_raises_asks_and_the_request_says_why(run: Run, ef
     assert "hunter2" not in result.interruptions[0].reason
 
 
-@pytest.mark.parametrize("answer", [0, 1, "", "no", None, [], 0.0], ids=repr)
+@each("answer", [0, 1, "", "no", None, [], 0.0], ids=repr)
 async def test_a_callable_that_answers_no_bool_asks_and_the_request_says_why(
     run: Run, effects: Effects, answer: Any
 ) -> None:
@@ -321,7 +322,7 @@ async def test_a_policy_that_denies_asks_nobody(run: Run, effects: Effects) -> N
     assert (result.final_output, effects, told(model)) == ("done", [], [("c1", "not on Sundays")])
 
 
-@pytest.mark.parametrize("answer", ["maybe", 1, True, False, "", {"action": "allow"}], ids=repr)
+@each("answer", ["maybe", 1, True, False, "", {"action": "allow"}], ids=repr)
 async def test_a_policy_that_answers_nonsense_asks(run: Run, effects: Effects, answer: Any) -> None:
     """Promise 3, law 7. The tool itself would ask nobody."""
     agent = Agent(

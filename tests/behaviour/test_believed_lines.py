@@ -18,23 +18,12 @@ from keyturn.engine.run.log_cache import forget
 from keyturn.engine.run.open_run import counted_from, steady
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from tests.playing import Desk, call, script
 
 
-class Desk:
-    """An agent that pays what it was allowed to, and what it paid."""
-
-    def __init__(self, **options: Any) -> None:
-        self.paid: list[int] = []
-
-        @function_tool(**{"needs_approval": True, **options})
-        def pay(amount: int) -> str:
-            self.paid.append(amount)
-            return "paid"
-
-        def reply(items: Any) -> Any:
-            return "done" if tool_outputs(items) else [function_call("pay", {"amount": 111}, call_id="c1")]
-
-        self.agent = Agent("desk", model=ScriptedModel(reply), tools=[pay])
+def payer_of_111(**terms: Any) -> Desk:
+    """An agent that asks to pay 111, in whatever process it is asked."""
+    return Desk(model=script([call("pay", "c1", amount=111)], "done"), **terms)
 
 
 def altered(file: Path, statement: str, *values: Any) -> None:
@@ -46,7 +35,7 @@ def altered(file: Path, statement: str, *values: Any) -> None:
 
 async def test_h3_one_bit_of_an_approved_edit_runs_nothing(tmp_path: Path) -> None:
     """H3: 111 -> 511 in the line of the decision; the run is refused, and the tool is not touched."""
-    desk, file = Desk(), tmp_path / "runs.db"
+    desk, file = payer_of_111(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
     run = (await Runner.run(desk.agent, "go", journal=journal)).run_id
     [row] = await journal.requests()
@@ -69,7 +58,7 @@ async def test_h4_a_bare_state_is_not_resumed_in_a_journal_that_does_not_hold_it
     kind: str, tmp_path: Path
 ) -> None:
     """H4: it went round for ever; the journal has nothing of the run, and the run is somewhere else."""
-    desk = Desk()
+    desk = payer_of_111()
     state = (await Runner.run(desk.agent, "go")).to_state()
     state.approve(state.get_interruptions()[0])
     journal: Any = MemoryJournal() if kind == "memory" else SQLiteJournal(tmp_path / "new.db")
@@ -81,7 +70,7 @@ async def test_h4_a_bare_state_is_not_resumed_in_a_journal_that_does_not_hold_it
 
 async def test_h4_a_text_of_a_journalled_run_goes_on_in_its_journal(tmp_path: Path) -> None:
     """What the text says is the beginning of what the journal has; the chain goes on from there."""
-    desk, journal = Desk(), SQLiteJournal(tmp_path / "runs.db")
+    desk, journal = payer_of_111(), SQLiteJournal(tmp_path / "runs.db")
     text = (await Runner.run(desk.agent, "go", journal=journal)).to_state().to_string()
     forget()
     state = await RunState.from_string(desk.agent, text)
@@ -95,7 +84,7 @@ async def test_h4_a_text_of_a_journalled_run_goes_on_in_its_journal(tmp_path: Pa
 @pytest.mark.parametrize("change", ["head = head + 1", "head = head - 1", "head = 1"])
 async def test_h4_a_head_that_is_not_so_ends_at_once(change: str, tmp_path: Path) -> None:
     """H4: however often it is tried, whoever appends would lose the race; it is told instead."""
-    desk, file = Desk(), tmp_path / "runs.db"
+    desk, file = payer_of_111(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
     run = (await Runner.run(desk.agent, "go", journal=journal)).run_id
     state = await RunState.load(journal, run, desk.agent)
@@ -112,7 +101,7 @@ async def test_h4_a_head_that_is_not_so_ends_at_once(change: str, tmp_path: Path
 
 async def test_h4_a_tail_that_is_lost_is_told(tmp_path: Path) -> None:
     """H4: the decision was there, and the store still counts it."""
-    desk, file = Desk(), tmp_path / "runs.db"
+    desk, file = payer_of_111(), tmp_path / "runs.db"
     journal = SQLiteJournal(file)
     run = (await Runner.run(desk.agent, "go", journal=journal)).run_id
     head = await journal.head(run)

@@ -10,20 +10,21 @@ import pytest
 
 from keyturn import Agent, MemorySession, Runner, RunState, ToolContext, function_tool
 from keyturn.models.scripted.model import ModelStep
-from tests.behaviour.ways import (
+from tests.playing import (
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     call,
-    carried,
+    cut_off,
     model,
     outputs,
     plain,
+    read,
     shape,
     state_of,
     streamed,
 )
+from tests.waiting import never, turns_of_the_loop, until, until_alone
 
 
 class Slow:
@@ -49,45 +50,18 @@ def slow_agent(slow: Slow, *rounds: Any, **more: Any) -> Agent[Any]:
     return Agent("a", model=model(*(rounds or ([call("slow", "c1")], "done"))), tools=tools, **more)
 
 
-async def stopped(agent: Agent[Any], given: Any, slow: Slow, **options: Any) -> BaseException:
-    """Run until the slow tool is at work, cancel the task, and give back what came of it."""
-    task = asyncio.ensure_future(Runner.run(agent, given, **options))
-    await asyncio.wait_for(slow.began.wait(), 5)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError) as raised:
-        await task
-    return raised.value
-
-
-async def stopped_stream(agent: Agent[Any], given: Any, slow: Slow, **options: Any) -> Any:
-    """The same with a stream that is told to stop."""
-    stream = Runner.run_streamed(agent, given, **options)
-    await asyncio.wait_for(slow.began.wait(), 5)
-    assert stream.current_turn == 1
-    stream.cancel()
-    async for _event in stream.stream_events():
-        pass
-    assert stream.is_complete
-    return stream
-
-
-async def interrupted(agent: Agent[Any], given: Any, slow: Slow, streaming: bool, **options: Any) -> RunState[Any]:
+async def interrupted(agent: Agent[Any], given: Any, slow: Slow, streamed: bool, **options: Any) -> RunState[Any]:
     """A state of the run that was cancelled while its tool ran."""
-    if streaming:
-        return (await stopped_stream(agent, given, slow, **options)).to_state()
-    return (await stopped(agent, given, slow, **options)).run_data.to_state()
+    stopped = await cut_off(agent, given, slow.began.wait, streamed, **options)
+    assert not streamed or stopped.current_turn == 1
+    return stopped.to_state()
 
 
-ways = pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streamed"])
-
-
-@ways
-@carried
 @pytest.mark.parametrize("how", ["ran", "did_not_run", "retry"])
-async def test_a_call_in_flight_is_in_doubt(world: World, streaming: bool, saved: bool, how: Any) -> None:
+async def test_a_call_in_flight_is_in_doubt(world: World, streamed: bool, saved: bool, how: Any) -> None:
     slow = Slow(world)
     agent = slow_agent(slow)
-    state = await interrupted(agent, "go", slow, streaming)
+    state = await interrupted(agent, "go", slow, streamed)
     if saved:
         state = await RunState.from_string(agent, state.to_string())
     [item] = state.get_interruptions()
@@ -104,35 +78,32 @@ async def test_a_call_in_flight_is_in_doubt(world: World, streaming: bool, saved
     assert len(asked(agent)) == 2
 
 
-@ways
-async def test_an_approval_is_used_up_by_the_call_that_was_cancelled(world: World, streaming: bool) -> None:
+async def test_an_approval_is_used_up_by_the_call_that_was_cancelled(world: World, streamed: bool) -> None:
     slow = Slow(world, needs_approval=True)
     agent = slow_agent(slow)
     state = await approved(await plain(agent, "go"), agent)
-    state = await interrupted(agent, state, slow, streaming)
+    state = await interrupted(agent, state, slow, streamed)
     assert [item.kind for item in state.get_interruptions()] == ["in_doubt"]
     slow.let_go.set()
     assert len((await plain(agent, state)).interruptions) == 1
     assert world.done == ["began"]
 
 
-@ways
-async def test_an_idempotent_tool_is_started_again_with_its_key(world: World, streaming: bool) -> None:
+async def test_an_idempotent_tool_is_started_again_with_its_key(world: World, streamed: bool) -> None:
     slow = Slow(world, idempotent=True)
     agent = slow_agent(slow)
-    state = await interrupted(agent, "go", slow, streaming)
+    state = await interrupted(agent, "go", slow, streamed)
     slow.let_go.set()
     result = await plain(agent, state)
     assert (result.final_output, world.done) == ("done", ["began", "began", "ended"])
     assert len(set(slow.keys)) == 1
 
 
-@ways
-async def test_what_had_ended_stays_ended(world: World, streaming: bool) -> None:
+async def test_what_had_ended_stays_ended(world: World, streamed: bool) -> None:
     slow = Slow(world)
     calls = [call("free", "c0", x=1), call("slow", "c1"), call("ask", "c2"), call("free", "c3", x=3)]
     agent = slow_agent(slow, calls, "done", tools=[world.tool("free"), world.tool("ask", needs_approval=True)])
-    state = await interrupted(agent, "go", slow, streaming)
+    state = await interrupted(agent, "go", slow, streamed)
     assert [(item.call_id, item.kind) for item in state.get_interruptions()] == [("c1", "in_doubt"), ("c2", "approval")]
     for item in state.get_interruptions():
         state.resolve(item, "ran", "ok") if item.kind == "in_doubt" else state.approve(item)
@@ -141,38 +112,35 @@ async def test_what_had_ended_stays_ended(world: World, streaming: bool) -> None
     assert sorted(world.done) == ["ask(0)", "began", "free(1)", "free(3)"]
 
 
-@ways
-async def test_cancelled_while_the_model_answers(world: World, streaming: bool) -> None:
+async def test_cancelled_while_the_model_answers(world: World, streamed: bool) -> None:
     asked_event = asyncio.Event()
 
     async def wait() -> None:
         asked_event.set()
-        await asyncio.sleep(30)
+        await never()
 
     agent = Agent("a", model=model([call("free", "c1")], ModelStep("late", delay=wait), "done"))
     agent.tools = [world.tool("free")]
-    if streaming:
+    if streamed:
         stream = Runner.run_streamed(agent, "go")
         task: Any = stream.run_loop_task
     else:
         task = asyncio.ensure_future(Runner.run(agent, "go"))
     await asyncio.wait_for(asked_event.wait(), 5)
-    stream.cancel() if streaming else task.cancel()
+    stream.cancel() if streamed else task.cancel()
     with pytest.raises(asyncio.CancelledError) as raised:
         await task
-    state = stream.to_state() if streaming else raised.value.run_data.to_state()
+    state = stream.to_state() if streamed else raised.value.run_data.to_state()
     assert state.get_interruptions() == []
     result = await plain(agent, state)
     assert (result.final_output, world.done) == ("done", ["free(0)"])
 
 
-@ways
-@carried
-async def test_a_nested_agents_call_in_flight(world: World, streaming: bool, saved: bool) -> None:
+async def test_a_nested_agents_call_in_flight(world: World, streamed: bool, saved: bool) -> None:
     slow = Slow(world)
     inner = Agent("inner", model=model([call("slow", "i1")], "inside"), tools=[slow.tool])
     outer = Agent("outer", model=model([call("inner", "o1", input="x")], "done"), tools=[inner.as_tool("inner", "a")])
-    state = await interrupted(outer, "go", slow, streaming)
+    state = await interrupted(outer, "go", slow, streamed)
     if saved:
         state = await RunState.from_string(outer, state.to_string())
     [item] = state.get_interruptions()
@@ -187,8 +155,7 @@ async def test_a_nested_agents_call_in_flight(world: World, streaming: bool, sav
 async def test_several_in_flight_at_once(world: World) -> None:
     slow = Slow(world)
     agent = slow_agent(slow, [call("slow", f"c{n}") for n in range(4)], "done")
-    error = await stopped(agent, "go", slow)
-    items = error.run_data.interruptions
+    items = (await cut_off(agent, "go", slow.began.wait, False)).interruptions
     assert [(item.call_id, item.kind) for item in items] == [(f"c{n}", "in_doubt") for n in range(4)]
     assert world.done == ["began"] * 4
 
@@ -205,14 +172,12 @@ async def test_a_thread_in_flight_is_in_doubt_and_ends_by_itself(world: World) -
 
     agent = Agent("a", model=model([call("slow", "c1")], "done"), tools=[slow])
     task = asyncio.ensure_future(Runner.run(agent, "go"))
-    while not began.is_set():
-        await asyncio.sleep(0.005)
+    await until(began.is_set)
     task.cancel()
     with pytest.raises(asyncio.CancelledError) as raised:
         await task
     let_go.set()
-    while not world.done:
-        await asyncio.sleep(0.005)
+    await until(lambda: world.done)
     state = raised.value.run_data.to_state()
     state.resolve(state.get_interruptions()[0], "ran", "it ended")
     assert outputs((await plain(agent, state)).to_input_list()) == {"c1": "it ended"}
@@ -227,7 +192,7 @@ async def test_a_tool_that_will_not_be_stopped_has_its_result_and_the_run_stops(
     async def stubborn() -> str:
         began.set()
         try:
-            await asyncio.sleep(30)
+            await never()
         except asyncio.CancelledError:
             world.done.append("stubborn")
         return "finished all the same"
@@ -236,7 +201,7 @@ async def test_a_tool_that_will_not_be_stopped_has_its_result_and_the_run_stops(
     agent = Agent("a", model=model(calls, "never"), tools=[stubborn, world.tool("free")])
     task = asyncio.ensure_future(Runner.run(agent, "go"))
     await began.wait()
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     task.cancel()
     with pytest.raises(asyncio.CancelledError) as raised:
         await task
@@ -256,11 +221,11 @@ async def test_cancelled_twice_what_was_in_flight_is_recorded(world: World) -> N
     task = asyncio.ensure_future(Runner.run(agent, state))
     await slow.began.wait()
     task.cancel()
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.01)
+    await until_alone()
     assert [item.kind for item in (await plain(agent, state)).interruptions] == ["in_doubt"]
     assert world.done == ["began"]
 
@@ -289,7 +254,7 @@ async def test_a_run_can_be_started_by_code_that_is_being_cancelled(world: World
 
     async def work() -> None:
         try:
-            await asyncio.sleep(30)
+            await never()
         except asyncio.CancelledError:
             agent = Agent(
                 "a", model=model([call("free", "c1"), call("free", "c2")], "done"), tools=[world.tool("free")]
@@ -298,7 +263,7 @@ async def test_a_run_can_be_started_by_code_that_is_being_cancelled(world: World
             raise
 
     task = asyncio.ensure_future(work())
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -320,8 +285,7 @@ async def test_a_stream_cancelled_before_it_began(world: World) -> None:
 async def test_a_stream_cancelled_after_its_end_changes_nothing(world: World) -> None:
     agent = Agent("a", model=model("done"))
     stream = Runner.run_streamed(agent, "go")
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     stream.cancel()
     assert (stream.final_output, stream.is_complete) == ("done", True)
 
@@ -355,8 +319,7 @@ async def test_stopping_after_the_turn_inside_a_nested_agent(world: World) -> No
     await asyncio.wait_for(slow.began.wait(), 5)
     stream.cancel(mode="after_turn")
     slow.let_go.set()
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert (stream.final_output, world.done) == (None, ["began", "ended"])
     result = await plain(outer, await state_of(stream.run_loop_task.result(), outer, True))
     assert (result.final_output, outputs(result.to_input_list())) == ("done", {"o1": "inside"})
@@ -379,23 +342,20 @@ async def test_stopping_after_the_turn_at_a_pause_is_the_pause(world: World) -> 
 async def test_stopping_after_the_turn_does_not_stop_a_final_answer(world: World) -> None:
     agent = Agent("a", model=model(ModelStep("done", delay=0.01)))
     stream = Runner.run_streamed(agent, "go")
-    while not asked(agent):
-        await asyncio.sleep(0)
+    await until(lambda: asked(agent))
     stream.cancel(mode="after_turn")
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert stream.final_output == "done"
 
 
-@carried
 async def test_a_cancelled_run_and_its_session(world: World, saved: bool) -> None:
     """What ran before the cancel is in the session; what is in doubt is told once it is known."""
     slow = Slow(world)
     session = MemorySession("s")
     agent = slow_agent(slow, [call("free", "c0")], [call("slow", "c1")], "done", tools=[world.tool("free")])
-    error = await stopped(agent, "go", slow, session=session)
+    cut = await cut_off(agent, "go", slow.began.wait, False, session=session)
     assert shape(await session.get_items())[:3] == ["user", "call c0", "output c0"]
-    state = await state_of(error.run_data, agent, saved)
+    state = await state_of(cut, agent, saved)
     state.resolve(state.get_interruptions()[0], "ran", "it did")
     await plain(agent, state, session=session)
     assert shape(await session.get_items()) == ["user", "call c0", "output c0", "call c1", "output c1", "assistant"]

@@ -12,17 +12,16 @@ import pytest
 from pydantic import BaseModel
 
 from keyturn import Agent, RunContextWrapper, RunState, UserError, function_tool
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
     model,
     outputs,
     plain,
 )
+from tests.table import each
 
 
 @dataclass
@@ -70,7 +69,6 @@ async def ended(made: Agent[Any], state: RunState[Any], run: Run = plain, **opti
     return outputs((await run(made, state, **options)).to_input_list())["c1"]
 
 
-@both
 async def test_a_mapping_travels_as_it_is(run: Run) -> None:
     made, text = await saved({"user": "ann", "n": [1, {"x": None}]}, run)
     state = await RunState.from_string(made, text)
@@ -83,14 +81,13 @@ async def test_any_mapping_travels(world: World) -> None:
     assert (await RunState.from_string(made, text)).context.context == {"user": "ann"}
 
 
-@pytest.mark.parametrize("given", [None, "a text", 7, True, [1, "x"], 2.5])
+@each("given", [None, "a text", 7, True, [1, "x"], 2.5])
 async def test_plain_values_travel(given: Any) -> None:
     made, text = await saved(given)
     state = await RunState.from_string(made, text, strict_context=True)
     assert state.context.context == given
 
 
-@both
 @pytest.mark.parametrize("given", [Desk("ann", ["x"]), Account(user="ann")], ids=["dataclass", "pydantic"])
 async def test_typed_contexts_come_back_by_their_deserializer(run: Run, given: Any) -> None:
     made, text = await saved(given, run)
@@ -121,7 +118,6 @@ async def test_an_object_that_cannot_be_saved_is_left_out_and_named() -> None:
     assert await ended(made, loaded, context=Plain("bob")) == "bob"
 
 
-@both
 async def test_a_serializer_of_the_users_own(run: Run) -> None:
     made, text = await saved(Plain("ann"), run, context_serializer=lambda context: {"name": context.user})
     with warnings.catch_warnings():
@@ -144,7 +140,6 @@ async def test_nothing_of_an_object_is_run_or_kept_by_type() -> None:
     assert made.name == "a"
 
 
-@both
 async def test_another_context_at_resume_keeps_the_decisions(run: Run) -> None:
     made = agent()
     result = await run(made, "go", context={"user": "ann"})
@@ -157,7 +152,6 @@ async def test_another_context_at_resume_keeps_the_decisions(run: Run) -> None:
     assert outputs(last.to_input_list())["c2"] == "bob"
 
 
-@both
 async def test_an_override_at_load_keeps_the_decisions(run: Run) -> None:
     made = agent()
     state = (await run(made, "go", context={"user": "ann"})).to_state()
@@ -169,7 +163,6 @@ async def test_an_override_at_load_keeps_the_decisions(run: Run) -> None:
     assert result.final_output == "done"
 
 
-@both
 async def test_decisions_on_the_context_survive_another_context_at_resume(run: Run) -> None:
     made = agent()
     result = await run(made, "go", context={"user": "ann"})
@@ -178,7 +171,6 @@ async def test_decisions_on_the_context_survive_another_context_at_resume(run: R
     assert outputs(again.to_input_list())["c1"] == "bob"
 
 
-@both
 async def test_a_wrapper_may_be_passed_as_context(run: Run) -> None:
     made = agent()
     wrapper: RunContextWrapper[Any] = RunContextWrapper({"user": "ann"})
@@ -189,7 +181,6 @@ async def test_a_wrapper_may_be_passed_as_context(run: Run) -> None:
     assert result.context_wrapper.usage.requests == result.usage.requests == 2
 
 
-@both
 async def test_the_same_object_goes_on_while_nothing_is_saved(run: Run) -> None:
     made, desk = agent(), Desk("ann")
     result = await run(made, "go", context=desk)

@@ -9,15 +9,12 @@ import pytest
 from keyturn import Agent, ModelInputData, RunConfig, RunState, UserError
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ModelStep
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
-    both,
     call,
-    carried,
     model,
     shape,
     state_of,
@@ -53,8 +50,6 @@ def ids(kept: dict[str, Any], requests: list[ModelRequest]) -> list[tuple[str | 
     return named
 
 
-@both
-@carried
 @each
 async def test_a_resume_sends_only_what_is_new(world: World, run: Run, saved: bool, kept: dict[str, Any]) -> None:
     first = [{"type": "reasoning", "summary": []}, call("ask", "c1"), call("free", "c2")]
@@ -72,8 +67,6 @@ async def test_a_resume_sends_only_what_is_new(world: World, run: Run, saved: bo
     assert sorted(world.done) == ["ask(0)", "ask(0)", "free(0)"]
 
 
-@both
-@carried
 @each
 async def test_the_id_need_not_be_given_again(world: World, run: Run, saved: bool, kept: dict[str, Any]) -> None:
     """Given or not, the resumed request carries it."""
@@ -85,8 +78,6 @@ async def test_the_id_need_not_be_given_again(world: World, run: Run, saved: boo
     ids(kept, asked(agent))
 
 
-@both
-@carried
 @each
 async def test_a_rejection_and_an_answer_are_sent_as_results(
     world: World, run: Run, saved: bool, kept: dict[str, Any]
@@ -101,7 +92,6 @@ async def test_a_rejection_and_an_answer_are_sent_as_results(
     assert world.done == []
 
 
-@both
 @each
 async def test_partial_decisions_send_nothing_until_all_are_settled(
     world: World, run: Run, kept: dict[str, Any]
@@ -116,8 +106,6 @@ async def test_partial_decisions_send_nothing_until_all_are_settled(
     assert world.done == ["ask(0)", "ask(0)"]
 
 
-@both
-@carried
 @each
 async def test_a_failed_request_is_sent_again_whole(world: World, run: Run, saved: bool, kept: dict[str, Any]) -> None:
     agent = asking(world, [call("ask", "c1")], OSError("down"), "done")
@@ -133,7 +121,6 @@ async def test_a_failed_request_is_sent_again_whole(world: World, run: Run, save
     assert world.done == ["ask(0)"]
 
 
-@both
 @each
 async def test_a_first_request_that_failed_is_sent_again(world: World, run: Run, kept: dict[str, Any]) -> None:
     agent = asking(world, OSError("down"), "done")
@@ -145,7 +132,6 @@ async def test_a_first_request_that_failed_is_sent_again(world: World, run: Run,
     ids(kept, asked(agent))
 
 
-@both
 @each
 async def test_a_stream_that_breaks_off_changes_nothing(world: World, run: Run, kept: dict[str, Any]) -> None:
     broken = ModelStep([call("ask", "c9")], error=OSError("cut"), break_after=3, response_id="r9")
@@ -158,7 +144,6 @@ async def test_a_stream_that_breaks_off_changes_nothing(world: World, run: Run, 
     assert named[1] == named[2]
 
 
-@both
 @each
 async def test_added_input_is_new_as_well(world: World, run: Run, kept: dict[str, Any]) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
@@ -169,8 +154,6 @@ async def test_added_input_is_new_as_well(world: World, run: Run, kept: dict[str
     assert [shape(request.input) for request in asked(agent)] == [["user"], ["output c1", "user"]]
 
 
-@both
-@carried
 @each
 async def test_a_handoff_within_the_conversation(world: World, run: Run, saved: bool, kept: dict[str, Any]) -> None:
     second = asking(world, [call("ask", "c1")], "done")
@@ -183,8 +166,6 @@ async def test_a_handoff_within_the_conversation(world: World, run: Run, saved: 
         assert [request.previous_response_id for request in asked(second)] == ["r0", "r1"]
 
 
-@both
-@carried
 async def test_a_nested_agent_has_a_conversation_of_its_own(world: World, run: Run, saved: bool) -> None:
     inner = asking(world, [call("ask", "i1")], "inside")
     inner.name = "inner"
@@ -199,8 +180,6 @@ async def test_a_nested_agent_has_a_conversation_of_its_own(world: World, run: R
     assert told == [("outer conv", ["user"]), ("outer conv", ["output o1"])]
 
 
-@both
-@carried
 async def test_a_nested_agent_without_one_sends_everything(world: World, run: Run, saved: bool) -> None:
     inner = asking(world, [call("ask", "i1")], "inside")
     inner.name = "inner"
@@ -214,8 +193,6 @@ async def test_a_nested_agent_without_one_sends_everything(world: World, run: Ru
     assert told == [("before", ["user"]), ("r0", ["output o1"])]
 
 
-@both
-@carried
 async def test_another_conversation_cannot_be_named_later(world: World, run: Run, saved: bool) -> None:
     for options in ({}, {"conversation_id": "conv"}):
         agent = asking(world, [call("ask", "c1")], "done")
@@ -225,8 +202,6 @@ async def test_another_conversation_cannot_be_named_later(world: World, run: Run
         assert (await run(agent, state)).final_output == "done"
 
 
-@both
-@carried
 async def test_a_run_may_be_chained_from_its_last_reply_on(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     state = await approved(await run(agent, "go"), agent, saved)
@@ -235,8 +210,6 @@ async def test_a_run_may_be_chained_from_its_last_reply_on(world: World, run: Ru
     assert asked(agent)[1].previous_response_id == "r1"
 
 
-@both
-@carried
 async def test_ids_of_reasoning_can_be_left_out(world: World, run: Run, saved: bool) -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": []}
     agent = asking(world, [thought, call("ask", "c1")], "done")
@@ -247,7 +220,6 @@ async def test_ids_of_reasoning_can_be_left_out(world: World, run: Run, saved: b
     assert result.to_input_list()[1] == thought
 
 
-@both
 async def test_without_any_id_everything_is_sent_and_none_is_named(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     await run(agent, await approved(await run(agent, "go"), agent))
@@ -255,7 +227,6 @@ async def test_without_any_id_everything_is_sent_and_none_is_named(world: World,
     assert [(each.conversation_id, each.previous_response_id) for each in asked(agent)] == [(None, None)] * 2
 
 
-@both
 async def test_the_next_run_goes_on_by_the_last_response(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done", "more")
     result = await run(agent, "go", auto_previous_response_id=True)
@@ -265,8 +236,6 @@ async def test_the_next_run_goes_on_by_the_last_response(world: World, run: Run)
     assert (last.previous_response_id, shape(last.input)) == ("r2", ["user"])
 
 
-@both
-@carried
 async def test_a_state_made_by_hand_names_its_conversation(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     state: Any = RunState(None, "go", agent, conversation_id="conv")
@@ -280,7 +249,6 @@ async def test_a_state_made_by_hand_names_its_conversation(world: World, run: Ru
     ]
 
 
-@both
 async def test_typed_input_filter_sees_only_what_is_sent(world: World, run: Run) -> None:
     seen: list[list[str]] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -27,9 +28,8 @@ from keyturn.core.decide import step
 from keyturn.core.events import CallDecided, CallStarted, Decision, VoteCast
 from keyturn.core.people import Decider
 from keyturn.core.run import call_digest
-from keyturn.engine import execution
-from keyturn.engine.run.used_states import UsedStates
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Carry,
     Effects,
     Run,
@@ -355,8 +355,7 @@ async def test_a_grant_on_a_stale_state_is_refused_and_named(run: Run, effects: 
     agent = payer_of_two(effects)
     result = await run(agent, "go")
     stale, current = result.to_state(), result.to_state()
-    for item in current.get_interruptions():
-        current.approve(item)
+    approve_all(current)
     await run(agent, current)
     with pytest.raises(Conflict):
         stale.approve(item_of(stale, "c1"), always_approve=True)
@@ -462,8 +461,7 @@ async def test_arguments_are_the_canonical_form_where_defaults_or_coercion_chang
     shown = [item.arguments for item in state.get_interruptions()]
     assert shown == ['{"amount":500,"to":"ada"}', '{"amount":7,"to":"bob"}']
     assert [item.params for item in state.get_interruptions()] == [json.loads(text) for text in shown]
-    for item in state.get_interruptions():
-        state.approve(item)
+    approve_all(state)
     await run(agent, state)
     assert sorted(seen) == sorted(shown)
     said = [item["arguments"] for item in agent.model.calls[-1].input if item.get("type") == "function_call"]
@@ -471,12 +469,12 @@ async def test_arguments_are_the_canonical_form_where_defaults_or_coercion_chang
 
 
 async def test_a_digest_covers_the_value_and_not_its_spelling(
-    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch
+    run: Run, effects: Effects, another_process: Callable[[], None]
 ) -> None:
     """Promise 34: of one call, two spellings have one digest; another value, call or run has another."""
     digests: set[str] = set()
     for text in ('{"to":"ada","amount":3}', '{"amount": 3, "to": "ada"}', '{"to":"ada","amount":4}'):
-        monkeypatch.setattr(execution, "LEDGER", UsedStates())
+        another_process()
         agent = payer_of_two(effects, [raw_call("pay", "c1", text)])
         state = fresh(agent)
         state.live.log.run.id = "00" * 16

@@ -20,16 +20,13 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking,
-    both,
     call,
-    carried,
     model,
     outputs,
     plain,
@@ -53,7 +50,6 @@ class Sealed(Exception):
         raise TypeError("sealed")
 
 
-@both
 async def test_a_providers_error_is_the_very_same_object(world: World, run: Run) -> None:
     problem = BadRequestError(400, {"error": "x"})
     agent = asking(world, problem)
@@ -65,7 +61,6 @@ async def test_a_providers_error_is_the_very_same_object(world: World, run: Run)
     assert raised.value.__cause__ is None
 
 
-@both
 async def test_the_error_tells_how_far_the_run_came(world: World, run: Run) -> None:
     agent = asking(world, ["hm", call("free", "c1")], BadRequestError(500, None))
     with pytest.raises(BadRequestError) as raised:
@@ -78,7 +73,6 @@ async def test_the_error_tells_how_far_the_run_came(world: World, run: Run) -> N
     assert shape(data.to_input_list()) == ["user", "assistant", "call c1", "output c1"]
 
 
-@both
 async def test_an_exception_that_takes_nothing_is_raised_all_the_same(world: World, run: Run) -> None:
     agent = asking(world, Sealed("x"), "done")
     state: RunState[Any] = RunState(None, "go", agent)
@@ -87,8 +81,6 @@ async def test_an_exception_that_takes_nothing_is_raised_all_the_same(world: Wor
     assert (await run(agent, state)).final_output == "done"
 
 
-@both
-@carried
 async def test_an_approved_tool_that_ran_is_never_repeated(world: World, run: Run, saved: bool) -> None:
     failures = [BadRequestError(500 + n, None) for n in range(3)]
     agent = asking(world, [call("ask", "c1"), call("free", "c2")], *failures, "done")
@@ -104,7 +96,6 @@ async def test_an_approved_tool_that_ran_is_never_repeated(world: World, run: Ru
     assert sent == [["user", "call c1", "call c2", "output c1", "output c2"]] * 4
 
 
-@both
 async def test_the_live_state_is_resumed_after_a_failure(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], OSError("one"), OSError("two"), "done")
     state = await approved(await run(agent, "go"), agent)
@@ -115,8 +106,6 @@ async def test_the_live_state_is_resumed_after_a_failure(world: World, run: Run)
     assert world.done == ["ask(0)"]
 
 
-@both
-@carried
 async def test_a_failure_while_calls_wait_loses_none_of_them(world: World, run: Run, saved: bool) -> None:
     """A nested agent fails for good while its sibling's call waits: nothing of what waits is lost."""
 
@@ -141,8 +130,6 @@ MISTAKES: dict[str, list[Any]] = {
 }
 
 
-@both
-@carried
 @pytest.mark.parametrize("reply", MISTAKES.values(), ids=list(MISTAKES))
 async def test_a_models_mistake_is_no_reply(world: World, run: Run, saved: bool, reply: list[Any]) -> None:
     agent = asking(world, [call("free", "f0"), *reply], [call("ask", "c9")], "done")
@@ -155,7 +142,6 @@ async def test_a_models_mistake_is_no_reply(world: World, run: Run, saved: bool,
     assert result.usage.requests == result.context_wrapper.usage.requests == 3  # it is no reply, and it was paid for
 
 
-@both
 async def test_an_unknown_tool_may_be_told_to_the_model(world: World, run: Run) -> None:
     agent = asking(world, [call("gone", "c1"), call("free", "c2")], "done")
     config = RunConfig(tool_not_found_behavior="return_error_to_model")
@@ -164,7 +150,6 @@ async def test_an_unknown_tool_may_be_told_to_the_model(world: World, run: Run) 
     assert "gone" in outputs(result.to_input_list())["c1"]
 
 
-@both
 async def test_the_words_for_an_unknown_tool_may_be_the_users(world: World, run: Run) -> None:
     def words(args: Any) -> str | None:
         return f"{args.kind}: {args.tool_name}" if args.kind == "tool_not_found" else None
@@ -175,8 +160,6 @@ async def test_the_words_for_an_unknown_tool_may_be_the_users(world: World, run:
     assert outputs(result.to_input_list()) == {"c1": "tool_not_found: gone"}
 
 
-@both
-@carried
 async def test_a_tool_that_is_gone_at_resume(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     state = await approved(await run(agent, "go"), agent, saved)
@@ -189,7 +172,6 @@ async def test_a_tool_that_is_gone_at_resume(world: World, run: Run, saved: bool
     assert world.done == ["ask(0)"]
 
 
-@both
 async def test_callbacks_that_raise_leave_the_run_resumable(world: World, run: Run) -> None:
     """Instructions, filters and formatters are the user's code: their errors are the caller's, and nothing is lost."""
     broken = [True]
@@ -217,7 +199,6 @@ async def test_callbacks_that_raise_leave_the_run_resumable(world: World, run: R
     assert outputs(result.to_input_list()) == {"c1": "Be brief."}
 
 
-@both
 async def test_is_enabled_that_raises_leaves_the_run_resumable(world: World, run: Run) -> None:
     broken = [True]
 
@@ -233,7 +214,6 @@ async def test_is_enabled_that_raises_leaves_the_run_resumable(world: World, run
     assert (await run(agent, raised.value.run_data.to_state())).final_output == "done"
 
 
-@both
 async def test_errors_about_states_and_calls_quote_nothing(world: World, run: Run) -> None:
     secret = "4111111111111111"
     agent = asking(world, [call("ask", "c1", x=int(secret))], "done")
@@ -261,7 +241,6 @@ async def test_what_is_no_agent_and_no_input_is_refused(world: World) -> None:
         await plain(asking(world, "hi"), "go", run_config={"polcy": 1})
 
 
-@both
 async def test_input_that_is_no_json_is_refused_before_anything_happens(world: World, run: Run) -> None:
     agent = asking(world, "hi")
     with pytest.raises(UserError, match="JSON"):
@@ -269,7 +248,6 @@ async def test_input_that_is_no_json_is_refused_before_anything_happens(world: W
     assert asked(agent) == []
 
 
-@both
 async def test_a_reply_with_an_odd_item_is_kept_verbatim(world: World, run: Run) -> None:
     """What a provider invents tomorrow is carried, not understood."""
     odd = {"type": "mood", "id": "m1", "value": [1, None, {"deep": True}]}
@@ -280,7 +258,6 @@ async def test_a_reply_with_an_odd_item_is_kept_verbatim(world: World, run: Run)
     assert result.to_input_list()[1:3] == [odd, reason]
 
 
-@both
 @pytest.mark.parametrize("arguments", [None, "[]", "null", "{", '{"x": 1, "x": 2}'])
 async def test_arguments_that_are_none_never_run(world: World, run: Run, arguments: Any) -> None:
     reply = [{"type": "function_call", "call_id": "c1", "name": "ask", "arguments": arguments}]
@@ -297,7 +274,6 @@ async def test_arguments_that_are_none_never_run(world: World, run: Run, argumen
     assert world.done == []
 
 
-@both
 async def test_a_failing_listener_of_the_run_is_the_callers(world: World, run: Run) -> None:
     class Broken(RunHooks[Any]):
         async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:

@@ -22,22 +22,20 @@ from keyturn import (
     function_tool,
 )
 from keyturn.models.scripted.model import refusal
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking,
-    both,
     call,
-    carried,
     model,
     outputs,
     plain,
     shape,
     state_of,
 )
+from tests.table import each
 
 
 class Receipt(BaseModel):
@@ -59,8 +57,6 @@ class Pair(TypedDict):
 BOTH_CALLS = [call("free", "c1", x=1), call("ask", "c2", x=2)]
 
 
-@both
-@carried
 async def test_stop_on_first_tool_takes_the_first_call(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, BOTH_CALLS, tool_use_behavior="stop_on_first_tool")
     result = await run(agent, "go")
@@ -70,8 +66,6 @@ async def test_stop_on_first_tool_takes_the_first_call(world: World, run: Run, s
     assert shape(result.to_input_list()) == ["user", "call c1", "call c2", "output c1", "output c2"]
 
 
-@both
-@carried
 async def test_stop_at_named_tools(world: World, run: Run, saved: bool) -> None:
     stop = StopAtTools(stop_at_tool_names=["ask"])
     agent = asking(world, [call("free", "c0")], BOTH_CALLS, tool_use_behavior=stop)
@@ -80,8 +74,6 @@ async def test_stop_at_named_tools(world: World, run: Run, saved: bool) -> None:
     assert (result.final_output, world.done) == ("ask(2)", ["free(0)", "free(1)", "ask(2)"])
 
 
-@both
-@carried
 async def test_a_callable_judges_each_turn(world: World, run: Run, saved: bool) -> None:
     seen: list[list[tuple[str, Any]]] = []
 
@@ -99,7 +91,6 @@ async def test_a_callable_judges_each_turn(world: World, run: Run, saved: bool) 
     assert result.final_output == "both"
 
 
-@both
 @pytest.mark.parametrize(
     ("behavior", "final"),
     [
@@ -118,7 +109,6 @@ async def test_a_rejection_is_a_result_like_any_other(world: World, run: Run, be
     assert (result.final_output, world.done) == (final, [])
 
 
-@both
 async def test_an_edited_call_ends_the_run_with_what_ran(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1", x=1)], tool_use_behavior="stop_on_first_tool")
     state = (await run(agent, "go")).to_state()
@@ -128,7 +118,6 @@ async def test_an_edited_call_ends_the_run_with_what_ran(world: World, run: Run)
     assert world.done == ["ask(5)"]
 
 
-@both
 async def test_a_persons_answer_ends_the_run_too(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], tool_use_behavior="stop_on_first_tool")
     state = (await run(agent, "go")).to_state()
@@ -137,7 +126,6 @@ async def test_a_persons_answer_ends_the_run_too(world: World, run: Run) -> None
     assert world.done == []
 
 
-@both
 async def test_a_handoff_goes_on_whatever_the_tools_said(world: World, run: Run) -> None:
     second = Agent("second", model=model("from second"))
     calls = [call("free", "c1"), call("transfer_to_second", "h")]
@@ -147,15 +135,12 @@ async def test_a_handoff_goes_on_whatever_the_tools_said(world: World, run: Run)
     assert (result.final_output, result.last_agent, world.done) == ("from second", second, ["free(0)"])
 
 
-@both
 async def test_a_tool_that_is_not_there_ends_nothing(world: World, run: Run) -> None:
     agent = asking(world, [call("gone", "c1")], "end", tool_use_behavior="stop_on_first_tool")
     config = RunConfig(tool_not_found_behavior="return_error_to_model")
     assert (await run(agent, "go", run_config=config)).final_output == "end"
 
 
-@both
-@carried
 async def test_values_reach_the_judge_and_text_agents_answer_with_text(run: Run, saved: bool) -> None:
     @function_tool(needs_approval=True)
     def numbers() -> list[int]:
@@ -176,7 +161,6 @@ async def test_values_reach_the_judge_and_text_agents_answer_with_text(run: Run,
     assert result.final_output == [1, 2]
 
 
-@both
 async def test_a_judge_that_raises_leaves_the_run_resumable(world: World, run: Run) -> None:
     broken = [True]
 
@@ -193,8 +177,6 @@ async def test_a_judge_that_raises_leaves_the_run_resumable(world: World, run: R
     assert world.done == ["free(0)"]
 
 
-@both
-@carried
 async def test_a_judgement_is_not_asked_for_again(world: World, run: Run, saved: bool) -> None:
     judged: list[int] = []
 
@@ -210,10 +192,6 @@ async def test_a_judgement_is_not_asked_for_again(world: World, run: Run, saved:
 
 
 # Tool choice.
-
-
-@both
-@carried
 async def test_a_forced_choice_is_reset_after_a_tool(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "end", model_settings=ModelSettings(tool_choice="required"))
     await run(agent, await approved(await run(agent, "go"), agent, saved))
@@ -221,8 +199,6 @@ async def test_a_forced_choice_is_reset_after_a_tool(world: World, run: Run, sav
     assert choices == ["required", None]
 
 
-@both
-@carried
 async def test_a_forced_choice_can_be_kept(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "end", model_settings=ModelSettings(tool_choice="ask"))
     agent.reset_tool_choice = False
@@ -231,7 +207,6 @@ async def test_a_forced_choice_can_be_kept(world: World, run: Run, saved: bool) 
     assert choices == ["ask", "ask"]
 
 
-@both
 async def test_the_runs_own_choice_is_reset_as_well(world: World, run: Run) -> None:
     agent = asking(world, [call("free", "c1")], "end")
     await run(agent, "go", run_config=RunConfig(model_settings=ModelSettings(tool_choice="required", temperature=0.5)))
@@ -240,9 +215,6 @@ async def test_the_runs_own_choice_is_reset_as_well(world: World, run: Run) -> N
 
 
 # What is offered, and how the agent is instructed.
-
-
-@both
 async def test_tools_that_are_not_enabled_are_not_offered(world: World, run: Run) -> None:
     async def only_for_ann(context: Any, agent: Any) -> bool:
         return bool(context.context == "ann")
@@ -260,7 +232,6 @@ async def test_tools_that_are_not_enabled_are_not_offered(world: World, run: Run
     assert offered == [["always", "ann"], ["always", "sync"]]
 
 
-@both
 async def test_what_is_enabled_is_asked_each_turn(world: World, run: Run) -> None:
     tools = [world.tool("free"), world.tool("later", is_enabled=lambda _context, _agent: bool(world.done))]
     agent = Agent("a", model=model([call("free", "c1")], [call("later", "c2")], "end"), tools=tools)
@@ -270,7 +241,6 @@ async def test_what_is_enabled_is_asked_each_turn(world: World, run: Run) -> Non
     assert world.done == ["free(0)", "later(0)"]
 
 
-@both
 async def test_a_tool_that_is_not_enabled_cannot_be_called(world: World, run: Run) -> None:
     agent = Agent("a", model=model([call("off", "c1")], "end"), tools=[world.tool("off", is_enabled=False)])
     with pytest.raises(ModelBehaviorError, match="does not have"):
@@ -278,7 +248,6 @@ async def test_a_tool_that_is_not_enabled_cannot_be_called(world: World, run: Ru
     assert world.done == []
 
 
-@both
 async def test_instructions_may_be_worked_out(run: Run) -> None:
     async def later(context: Any, agent: Any) -> str:
         return f"{agent.name} for {context.context}"
@@ -290,7 +259,6 @@ async def test_instructions_may_be_worked_out(run: Run) -> None:
         assert said == ("plain" if instructions == "plain" else "a for ann")
 
 
-@both
 async def test_instructions_are_asked_at_every_turn_and_kept_out_of_the_log(world: World, run: Run) -> None:
     agent = asking(world, [call("free", "c1")], "end")
     agent.instructions = lambda _context, _agent: f"{len(world.done)} done"
@@ -311,9 +279,7 @@ TYPED: list[tuple[Any, str, Any]] = [
 ]
 
 
-@both
-@carried
-@pytest.mark.parametrize(("output_type", "text", "value"), TYPED, ids=["model", "dataclass", "dict", "list", "int"])
+@each(("output_type", "text", "value"), TYPED, ids=["model", "dataclass", "dict", "list", "int"])
 async def test_typed_answers_over_save_and_load(
     world: World, run: Run, saved: bool, output_type: Any, text: str, value: Any
 ) -> None:
@@ -327,7 +293,6 @@ async def test_typed_answers_over_save_and_load(
     assert asked(agent)[0].output_schema.name()
 
 
-@both
 async def test_a_typed_answer_of_a_tool_survives_as_what_a_log_can_hold(run: Run) -> None:
     @function_tool(needs_approval=True)
     def receipt() -> Receipt:
@@ -340,13 +305,11 @@ async def test_a_typed_answer_of_a_tool_survives_as_what_a_log_can_hold(run: Run
     assert result.final_output in (Receipt(order="o1", cents=5), {"order": "o1", "cents": 5})
 
 
-@both
 async def test_a_reply_without_an_answer_asks_again(run: Run) -> None:
     agent = Agent("a", model=model([{"type": "reasoning", "summary": []}], '{"x":1,"y":2}'), output_type=Point)
     assert (await run(agent, "go")).final_output == Point(1, 2)
 
 
-@both
 async def test_an_answer_of_the_wrong_type_is_the_models_mistake(world: World, run: Run) -> None:
     agent = asking(world, [call("free", "c1")], '{"x":"many"}', output_type=Point)
     with pytest.raises(ModelBehaviorError, match="Point"):
@@ -354,8 +317,6 @@ async def test_an_answer_of_the_wrong_type_is_the_models_mistake(world: World, r
     assert world.done == ["free(0)"]
 
 
-@both
-@carried
 async def test_an_answer_that_was_not_taken_can_be_answered(world: World, run: Run, saved: bool) -> None:
     """The same reply is judged again, unless somebody says what was wrong with it."""
     for wrong in ('{"x":"many"}', [refusal("I will not")]):
@@ -374,7 +335,6 @@ async def test_an_answer_that_was_not_taken_can_be_answered(world: World, run: R
     assert world.done == ["free(0)", "free(0)"]
 
 
-@both
 async def test_a_handler_can_answer_for_a_wrong_type_and_for_a_refusal(run: Run) -> None:
     handlers = {"invalid_final_output": lambda data: Point(0, 0), "model_refusal": lambda data: data.error.refusal}
     agent = Agent("a", model=model("not json"), output_type=Point)
@@ -384,7 +344,6 @@ async def test_a_handler_can_answer_for_a_wrong_type_and_for_a_refusal(run: Run)
     assert (await run(agent, "go", error_handlers=handlers)).final_output == "I will not"
 
 
-@both
 async def test_a_refusal_where_an_answer_is_owed(run: Run) -> None:
     agent = Agent("a", model=model([refusal("I will not")]), output_type=Point)
     with pytest.raises(ModelRefusalError) as raised:
@@ -394,7 +353,6 @@ async def test_a_refusal_where_an_answer_is_owed(run: Run) -> None:
     assert (await run(plain_agent, "go")).final_output == "I will not"
 
 
-@both
 async def test_an_agent_without_tools_answers_at_once(run: Run) -> None:
     result = await run(Agent("a", model=model(["one", "two"])), "go")
     assert result.final_output == "two"

@@ -11,20 +11,16 @@ from typing import Any
 import pytest
 
 from keyturn import (
-    Agent,
     AgentHooks,
     Conflict,
     GuardrailFunctionOutput,
     MemoryJournal,
     RunState,
-    function_tool,
     output_guardrail,
 )
 from keyturn.core.codec import decode
 from keyturn.inbox.desk import Inbox
-from keyturn.testing import ScriptedModel, assistant_message, function_call
-
-from .conftest import Run
+from tests.playing import Desk, Run, call
 
 
 class Told(MemoryJournal):
@@ -44,20 +40,12 @@ class Told(MemoryJournal):
         self.appends.append([[type(event).__name__ for event in decode(line).events] for line in lines])
 
 
-class Desk:
-    """An agent that pays once it may, and what it paid."""
+class Watched(Desk):
+    """The same in a journal that tells, and with an inbox."""
 
     def __init__(self, calls: int = 1, **options: Any) -> None:
-        self.paid: list[int] = []
-
-        @function_tool(needs_approval=True)
-        async def pay(amount: int) -> str:
-            self.paid.append(amount)
-            return f"paid {amount}"
-
-        asked = [function_call("pay", {"amount": 5 + n}, call_id=f"c{n}") for n in range(calls)]
-        script = [asked, assistant_message("paid")]
-        self.agent = Agent(name="desk", model=ScriptedModel(script), tools=[pay], **options)
+        super().__init__([call("pay", f"c{n}", amount=5 + n) for n in range(calls)], "paid")
+        self.agent = self.agent.clone(**options)
         self.journal = Told()
         self.inbox = Inbox(self.journal)
 
@@ -75,7 +63,7 @@ class Desk:
 
 
 async def test_a_decision_goes_along_with_the_start_that_it_allows(run: Run) -> None:
-    desk = Desk()
+    desk = Watched()
     state = await desk.asked(run)
     state.approve(state.get_interruptions()[0])
     assert (await run(desk.agent, state)).final_output == "paid"
@@ -101,7 +89,7 @@ async def test_what_was_said_is_recorded_before_anything_of_the_users_runs(run: 
         seen.append(len(desk.journal.appends))
         return GuardrailFunctionOutput(None, False)
 
-    desk = Desk(hooks=Looking(), output_guardrails=[fine])
+    desk = Watched(hooks=Looking(), output_guardrails=[fine])
     state = await desk.asked(run)
     state.approve(state.get_interruptions()[0])
     await run(desk.agent, state)
@@ -112,7 +100,7 @@ async def test_what_was_said_is_recorded_before_anything_of_the_users_runs(run: 
 
 
 async def test_who_decides_otherwise_in_that_moment_wins_and_the_other_is_told(run: Run) -> None:
-    desk = Desk()
+    desk = Watched()
     state = await desk.asked(run)
     [request] = await desk.inbox.list()
     with pytest.raises(Conflict) as refused:
@@ -124,7 +112,7 @@ async def test_who_decides_otherwise_in_that_moment_wins_and_the_other_is_told(r
 
 
 async def test_two_who_say_the_same_in_that_moment_are_of_one_mind(run: Run) -> None:
-    desk = Desk()
+    desk = Watched()
     state = await desk.asked(run)
     [request] = await desk.inbox.list()
     result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.approve(request, by="bob"))
@@ -133,7 +121,7 @@ async def test_two_who_say_the_same_in_that_moment_are_of_one_mind(run: Run) -> 
 
 
 async def test_a_message_in_that_moment_is_taken_in_and_the_decision_stands(run: Run) -> None:
-    desk = Desk()
+    desk = Watched()
     state = await desk.asked(run)
     result = await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.send(state.run_id, "be quick"))
     assert (result.final_output, desk.paid) == ("paid", [5])
@@ -141,7 +129,7 @@ async def test_a_message_in_that_moment_is_taken_in_and_the_decision_stands(run:
 
 
 async def test_a_word_on_the_same_state_in_that_moment_is_kept_for_the_next_resume(run: Run) -> None:
-    desk = Desk(calls=2)
+    desk = Watched(calls=2)
     state = await desk.asked(run)
     first, second = state.get_interruptions()
 
@@ -159,7 +147,7 @@ async def test_a_word_on_the_same_state_in_that_moment_is_kept_for_the_next_resu
 
 
 async def test_a_cancel_in_that_moment_ends_the_run_and_nothing_runs(run: Run) -> None:
-    desk = Desk()
+    desk = Watched()
     state = await desk.asked(run)
     with pytest.raises(Conflict):
         await desk.approved(run, state, b"CallDecided", lambda: desk.inbox.cancel(state.run_id, by="bob"))
@@ -168,7 +156,7 @@ async def test_a_cancel_in_that_moment_ends_the_run_and_nothing_runs(run: Run) -
 
 
 async def test_a_message_between_the_last_reply_and_the_end_is_recorded(run: Run) -> None:
-    desk = Desk()
+    desk = Watched()
     state = await desk.asked(run)
     result = await desk.approved(run, state, b"FrameClosed", lambda: desk.inbox.send(state.run_id, "and now?"))
     assert result.final_output == "paid"
@@ -176,7 +164,7 @@ async def test_a_message_between_the_last_reply_and_the_end_is_recorded(run: Run
 
 
 async def test_a_cancel_between_the_last_reply_and_the_end_ends_the_run(run: Run) -> None:
-    desk = Desk()
+    desk = Watched()
     state = await desk.asked(run)
     with pytest.raises(Conflict):
         await desk.approved(run, state, b"FrameClosed", lambda: desk.inbox.cancel(state.run_id, by="bob"))

@@ -11,7 +11,8 @@ from keyturn.core import commands as cm
 from keyturn.core.decide import step
 from keyturn.core.errors import NotPending
 from keyturn.core.events import CallDecided, GrantGiven, GrantUsed, Step
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     HOUR,
     Carry,
     Clock,
@@ -27,6 +28,7 @@ from tests.behaviour.conftest import (
     script,
     told,
 )
+from tests.table import each
 
 
 def rounds(effects: Effects, *replies: Any, **options: Any) -> Agent[Any]:
@@ -77,9 +79,7 @@ async def test_a_grant_survives_a_later_pause_and_its_text(run: Run, effects: Ef
         state = await RunState.from_string(agent, state.to_string())
         result = await run(agent, state)
         assert labels(result) == expected
-        state = result.to_state()
-        for item in state.get_interruptions():
-            state.approve(item)
+        state = approve_all(result)
     assert [name for name, _, _ in effects] == ["pay", "wire", "pay", "wire"]
 
 
@@ -191,7 +191,7 @@ async def test_a_grant_can_be_revoked(run: Run, effects: Effects) -> None:
     assert (labels(result), len(effects), result.to_state().grants) == (["c2"], 2, [])
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         {"where": {"amount": {"atmost": 5}}},

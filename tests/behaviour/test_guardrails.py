@@ -26,20 +26,18 @@ from keyturn import (
     tool_output_guardrail,
 )
 from keyturn.models.scripted.model import ModelStep
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking,
-    both,
     call,
-    carried,
     model,
     outputs,
     plain,
 )
+from tests.waiting import turns_of_the_loop, until
 
 
 def says(trips: bool, heard: list[Any] | None = None, *, parallel: bool = True, name: str = "g") -> InputGuardrail[Any]:
@@ -54,9 +52,6 @@ def says(trips: bool, heard: list[Any] | None = None, *, parallel: bool = True, 
 
 
 # On what comes in.
-
-
-@both
 async def test_an_input_guardrail_sees_the_input_once_over_pauses(world: World, run: Run) -> None:
     heard: list[Any] = []
     agent = asking(world, [call("ask", "c1")], "done", input_guardrails=[says(False, heard)])
@@ -68,7 +63,6 @@ async def test_an_input_guardrail_sees_the_input_once_over_pauses(world: World, 
     assert result.final_output == "done"
 
 
-@both
 @pytest.mark.parametrize("parallel", [True, False], ids=["beside", "before"])
 async def test_a_tripped_input_runs_no_tool(world: World, run: Run, parallel: bool) -> None:
     agent = asking(world, [call("free", "c1")], "never", input_guardrails=[says(True, parallel=parallel)])
@@ -80,14 +74,14 @@ async def test_a_tripped_input_runs_no_tool(world: World, run: Run, parallel: bo
     assert len(asked(agent)) == int(parallel)
 
 
-@both
 async def test_no_tool_runs_before_a_slow_guardrail_has_spoken(world: World, run: Run) -> None:
     spoken = asyncio.Event()
     ran_first: list[bool] = []
 
     @input_guardrail
-    async def slow(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
-        await asyncio.sleep(0.02)
+    async def slow(context: Any, _agent: Any, given: Any) -> GuardrailFunctionOutput:
+        await until(lambda: asked(agent))
+        await turns_of_the_loop(20)
         ran_first.append(bool(world.done))
         spoken.set()
         return GuardrailFunctionOutput(None, False)
@@ -97,13 +91,12 @@ async def test_no_tool_runs_before_a_slow_guardrail_has_spoken(world: World, run
     assert (ran_first, world.done) == ([False], ["free(0)"])
 
 
-@both
 async def test_a_blocking_guardrail_comes_before_the_model(world: World, run: Run) -> None:
     order: list[str] = []
 
     @input_guardrail(run_in_parallel=False)
     async def first(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
-        await asyncio.sleep(0.01)
+        await turns_of_the_loop(20)
         order.append("guardrail")
         return GuardrailFunctionOutput(None, False)
 
@@ -116,7 +109,6 @@ async def test_a_blocking_guardrail_comes_before_the_model(world: World, run: Ru
     assert order == ["guardrail", "model"]
 
 
-@both
 async def test_a_tripped_guardrail_does_not_wait_for_a_slow_model(world: World, run: Run) -> None:
     agent = asking(world, ModelStep([call("free", "c1")], delay=20), input_guardrails=[says(True)])
     with pytest.raises(InputGuardrailTripwireTriggered):
@@ -124,8 +116,6 @@ async def test_a_tripped_guardrail_does_not_wait_for_a_slow_model(world: World, 
     assert world.done == []
 
 
-@both
-@carried
 async def test_a_tripped_run_stays_tripped(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("free", "c1")], "never", "never", input_guardrails=[says(True)])
     with pytest.raises(InputGuardrailTripwireTriggered) as raised:
@@ -135,7 +125,6 @@ async def test_a_tripped_run_stays_tripped(world: World, run: Run, saved: bool) 
     assert world.done == []
 
 
-@both
 async def test_guardrails_of_the_agent_and_of_the_run_both_look(world: World, run: Run) -> None:
     heard: list[Any] = []
     agent = asking(world, "done", input_guardrails=[says(False, heard, name="own")])
@@ -145,7 +134,6 @@ async def test_guardrails_of_the_agent_and_of_the_run_both_look(world: World, ru
     assert heard == [("a", "go"), ("a", "go")]
 
 
-@both
 async def test_a_guardrail_that_raises_stops_the_run_and_no_tool_runs(world: World, run: Run) -> None:
     @input_guardrail
     async def broken(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
@@ -160,14 +148,12 @@ async def test_a_guardrail_that_raises_stops_the_run_and_no_tool_runs(world: Wor
     assert (result.final_output, world.done) == ("done", ["free(0)"])
 
 
-@both
 async def test_a_guardrail_that_reports_nothing_is_an_error(world: World, run: Run) -> None:
     agent = asking(world, "never", input_guardrails=[InputGuardrail(lambda _c, _a, _g: True)])
     with pytest.raises(UserError, match="GuardrailFunctionOutput"):
         await run(agent, "go")
 
 
-@both
 async def test_only_the_first_agent_of_a_run_guards_its_input(run: Run) -> None:
     heard: list[Any] = []
     second = Agent("second", model=model("done"), input_guardrails=[says(True, heard)])
@@ -176,7 +162,6 @@ async def test_only_the_first_agent_of_a_run_guards_its_input(run: Run) -> None:
     assert heard == []
 
 
-@both
 async def test_with_a_session_the_guardrail_sees_the_conversation(run: Run) -> None:
     heard: list[Any] = []
     session = MemorySession("s")
@@ -186,7 +171,6 @@ async def test_with_a_session_the_guardrail_sees_the_conversation(run: Run) -> N
     assert [item["content"] for item in given] == ["old", "new"]
 
 
-@both
 async def test_a_nested_agent_guards_its_own_input(world: World, run: Run) -> None:
     heard: list[Any] = []
     inner = asking(world, [call("free", "i1")], "never", input_guardrails=[says(True, heard)])
@@ -198,8 +182,6 @@ async def test_a_nested_agent_guards_its_own_input(world: World, run: Run) -> No
     assert (result.final_output, world.done) == ("done", [])
 
 
-@both
-@carried
 async def test_a_nested_guardrail_lets_its_agent_pause(world: World, run: Run, saved: bool) -> None:
     heard: list[Any] = []
     inner = asking(world, [call("ask", "i1")], "inside", input_guardrails=[says(False, heard, parallel=False)])
@@ -225,8 +207,6 @@ def answers(*withheld: Any, heard: list[Any] | None = None) -> Any:
     return look
 
 
-@both
-@carried
 async def test_an_output_guardrail_sees_the_final_answer_only(world: World, run: Run, saved: bool) -> None:
     heard: list[Any] = []
     agent = asking(world, ["thinking", call("ask", "c1")], "done", output_guardrails=[answers(heard=heard)])
@@ -238,8 +218,6 @@ async def test_an_output_guardrail_sees_the_final_answer_only(world: World, run:
     assert (told.output.output_info, told.agent_output) == ({"was": "done"}, "done")
 
 
-@both
-@carried
 async def test_a_withheld_answer_never_repeats_what_led_to_it(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "bad", output_guardrails=[answers("bad")])
     state = await approved(await run(agent, "go"), agent, saved)
@@ -251,7 +229,6 @@ async def test_a_withheld_answer_never_repeats_what_led_to_it(world: World, run:
     assert outputs(raised.value.run_data.to_input_list()) == {"c1": "ask(0)"}
 
 
-@both
 async def test_a_tools_final_answer_is_looked_at_as_well(world: World, run: Run) -> None:
     stop: Any = {"tool_use_behavior": "stop_on_first_tool", "output_guardrails": [answers("ask(0)")]}
     agent = asking(world, [call("ask", "c1")], **stop)
@@ -261,14 +238,12 @@ async def test_a_tools_final_answer_is_looked_at_as_well(world: World, run: Run)
     assert world.done == ["ask(0)"]
 
 
-@both
 async def test_an_error_handlers_answer_is_looked_at_as_well(world: World, run: Run) -> None:
     agent = asking(world, [call("free", "c1")], output_guardrails=[answers("gave up")])
     with pytest.raises(OutputGuardrailTripwireTriggered):
         await run(agent, "go", max_turns=1, error_handlers={"max_turns": lambda data: "gave up"})
 
 
-@both
 async def test_the_last_agent_guards_the_output(run: Run) -> None:
     heard: list[Any] = []
     second = Agent("second", model=model("done"), output_guardrails=[answers(heard=heard)])
@@ -279,7 +254,6 @@ async def test_the_last_agent_guards_the_output(run: Run) -> None:
     assert heard == [("second", "done"), ("second", "done")]
 
 
-@both
 async def test_a_nested_agents_withheld_answer_is_its_tools_error(run: Run) -> None:
     inner = Agent("inner", model=model("the secret"), output_guardrails=[answers("the secret")])
     outer = Agent(
@@ -328,7 +302,6 @@ def guarded(world: World, *rounds: Any, gate: bool = False, **guardrails: Any) -
     return Agent("a", model=model(*rounds), tools=[world.tool("ask", needs_approval=gate, **guardrails)])
 
 
-@both
 async def test_tool_guardrails_that_allow(world: World, run: Run) -> None:
     heard: list[Any] = []
     guards = {"tool_input_guardrails": [before(ALLOW, heard)], "tool_output_guardrails": [after(ALLOW, heard)]}
@@ -338,7 +311,6 @@ async def test_tool_guardrails_that_allow(world: World, run: Run) -> None:
     assert world.done == ["ask(1)"]
 
 
-@both
 async def test_a_rejected_input_never_reaches_the_tool(world: World, run: Run) -> None:
     agent = guarded(world, [call("ask", "c1")], "done", tool_input_guardrails=[before(REJECT), before(RAISE)])
     result = await run(agent, "go")
@@ -348,7 +320,6 @@ async def test_a_rejected_input_never_reaches_the_tool(world: World, run: Run) -
     assert (told.output.output_info, told.output.behavior["type"]) == ({"why": "reject"}, "reject_content")
 
 
-@both
 async def test_a_raised_input_stops_the_run_before_the_tool(world: World, run: Run) -> None:
     agent = guarded(world, [call("ask", "c1")], "done", tool_input_guardrails=[before(RAISE)])
     with pytest.raises(ToolInputGuardrailTripwireTriggered) as raised:
@@ -359,7 +330,6 @@ async def test_a_raised_input_stops_the_run_before_the_tool(world: World, run: R
     assert world.done == []
 
 
-@both
 async def test_a_rejected_output_is_kept_from_the_model(world: World, run: Run) -> None:
     agent = guarded(world, [call("ask", "c1")], "done", tool_output_guardrails=[after(REJECT)])
     result = await run(agent, "go")
@@ -368,8 +338,6 @@ async def test_a_rejected_output_is_kept_from_the_model(world: World, run: Run) 
     assert "ask(0)" not in str(asked(agent)[-1].input)
 
 
-@both
-@carried
 async def test_a_raised_output_stops_the_run_and_the_tool_never_runs_again(world: World, run: Run, saved: bool) -> None:
     agent = guarded(world, [call("ask", "c1")], "done", gate=True, tool_output_guardrails=[after(RAISE)])
     state = await approved(await run(agent, "go"), agent, saved)
@@ -381,7 +349,6 @@ async def test_a_raised_output_stops_the_run_and_the_tool_never_runs_again(world
     assert "ask(0)" not in str(result.to_input_list())
 
 
-@both
 async def test_a_waiting_call_is_guarded_when_it_runs_with_what_runs(world: World, run: Run) -> None:
     heard: list[Any] = []
     guards = [before(ALLOW, heard)]
@@ -393,7 +360,6 @@ async def test_a_waiting_call_is_guarded_when_it_runs_with_what_runs(world: Worl
     assert (heard, world.done) == ([("a", "c1", '{"x":9}')], ["ask(9)"])
 
 
-@both
 async def test_a_rejected_call_is_not_guarded(world: World, run: Run) -> None:
     heard: list[Any] = []
     agent = guarded(world, [call("ask", "c1")], "done", gate=True, tool_input_guardrails=[before(ALLOW, heard)])
@@ -406,8 +372,6 @@ async def test_a_rejected_call_is_not_guarded(world: World, run: Run) -> None:
 EARLY = RunConfig(tool_execution=ToolExecutionConfig(pre_approval_tool_input_guardrails=True))
 
 
-@both
-@carried
 async def test_a_guardrail_before_asking_spares_the_person(world: World, run: Run, saved: bool) -> None:
     heard: list[Any] = []
     agent = guarded(world, [call("ask", "c1")], "done", gate=True, tool_input_guardrails=[before(REJECT, heard)])
@@ -422,15 +386,12 @@ async def test_a_guardrail_before_asking_spares_the_person(world: World, run: Ru
     assert (world.done, len(heard)) == (["ask(0)"], 3)
 
 
-@both
 async def test_what_an_early_guardrail_said_is_in_the_result(world: World, run: Run) -> None:
     agent = guarded(world, [call("ask", "c1")], "done", gate=True, tool_input_guardrails=[before(REJECT)])
     result = await run(agent, "go", run_config=EARLY)
     assert [told.output.behavior["type"] for told in result.tool_input_guardrail_results] == ["reject_content"]
 
 
-@both
-@carried
 async def test_results_of_guardrails_are_kept_over_pauses(world: World, run: Run, saved: bool) -> None:
     tool = world.tool(
         "ask", needs_approval=lambda _c, params, _i: params["x"] > 5, tool_input_guardrails=[before(ALLOW)]

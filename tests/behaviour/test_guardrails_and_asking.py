@@ -14,7 +14,7 @@ from keyturn import (
     ToolInputGuardrailTripwireTriggered,
     tool_input_guardrail,
 )
-from tests.behaviour.conftest import (
+from tests.playing import (
     Carry,
     Effects,
     Run,

@@ -8,15 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from keyturn import Agent, HandoffInputData, ModelSettings, RunConfig, UserError, handoff
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
-    both,
     call,
-    carried,
     model,
     outputs,
     plain,
@@ -32,8 +29,6 @@ def asking(world: World, name: str, *rounds: Any, **settings: Any) -> Agent[Any]
     return Agent(name, model=model(*rounds), tools=tools, **settings)
 
 
-@both
-@carried
 async def test_the_resumed_run_goes_on_with_the_agent_that_took_over(world: World, run: Run, saved: bool) -> None:
     second = asking(world, "second", [call("ask", "c1")], "done")
     first = asking(world, "first", [GO], handoffs=[second])
@@ -44,8 +39,6 @@ async def test_the_resumed_run_goes_on_with_the_agent_that_took_over(world: Worl
     assert len(asked(first)) == 1
 
 
-@both
-@carried
 @pytest.mark.parametrize("order", [0, 1], ids=["handoff first", "handoff last"])
 async def test_calls_beside_a_handoff_are_settled_first(world: World, run: Run, saved: bool, order: int) -> None:
     second = asking(world, "second", "done")
@@ -61,7 +54,6 @@ async def test_calls_beside_a_handoff_are_settled_first(world: World, run: Run, 
     assert world.done == ["free(0)", "ask(0)"]
 
 
-@both
 async def test_a_rejected_sibling_does_not_stop_the_handoff(world: World, run: Run) -> None:
     second = asking(world, "second", "done")
     first = asking(world, "first", [call("ask", "c1"), GO], handoffs=[second])
@@ -71,7 +63,6 @@ async def test_a_rejected_sibling_does_not_stop_the_handoff(world: World, run: R
     assert (result.final_output, result.last_agent, world.done) == ("done", second, [])
 
 
-@both
 async def test_only_the_first_of_several_handoffs_happens(world: World, run: Run) -> None:
     second, third = asking(world, "second", "done"), asking(world, "third", "never")
     first = asking(world, "first", [GO, call("transfer_to_third", "h2")], handoffs=[second, third])
@@ -81,8 +72,6 @@ async def test_only_the_first_of_several_handoffs_happens(world: World, run: Run
     assert (told["h"], "ignoring" in told["h2"]) == ('{"assistant": "second"}', True)
 
 
-@both
-@carried
 async def test_there_and_back_again(world: World, run: Run, saved: bool) -> None:
     first = asking(world, "first", [GO], [call("ask", "c2")], "done")
     second = asking(world, "second", [call("ask", "c1")], [call("transfer_to_first", "b")], handoffs=[first])
@@ -96,8 +85,6 @@ async def test_there_and_back_again(world: World, run: Run, saved: bool) -> None
     assert shape(result.to_input_list()) == [*expected, "assistant"]
 
 
-@both
-@carried
 async def test_a_resume_may_name_the_agent_that_is_at_work(world: World, run: Run, saved: bool) -> None:
     """`Runner.run(result.last_agent, state)` is an old habit; the state knows where it began."""
     second = asking(world, "second", [call("ask", "c1")], "done")
@@ -112,8 +99,6 @@ class Reason(BaseModel):
     urgent: bool = False
 
 
-@both
-@carried
 async def test_a_handoff_with_an_input_and_a_callback(world: World, run: Run, saved: bool) -> None:
     heard: list[Any] = []
 
@@ -130,7 +115,6 @@ async def test_a_handoff_with_an_input_and_a_callback(world: World, run: Run, sa
     assert (heard, result.final_output) == ([("ctx", Reason(why="fraud"))], "done")
 
 
-@both
 async def test_input_that_does_not_fit_is_told_to_the_model(world: World, run: Run) -> None:
     heard: list[Any] = []
     second = asking(world, "second", "never")
@@ -141,8 +125,6 @@ async def test_input_that_does_not_fit_is_told_to_the_model(world: World, run: R
     assert "invalid" in outputs(result.to_input_list())["h"]
 
 
-@both
-@carried
 async def test_a_callback_that_raises_leaves_the_run_resumable(world: World, run: Run, saved: bool) -> None:
     broken = [True]
 
@@ -166,8 +148,6 @@ def last_only(data: HandoffInputData) -> HandoffInputData:
     return data.clone(input_history=data.input_history[-1:], pre_handoff_items=(), new_items=own)
 
 
-@both
-@carried
 async def test_a_filter_decides_what_the_next_agent_sees(world: World, run: Run, saved: bool) -> None:
     second = asking(world, "second", [call("ask", "c2")], "done")
     go = handoff(second, input_filter=last_only)
@@ -182,7 +162,6 @@ async def test_a_filter_decides_what_the_next_agent_sees(world: World, run: Run,
     assert shape(result.to_input_list()) == [*everything, "output c2", "assistant"]
 
 
-@both
 async def test_an_async_filter_with_items_of_its_own_and_the_runs_filter(world: World, run: Run) -> None:
     async def summary(data: HandoffInputData) -> HandoffInputData:
         assert data.run_context is not None
@@ -198,7 +177,6 @@ async def test_an_async_filter_with_items_of_its_own_and_the_runs_filter(world: 
         assert sent == [{"role": "user", "content": "summary for ann"}]
 
 
-@both
 async def test_a_filter_that_raises_leaves_the_run_resumable(world: World, run: Run) -> None:
     broken = [True]
 
@@ -217,8 +195,6 @@ async def test_a_filter_that_raises_leaves_the_run_resumable(world: World, run: 
     assert (result.final_output, result.last_agent, world.done) == ("done", second, ["free(0)"])
 
 
-@both
-@carried
 async def test_the_next_agent_is_told_the_conversation_in_one_message(world: World, run: Run, saved: bool) -> None:
     """Through two handoffs and a pause; the run itself keeps what happened."""
     third = asking(world, "third", "done")
@@ -238,7 +214,6 @@ async def test_the_next_agent_is_told_the_conversation_in_one_message(world: Wor
     assert shape(result.to_input_list()) == happened
 
 
-@both
 async def test_a_mapper_makes_what_the_next_agent_is_told(world: World, run: Run) -> None:
     def questions(items: list[Any]) -> list[Any]:
         return [item for item in items if item.get("role") == "user"]
@@ -249,7 +224,6 @@ async def test_a_mapper_makes_what_the_next_agent_is_told(world: World, run: Run
     assert asked(second)[0].input == [{"role": "user", "content": "hi"}]
 
 
-@both
 @pytest.mark.parametrize("setting", ["nest_handoff_history", "handoff_input_filter"])
 async def test_what_a_provider_has_seen_no_filter_takes_back(world: World, run: Run, setting: str) -> None:
     """The next agent's request would repeat the conversation to the server that keeps it."""
@@ -263,14 +237,12 @@ async def test_what_a_provider_has_seen_no_filter_takes_back(world: World, run: 
     assert shape(asked(second)[0].input) == ["output h"]
 
 
-@both
 async def test_a_filter_that_answers_with_something_else_is_an_error(world: World, run: Run) -> None:
     go: Any = handoff(asking(world, "second"), input_filter=lambda data: data.input_history)  # type: ignore[arg-type]  # it is wrong on purpose
     with pytest.raises(UserError, match="must return HandoffInputData, not tuple"):
         await run(asking(world, "first", [GO], handoffs=[go]), "hi")
 
 
-@both
 async def test_a_handoff_that_is_not_enabled_is_not_offered(world: World, run: Run) -> None:
     second = asking(world, "second", "done")
     go = handoff(second, is_enabled=lambda context, agent: context.context == "ann")
@@ -281,7 +253,6 @@ async def test_a_handoff_that_is_not_enabled_is_not_offered(world: World, run: R
     assert offered == [[], ["transfer_to_second"]]
 
 
-@both
 async def test_the_next_agents_settings_are_its_own(world: World, run: Run) -> None:
     second = asking(world, "second", "done", model_settings=ModelSettings(tool_choice="required"))
     second.instructions = "be second"
@@ -292,8 +263,6 @@ async def test_the_next_agents_settings_are_its_own(world: World, run: Run) -> N
     assert [tool.name for tool in request.tools] == ["ask", "free"]
 
 
-@both
-@carried
 async def test_a_sticky_decision_does_not_cross_a_handoff(world: World, run: Run, saved: bool) -> None:
     second = asking(world, "second", [call("ask", "c2", x=2)], "done")
     first = asking(world, "first", [call("ask", "c1", x=1)], [GO], handoffs=[second])
@@ -304,8 +273,6 @@ async def test_a_sticky_decision_does_not_cross_a_handoff(world: World, run: Run
     assert world.done == ["ask(1)"]
 
 
-@both
-@carried
 async def test_same_named_agents_in_a_graph(world: World, run: Run, saved: bool) -> None:
     one = asking(world, "twin", [call("ask", "c1", x=1)], [call("other", "h2")])
     two = asking(world, "twin", [call("ask", "c2", x=2)], "from two")

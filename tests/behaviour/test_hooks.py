@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 
 from keyturn import Agent, AgentHooks, RunHooks, ToolContext, function_tool, handoff
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
-    carried,
     model,
     plain,
 )
@@ -72,7 +69,6 @@ class Own(AgentHooks[Any]):
         self.heard.append(f"own tool_end {tool.name} {result}")
 
 
-@both
 async def test_the_order_of_a_run(world: World, run: Run) -> None:
     heard: list[str] = []
     agent = Agent("a", "Be brief.", model=model([call("free", "c1", x=1)], "done"), tools=[world.tool("free")])
@@ -94,8 +90,6 @@ async def test_the_order_of_a_run(world: World, run: Run) -> None:
     ]
 
 
-@both
-@carried
 async def test_once_per_activation_over_pauses(world: World, run: Run, saved: bool) -> None:
     heard: list[str] = []
     agent = Agent("a", model=model([call("ask", "c1")], [call("ask", "c2")], "done"))
@@ -112,7 +106,6 @@ async def test_once_per_activation_over_pauses(world: World, run: Run, saved: bo
     assert [each for each in heard if each.startswith("own st")] == ["own start a"]
 
 
-@both
 async def test_a_rejected_call_is_no_tool_event(world: World, run: Run) -> None:
     heard: list[str] = []
     agent = Agent("a", model=model([call("ask", "c1")], "done"), tools=[world.tool("ask", needs_approval=True)])
@@ -122,7 +115,6 @@ async def test_a_rejected_call_is_no_tool_event(world: World, run: Run) -> None:
     assert not [each for each in heard if "tool" in each]
 
 
-@both
 async def test_an_edited_call_is_told_with_what_runs(world: World, run: Run) -> None:
     heard: list[str] = []
     agent = Agent("a", model=model([call("ask", "c1", x=1)], "done"), tools=[world.tool("ask", needs_approval=True)])
@@ -133,7 +125,6 @@ async def test_an_edited_call_is_told_with_what_runs(world: World, run: Run) -> 
     assert "tool_end a ask ask(7)" in heard
 
 
-@both
 async def test_a_handoff_is_told_once_and_is_no_tool_event(world: World, run: Run) -> None:
     heard: list[str] = []
     second = Agent("second", model=model("done"), hooks=Own(heard))
@@ -154,8 +145,6 @@ async def test_a_handoff_is_told_once_and_is_no_tool_event(world: World, run: Ru
     ]
 
 
-@both
-@carried
 async def test_an_agent_tool_ends_when_its_agent_has_answered(world: World, run: Run, saved: bool) -> None:
     heard: list[str] = []
     nested: list[str] = []
@@ -183,7 +172,6 @@ async def test_an_agent_tool_ends_when_its_agent_has_answered(world: World, run:
     ]
 
 
-@both
 async def test_a_failing_nested_agent_ends_its_tool_too(run: Run) -> None:
     heard: list[str] = []
     inner = Agent("inner", model=model(OSError("down")))
@@ -195,7 +183,6 @@ async def test_a_failing_nested_agent_ends_its_tool_too(run: Run) -> None:
     assert told == ["tool_start", "tool_end"]
 
 
-@both
 async def test_a_start_hook_that_raises_stops_before_the_tool(world: World, run: Run) -> None:
     class Strict(RunHooks[Any]):
         async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
@@ -210,7 +197,6 @@ async def test_a_start_hook_that_raises_stops_before_the_tool(world: World, run:
     assert world.done == ["ask(0)"]
 
 
-@both
 async def test_an_end_hook_that_raises_never_runs_the_tool_again(world: World, run: Run) -> None:
     class Broken(RunHooks[Any]):
         async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
@@ -225,7 +211,6 @@ async def test_an_end_hook_that_raises_never_runs_the_tool_again(world: World, r
     assert world.done == ["ask(0)"]
 
 
-@both
 async def test_a_model_hook_that_raises_leaves_the_run_resumable(world: World, run: Run) -> None:
     class Broken(RunHooks[Any]):
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
@@ -237,7 +222,6 @@ async def test_a_model_hook_that_raises_leaves_the_run_resumable(world: World, r
     assert (await run(agent, raised.value.run_data.to_state())).final_output == "two"
 
 
-@both
 async def test_hooks_share_the_runs_context_and_usage(world: World, run: Run) -> None:
     kept: list[Any] = []
 
@@ -255,7 +239,6 @@ async def test_hooks_share_the_runs_context_and_usage(world: World, run: Run) ->
     assert kept == [(user, 0, said), (user, 1, said)]
 
 
-@both
 async def test_sync_functions_in_a_handoff_and_a_tool_are_heard_too(run: Run) -> None:
     heard: list[str] = []
 

@@ -17,7 +17,8 @@ from keyturn import (
 )
 from keyturn.core.events import CallVoided, ReplyRecorded
 from keyturn.models.scripted.model import ScriptedModel
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Carry,
     Effects,
     Run,
@@ -48,8 +49,7 @@ async def test_the_same_id_with_the_same_content_in_one_turn_is_one_call(
     agent = payer(effects, [*twice, call("pay", "c2", to="ada")])
     state = await carry(agent, (await run(agent, "go")).to_state())
     assert labels(state) == ["c1", "c2"]
-    for item in state.get_interruptions():
-        state.approve(item)
+    approve_all(state)
     result = await run(agent, state)
     assert (effects, [label for label, _ in told(agent.model)]) == ([("pay", "ada", 5)] * 2, ["c1", "c2"])
     assert len(events(result, ReplyRecorded)[0].output) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,22 +21,22 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.events import CallDecided, CallLost, CallStarted
-from keyturn.engine import execution
-from keyturn.engine.run.used_states import UsedStates
-from tests.behaviour.conftest import (
+from tests.playing import (
     Carry,
     Clock,
     Effects,
     Run,
     call,
+    cut_off,
     events,
     fresh,
     item_of,
     labels,
     look_tool,
     pay_tool,
-    plainly,
+    read,
     script,
+    streamed,
     told,
 )
 
@@ -66,26 +67,9 @@ def transferring(slow: Slow, *more: Any, **options: Any) -> Agent[Any]:
     return Agent("a", model=script(reply, "done"), tools=[slow.tool(**options)])
 
 
-async def stopped(run: Run, agent: Agent[Any], state: RunState[Any], until: asyncio.Event, **options: Any) -> None:
-    """Drive a run until something happens, then cancel it: its task, or its stream."""
-    if run is plainly:
-        job = asyncio.ensure_future(run(agent, state, **options))
-        await until.wait()
-        job.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await job
-        return
-    stream = Runner.run_streamed(agent, state, **options)
-    await until.wait()
-    stream.cancel()
-    async for _event in stream.stream_events():
-        pass
-    assert stream.is_complete
-
-
 async def interrupted(run: Run, agent: Agent[Any], slow: Slow, state: RunState[Any]) -> None:
     """Cancel a run while its tool is inside."""
-    await stopped(run, agent, state, slow.entered)
+    await cut_off(agent, state, slow.entered.wait, run is streamed)
     slow.free.set()
 
 
@@ -319,7 +303,7 @@ CRASHED: dict[str, tuple[dict[str, Any], Any, int]] = {
 
 @pytest.mark.parametrize(("options", "output", "times"), CRASHED.values(), ids=CRASHED.keys())
 async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
-    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch, options: Any, output: Any, times: int
+    run: Run, effects: Effects, another_process: Callable[[], None], options: Any, output: Any, times: int
 ) -> None:
     """Promise 29, A1 to A4: the journal ends with the intent. Another process takes the run up from there."""
     slow, journal = Slow(effects), MemoryJournal()
@@ -332,7 +316,7 @@ async def test_a_process_that_died_inside_a_tool_leaves_the_call_in_doubt(
     intent = next(place for place, line in enumerate(lines) if b"CallStarted" in line)
     rest = MemoryJournal()
     await rest.append(state.run_id, 0, lines[: intent + 1])
-    monkeypatch.setattr(execution, "LEDGER", UsedStates())
+    another_process()
     result = await run(agent, await RunState.load(rest, state.run_id, agent))
     assert (result.final_output, len(effects), len(set(slow.keys))) == (output, times, 1)
     assert [item.kind for item in result.interruptions] == ([] if output else ["in_doubt"])
@@ -366,7 +350,7 @@ async def test_a_sync_tool_that_cannot_be_stopped_is_in_doubt(run: Run, carry: C
     agent = Agent("a", model=script([call("transfer", "c1", to="ada")], "done"), tools=[tool])
     state = (await run(agent, "go")).to_state()
     state.approve(item_of(state, "c1"))
-    await stopped(run, agent, state, entered)
+    await cut_off(agent, state, entered.wait, run is streamed)
     assert [item.kind for item in state.get_interruptions()] == ["in_doubt"]
     free.set()
     await asyncio.to_thread(left.wait, 10)
@@ -452,7 +436,7 @@ async def test_cancelling_while_a_callable_thinks_approves_nothing(run: Run, car
         "a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects, needs_approval=gate)]
     )
     state = fresh(agent)
-    await stopped(run, agent, state, thinking)
+    await cut_off(agent, state, thinking.wait, run is streamed)
     assert (state.get_interruptions(), effects) == ([], [])
     result = await run(agent, await carry(agent, state))
     assert (labels(result), effects, asked) == (["c1"], [], [2])
@@ -474,7 +458,7 @@ async def test_cancelling_while_the_policy_looks_at_a_decision_approves_nothing(
     agent = Agent("a", model=script([call("pay", "c1", to="ada")], "done"), tools=[pay_tool(effects)])
     state = (await run(agent, "go", policy=policy)).to_state()
     state.approve(item_of(state, "c1"))
-    await stopped(run, agent, state, thinking, policy=policy)
+    await cut_off(agent, state, thinking.wait, run is streamed, policy=policy)
     result = await run(agent, await carry(agent, state), policy=policy)
     assert (result.final_output, effects, asked) == ("done", [], [3])
 
@@ -516,8 +500,7 @@ async def test_a_stream_that_is_cancelled_after_the_turn_runs_what_was_approved_
     state.approve(item_of(state, "c1"))
     stream = Runner.run_streamed(agent, state)
     stream.cancel(mode="after_turn")
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert (effects, len(agent.model.calls), stream.final_output) == ([("pay", "ada", 5)], 1, None)
     result = await Runner.run(agent, await carry(agent, stream.to_state()))
     assert (result.final_output, len(effects)) == ("done", 1)

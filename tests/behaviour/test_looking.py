@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,8 +29,11 @@ from keyturn.core.events import CallDecided, CallScreened, CallStarted, CallVoid
 from keyturn.core.items import Item
 from keyturn.engine.effects.live_preview import CHANGED
 from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
+from keyturn.testing import approve_all
 from keyturn.tools.base import Prepared
-from tests.behaviour.conftest import HOUR, Carry, Clock, Run, call, events, fresh, item_of, labels, script, told
+from tests.playing import HOUR, Carry, Clock, Run, call, events, fresh, item_of, labels, script, told
+from tests.table import each
+from tests.waiting import turns_of_the_loop
 
 World = dict[str, str]
 
@@ -79,7 +81,7 @@ class Waiting(Shelf):
     """The same, and to look takes a while."""
 
     async def preview(self, params: Any) -> Any:
-        await asyncio.sleep(0)
+        await turns_of_the_loop()
         return super().preview(params)
 
 
@@ -190,9 +192,7 @@ async def test_siblings_that_touch_one_thing_are_looked_at_one_after_the_other(r
     tool = Shelf({"a": "old"})
     agent = clerk(tool, [puts("c1", text="one"), puts("c2", text="two")])
     config = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
-    state = (await run(agent, "go", run_config=config)).to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
+    state = approve_all(await run(agent, "go", run_config=config))
     result = await run(agent, state, run_config=config)
     assert ([text for _, text, _ in tool.done], labels(result)) == (["one"], ["c2"])
     assert result.interruptions[0].preview == shows("one", "two")
@@ -425,7 +425,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
+@each("made", WRONG.values(), ids=WRONG)
 async def test_what_cannot_be_recorded_is_not_shown(run: Run, carry: Carry, made: Any) -> None:
     tool = Shelf({"a": "old"}, preview=lambda _params: made)
     agent = clerk(tool)

@@ -11,7 +11,7 @@ from keyturn.core.events import CallNeeds
 from keyturn.testing import Answer
 from keyturn.testing.crash import Effects as Counted
 from keyturn.testing.crash import Scenario, play, sweep
-from tests.behaviour.conftest import call, script
+from tests.playing import call, script
 
 
 def books(call_id: str, room: str = "blue") -> Any:
@@ -46,7 +46,6 @@ def crashing(rounds: int, **options: Any) -> Scenario:
 
 @pytest.mark.parametrize("options", [{}, {"needs_approval": True}, {"idempotent": True}], ids=str)
 @pytest.mark.parametrize("rounds", [1, 2])
-@pytest.mark.parametrize("streamed", [False, True])
 async def test_no_crash_loses_or_doubles_anything(rounds: int, options: Any, streamed: bool) -> None:
     scenario = crashing(rounds, **options)
     report = await sweep(scenario, streamed=streamed)

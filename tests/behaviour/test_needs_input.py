@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,27 +30,28 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.events import CallDecided, CallLost, CallStarted
-from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
 from keyturn.models.scripted.model import ModelStep
 from keyturn.sessions.history import orphan_calls, orphan_outputs
 from keyturn.testing import approve_all, drive, reject_all
-from tests.behaviour.conftest import (
+from tests.playing import (
     Carry,
     Effects,
     Run,
     call,
+    counted,
     events,
     item_of,
     labels,
     look_tool,
+    model,
     pay_tool,
     script,
+    shape,
     told,
 )
-from tests.behaviour.ways import counted, model, shape
+from tests.table import each
 
 
 class Desk:
@@ -297,7 +299,7 @@ async def test_an_old_item_answers_no_new_question(run: Run) -> None:
 
 
 async def test_the_first_of_two_answers_counts_and_the_second_learns_of_it(
-    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch
+    run: Run, effects: Effects, another_process: Callable[[], None]
 ) -> None:
     desk, journal = Desk(rounds=2), MemoryJournal()
     agent = clerk(desk, [books("c1"), call("pay", "c2", to="ada")], more=[pay_tool(effects)])
@@ -306,7 +308,7 @@ async def test_the_first_of_two_answers_counts_and_the_second_learns_of_it(
     first.answer(item_of(first, "c1"), "ada's", by="ada")
     assert labels(await run(agent, first, journal=journal)) == ["c1", "c2"]
     for other, said in zip(others, ("bob's", "ada's"), strict=True):
-        monkeypatch.setattr(execution, "LEDGER", UsedStates())  # another process
+        another_process()  # another process
         other.answer(item_of(other, "c1"), said, by="bob")
         with pytest.raises(Conflict, match="no longer the one that was shown"):
             await run(agent, other, journal=journal)
@@ -368,10 +370,8 @@ async def test_who_answers_a_call_that_nobody_approved_has_not_approved_it(run: 
 # ------------------------------------------------------------------------------------------------------ what goes wrong
 
 
-@pytest.mark.parametrize(
-    "wrong", [object(), float("nan"), "\ud800", {1: "x"}, (1, 2)], ids=lambda wrong: type(wrong).__name__
-)
-@pytest.mark.parametrize("where", ["requests", "state"])
+@each("wrong", [object(), float("nan"), "\ud800", {1: "x"}, (1, 2)], ids=lambda wrong: type(wrong).__name__)
+@each("where", ["requests", "state"])
 async def test_a_question_that_no_log_holds_is_a_failed_result(run: Run, wrong: Any, where: str) -> None:
     async def ask() -> Any:
         """Ask."""

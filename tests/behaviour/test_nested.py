@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -19,16 +18,13 @@ from keyturn import (
 )
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ModelStep, ScriptedModel, last_user_text, tool_outputs
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking_as,
-    both,
     call,
-    carried,
     model,
     outer,
     outputs,
@@ -36,10 +32,9 @@ from tests.behaviour.ways import (
     shape,
     state_of,
 )
+from tests.waiting import turns_of_the_loop, until
 
 
-@both
-@carried
 async def test_the_delegation_asks_then_what_it_does_asks(world: World, run: Run, saved: bool) -> None:
     inner = asking_as(world, "inner", [call("ask", "i1", x=1)], "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", needs_approval=True)])
@@ -56,7 +51,6 @@ async def test_the_delegation_asks_then_what_it_does_asks(world: World, run: Run
     assert (world.done, len(asked(inner))) == (["ask(1)"], 2)
 
 
-@both
 async def test_a_rejected_delegation_never_starts_its_agent(world: World, run: Run) -> None:
     inner = asking_as(world, "inner", "never")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", needs_approval=True)])
@@ -67,7 +61,6 @@ async def test_a_rejected_delegation_never_starts_its_agent(world: World, run: R
     assert asked(inner) == []
 
 
-@both
 async def test_a_delegation_can_be_edited_and_answered(world: World, run: Run) -> None:
     inner = asking_as(world, "inner", "one")
     tool = inner.as_tool("inner", "asks", needs_approval=True)
@@ -94,8 +87,6 @@ def tower(world: World, depth: int) -> Agent[Any]:
     return made
 
 
-@both
-@carried
 async def test_three_levels_with_approvals_at_each(world: World, run: Run, saved: bool) -> None:
     agent = tower(world, 4)
     result = await run(agent, "go")
@@ -113,8 +104,6 @@ async def test_three_levels_with_approvals_at_each(world: World, run: Run, saved
     assert world.done == ["ask(3)", "ask(2)", "ask(1)", "ask(0)"]
 
 
-@both
-@carried
 async def test_partial_decisions_at_every_level(world: World, run: Run, saved: bool) -> None:
     """One call decided a round, the deepest first: the others keep waiting and nothing is asked again."""
     agent = tower(world, 4)
@@ -130,8 +119,6 @@ async def test_partial_decisions_at_every_level(world: World, run: Run, saved: b
     assert len(result.raw_responses) == 2
 
 
-@both
-@carried
 async def test_several_nested_agents_wait_at_once(world: World, run: Run, saved: bool) -> None:
     left = asking_as(world, "left", [call("ask", "x", x=1)], "from left")
     right = asking_as(world, "right", [call("ask", "x", x=2), call("free", "f", x=3)], "from right")
@@ -159,8 +146,6 @@ def echo(request: ModelRequest) -> Any:
     return f"got {known['same']}"
 
 
-@both
-@carried
 async def test_one_agent_tool_called_many_times_at_once(world: World, run: Run, saved: bool) -> None:
     inner = Agent("inner", model=ScriptedModel(echo), tools=[world.tool("ask", needs_approval=True)])
     calls = [call("inner", f"o{n}", input=str(n)) for n in range(5)]
@@ -180,8 +165,6 @@ async def test_one_agent_tool_called_many_times_at_once(world: World, run: Run, 
     assert sorted(world.done) == ["ask(1)", "ask(3)"]
 
 
-@both
-@carried
 async def test_same_named_agents_and_clones_are_told_apart(world: World, run: Run, saved: bool) -> None:
     base = Agent("expert", model=model(), tools=[world.tool("ask", needs_approval=True)])
     one = base.clone(model=model([call("ask", "c", x=1)], [call("ask", "c", x=11)], "one"))
@@ -202,8 +185,6 @@ async def test_same_named_agents_and_clones_are_told_apart(world: World, run: Ru
     assert world.done == ["ask(1)", "ask(11)", "ask(22)"]
 
 
-@both
-@carried
 async def test_nested_frames_inherit_no_decision(world: World, run: Run, saved: bool) -> None:
     tool = world.tool("ask", needs_approval=True)
     inner = Agent("inner", model=model([call("ask", "i1", x=2)], "inside"), tools=[tool])
@@ -216,7 +197,6 @@ async def test_nested_frames_inherit_no_decision(world: World, run: Run, saved: 
     assert world.done == ["ask(1)"]
 
 
-@both
 async def test_nested_frames_inherit_the_policy(world: World, run: Run) -> None:
     inner = asking_as(world, "inner", [call("free", "i1")], "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks")])
@@ -226,8 +206,6 @@ async def test_nested_frames_inherit_the_policy(world: World, run: Run) -> None:
     assert world.done == []
 
 
-@both
-@carried
 async def test_nested_frames_inherit_the_run_config_where_they_have_none(world: World, run: Run, saved: bool) -> None:
     inner = asking_as(world, "inner", [call("ask", "i1")], "inside")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks")])
@@ -238,7 +216,6 @@ async def test_nested_frames_inherit_the_run_config_where_they_have_none(world: 
     assert outputs(asked(inner)[-1].input) == {"i1": "ask: ask the user first"}
 
 
-@both
 async def test_a_run_config_of_its_own(world: World, run: Run) -> None:
     chosen = model("from the other model")
     inner = asking_as(world, "inner")
@@ -247,7 +224,6 @@ async def test_a_run_config_of_its_own(world: World, run: Run) -> None:
     assert outputs(result.to_input_list()) == {"o1": "from the other model"}
 
 
-@both
 async def test_its_own_limit_of_turns(world: World, run: Run) -> None:
     inner = asking_as(world, "inner", [call("free", "i1")], [call("free", "i2")], "never")
     agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "asks", max_turns=2)])
@@ -256,8 +232,6 @@ async def test_its_own_limit_of_turns(world: World, run: Run) -> None:
     assert (world.done, result.final_output) == (["free(0)", "free(0)"], "done")
 
 
-@both
-@carried
 async def test_turns_of_a_nested_agent_are_not_the_outer_ones(world: World, run: Run, saved: bool) -> None:
     rounds = [[call("ask", f"i{n}")] for n in range(4)]
     inner = asking_as(world, "inner", *rounds, "inside")
@@ -269,9 +243,6 @@ async def test_turns_of_a_nested_agent_are_not_the_outer_ones(world: World, run:
 
 
 # What goes wrong inside.
-
-
-@both
 async def test_an_error_inside_is_the_tools_result_and_never_a_siblings(world: World, run: Run) -> None:
     broken = Agent("broken", model=model(OSError("secret address")))
     fine = asking_as(world, "fine", [call("free", "i1")], "all well")
@@ -283,7 +254,6 @@ async def test_an_error_inside_is_the_tools_result_and_never_a_siblings(world: W
     assert (told["f"], world.done) == ("all well", ["free(0)"])
 
 
-@both
 async def test_its_own_words_for_an_error(run: Run) -> None:
     async def words(context: Any, error: Exception) -> str:
         return f"{context.tool_name}: {type(error).__name__}"
@@ -294,8 +264,6 @@ async def test_its_own_words_for_an_error(run: Run) -> None:
     assert outputs(result.to_input_list()) == {"b": "broken: OSError"}
 
 
-@both
-@carried
 async def test_an_error_that_stops_the_run_leaves_the_nested_agent_resumable(
     world: World, run: Run, saved: bool
 ) -> None:
@@ -312,8 +280,6 @@ async def test_an_error_that_stops_the_run_leaves_the_nested_agent_resumable(
     assert outputs(result.to_input_list()) == {"o1": "inside"}
 
 
-@both
-@carried
 async def test_a_fatal_tool_error_inside(world: World, run: Run, saved: bool) -> None:
     @function_tool(failure_error_function=None)
     def fatal() -> str:
@@ -327,8 +293,6 @@ async def test_a_fatal_tool_error_inside(world: World, run: Run, saved: bool) ->
     assert world.done == ["fatal"]
 
 
-@both
-@carried
 async def test_a_nested_agent_waits_while_its_failing_sibling_is_told(world: World, run: Run, saved: bool) -> None:
     broken = Agent("broken", model=model(OSError("down")))
     waiting = asking_as(world, "waiting", [call("ask", "i1")], "inside")
@@ -345,7 +309,8 @@ async def test_a_slow_sibling_holds_nobody_up(world: World) -> None:
 
     @function_tool
     async def slow() -> str:
-        await asyncio.sleep(0.05)
+        await until(lambda: len(order) == 3)
+        await turns_of_the_loop(20)
         order.append("slow")
         return "slow"
 
@@ -359,9 +324,6 @@ async def test_a_slow_sibling_holds_nobody_up(world: World) -> None:
 
 
 # What is shared and what is not.
-
-
-@both
 async def test_hooks_of_the_outer_run_do_not_hear_the_inner_agent(world: World, run: Run) -> None:
     heard: list[str] = []
 
@@ -374,7 +336,6 @@ async def test_hooks_of_the_outer_run_do_not_hear_the_inner_agent(world: World, 
     assert heard == ["outer"]
 
 
-@both
 async def test_the_context_is_shared_by_all_levels(run: Run) -> None:
     @function_tool
     def add(context: RunContextWrapper[Any], what: str) -> str:
@@ -388,8 +349,6 @@ async def test_the_context_is_shared_by_all_levels(run: Run) -> None:
     assert sorted(notes) == ["inner", "outer"]
 
 
-@both
-@carried
 async def test_a_tool_knows_of_decisions_in_its_own_agent_only(world: World, run: Run, saved: bool) -> None:
     known: list[Any] = []
 
@@ -408,8 +367,6 @@ async def test_a_tool_knows_of_decisions_in_its_own_agent_only(world: World, run
     assert known == [(None, True), (True, True)]
 
 
-@both
-@carried
 async def test_decisions_given_on_the_outer_state_only(world: World, run: Run, saved: bool) -> None:
     """An item of a nested agent's is decided on the outer state; its digest names the agent and the run."""
 
@@ -427,7 +384,6 @@ async def test_decisions_given_on_the_outer_state_only(world: World, run: Run, s
     assert isinstance(state, RunState)
 
 
-@both
 async def test_a_nested_session_and_previous_response(world: World, run: Run) -> None:
     session = MemorySession("inner")
     inner = asking_as(world, "inner", ModelStep("one", response_id="r1"), ModelStep("two", response_id="r2"))

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, MemoryJournal, Runner, function_tool, tool_output_guardrail
+from keyturn import Agent, MemoryJournal, function_tool, tool_output_guardrail
 from keyturn.testing import ScriptedModel, assistant_message, check, function_call
+from tests.playing import Run
 
 
 def agents(paid: list[int]) -> Agent[Any]:
@@ -28,26 +29,17 @@ def agents(paid: list[int]) -> Agent[Any]:
     return Agent("outer", tools=[tool], model=ScriptedModel([[asks], assistant_message("done")]))
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-async def test_what_a_failing_nested_agent_had_begun_is_in_doubt(streamed: bool) -> None:
+async def test_what_a_failing_nested_agent_had_begun_is_in_doubt(run: Run) -> None:
     paid: list[int] = []
     journal, agent = MemoryJournal(), agents(paid)
 
-    async def go(given: Any) -> Any:
-        if not streamed:
-            return await Runner.run(agent, given, journal=journal)
-        stream = Runner.run_streamed(agent, given, journal=journal)
-        async for _event in stream.stream_events():
-            pass
-        return stream
-
     with pytest.raises(RuntimeError, match="the guardrail broke") as stopped:
-        await go("go")
-    result = await go(stopped.value.run_data.to_state())  # type: ignore[attr-defined]  # every error of a run has it
+        await run(agent, "go", journal=journal)
+    result = await run(agent, stopped.value.run_data.to_state(), journal=journal)  # type: ignore[attr-defined]  # every error of a run has it
     assert [item.kind for item in result.interruptions] == ["in_doubt"]
     state = result.to_state()
     state.resolve(result.interruptions[0], "ran", output="paid 5")
-    assert (await go(state)).final_output == "done"
+    assert (await run(agent, state, journal=journal)).final_output == "done"
     assert paid == [5]
     report = await check(journal)
     assert report.ok, str(report)

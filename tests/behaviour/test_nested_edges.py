@@ -16,27 +16,21 @@ from keyturn import (
 )
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, last_user_text, tool_outputs
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking_as,
-    both,
     call,
-    carried,
     model,
     outer,
     outputs,
     shape,
 )
 
+
 # What goes in and what comes out.
-
-
-@both
-@carried
 async def test_an_extractor_makes_the_result(world: World, run: Run, saved: bool) -> None:
     got: list[Any] = []
 
@@ -55,7 +49,6 @@ async def test_an_extractor_makes_the_result(world: World, run: Run, saved: bool
     assert got == [("inside", "hey", "inner", []), items, ["user", "call i1", "output i1", "assistant"]]
 
 
-@both
 async def test_a_broken_extractor_is_an_error_of_the_tool(world: World, run: Run) -> None:
     def extract(result: Any) -> str:
         raise KeyError("no")
@@ -81,8 +74,6 @@ class Spot:
     y: int
 
 
-@both
-@carried
 async def test_structured_input(world: World, run: Run, saved: bool) -> None:
     kept: list[Any] = []
 
@@ -106,7 +97,6 @@ async def test_structured_input(world: World, run: Run, saved: bool) -> None:
     assert kept == [{"title": "smoke", "urgent": False}] * 2
 
 
-@both
 async def test_a_builder_makes_the_input(run: Run) -> None:
     async def build(options: Any) -> list[dict[str, Any]]:
         return [{"role": "user", "content": f"at {options['params']['x']},{options['params']['y']}"}]
@@ -117,7 +107,6 @@ async def test_a_builder_makes_the_input(run: Run) -> None:
     assert last_user_text(asked(inner)[0]) == "at 1,2"
 
 
-@both
 async def test_input_that_does_not_fit_is_told_to_the_model(run: Run) -> None:
     inner = Agent("inner", model=model("never"))
     tools = [inner.as_tool("typed", "t", parameters=Spot, needs_approval=True), inner.as_tool("plain", "p")]
@@ -129,14 +118,12 @@ async def test_input_that_does_not_fit_is_told_to_the_model(run: Run) -> None:
         tools[1].prepare({"arguments": "{}"})
 
 
-@both
 async def test_a_typed_answer_of_a_nested_agent(run: Run) -> None:
     inner = Agent("inner", model=model('{"x":1,"y":2}'), output_type=Spot)
     result = await run(outer(call("inner", "o1", input=""), tools=[inner.as_tool("inner", "asks")]), "go")
     assert outputs(result.to_input_list()) == {"o1": "Spot(x=1, y=2)"}
 
 
-@both
 async def test_a_handoff_inside_a_nested_agent(world: World, run: Run) -> None:
     helper = asking_as(world, "helper", [call("ask", "h1")], "from the helper")
     inner = Agent("inner", model=model([call("transfer_to_helper", "t")]), handoffs=[helper])
@@ -148,7 +135,6 @@ async def test_a_handoff_inside_a_nested_agent(world: World, run: Run) -> None:
     assert (result.last_agent, world.done) == (agent, ["ask(0)"])
 
 
-@both
 async def test_an_agent_may_call_itself(world: World, run: Run) -> None:
     def answer(request: ModelRequest) -> Any:
         depth = int(last_user_text(request))
@@ -166,10 +152,6 @@ async def test_an_agent_may_call_itself(world: World, run: Run) -> None:
 
 
 # Listening to a nested agent.
-
-
-@both
-@carried
 async def test_on_stream_hears_the_nested_run(world: World, run: Run, saved: bool) -> None:
     heard: list[Any] = []
 
@@ -194,7 +176,6 @@ async def test_on_stream_hears_the_nested_run(world: World, run: Run, saved: boo
     assert result.final_output == "done"
 
 
-@both
 async def test_on_stream_hears_deltas_before_the_tool_has_its_result(run: Run) -> None:
     heard: list[str] = []
 
@@ -214,7 +195,6 @@ async def test_on_stream_hears_deltas_before_the_tool_has_its_result(run: Run) -
     assert result.final_output == "4 deltas before"
 
 
-@both
 async def test_a_listener_that_raises_harms_nobody(world: World, run: Run) -> None:
     heard: list[str] = []
 
@@ -230,7 +210,6 @@ async def test_a_listener_that_raises_harms_nobody(world: World, run: Run) -> No
     assert len(heard) > 3
 
 
-@both
 async def test_a_listener_that_falls_behind_fails_its_tool_and_not_the_run(world: World, run: Run) -> None:
     """The call's result says so, as of any nested agent that failed; what was heard stays heard, and no more comes."""
     heard: list[str] = []
@@ -257,7 +236,6 @@ async def test_a_listener_that_falls_behind_fails_its_tool_and_not_the_run(world
     assert heard == ["agent_updated_stream_event"]
 
 
-@both
 @pytest.mark.parametrize("most", [None, 1, 1024])
 async def test_a_listener_that_keeps_up_hears_everything(world: World, run: Run, most: int | None) -> None:
     """One that is quick is given the time to catch up, however little may wait."""

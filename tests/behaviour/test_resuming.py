@@ -23,16 +23,13 @@ from keyturn import (
 )
 from keyturn.models.scripted.model import ModelStep, last_user_text
 from keyturn.sessions.history import orphan_calls, orphan_outputs
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking,
-    both,
     call,
-    carried,
     model,
     outputs,
     plain,
@@ -42,8 +39,6 @@ from tests.behaviour.ways import (
 )
 
 
-@both
-@carried
 async def test_an_idle_resume_changes_nothing(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1"), call("free", "c2")], "done")
     result = await run(agent, "go")
@@ -54,8 +49,6 @@ async def test_an_idle_resume_changes_nothing(world: World, run: Run, saved: boo
     assert (world.done, len(asked(agent))) == (["free(0)"], 1)
 
 
-@both
-@carried
 async def test_resuming_a_finished_run_gives_its_result_and_calls_nothing(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     result = await run(agent, await approved(await run(agent, "go"), agent))
@@ -65,7 +58,6 @@ async def test_resuming_a_finished_run_gives_its_result_and_calls_nothing(world:
     assert (world.done, len(asked(agent))) == (["ask(0)"], 2)
 
 
-@both
 async def test_a_result_can_be_passed_for_its_state(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     result = await run(agent, "go")
@@ -74,8 +66,6 @@ async def test_a_result_can_be_passed_for_its_state(world: World, run: Run) -> N
     assert result.state.run_id == result.run_id
 
 
-@both
-@carried
 async def test_a_state_made_by_hand_starts_the_run(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     state: RunState[Any] = RunState(context={"u": 1}, original_input="go", starting_agent=agent, max_turns=7)
@@ -88,8 +78,6 @@ async def test_a_state_made_by_hand_starts_the_run(world: World, run: Run, saved
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
 
 
-@both
-@carried
 async def test_the_fields_of_a_paused_and_a_finished_result(world: World, run: Run, saved: bool) -> None:
     agent = asking(
         world, ModelStep(["hm", call("ask", "c1", x=1)], response_id="r1"), ModelStep("done", response_id="r2")
@@ -111,7 +99,6 @@ async def test_the_fields_of_a_paused_and_a_finished_result(world: World, run: R
     assert (paused.final_output, len(paused.interruptions)) == (None, 1)
 
 
-@both
 async def test_the_input_list_of_a_paused_result_is_acceptable_to_a_provider(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1"), call("free", "c2"), call("ask", "c3")], "done")
     result = await run(agent, "go")
@@ -124,8 +111,6 @@ async def test_the_input_list_of_a_paused_result_is_acceptable_to_a_provider(wor
     assert world.done == ["free(0)"]
 
 
-@both
-@carried
 async def test_results_are_in_the_order_of_the_calls(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1"), call("free", "c2"), call("ask", "c3"), call("free", "c4")], "done")
     result = await run(agent, "go")
@@ -139,7 +124,6 @@ async def test_results_are_in_the_order_of_the_calls(world: World, run: Run, sav
     assert sorted(world.done) == ["ask(0)", "ask(0)", "free(0)", "free(0)"]
 
 
-@both
 async def test_a_stale_state_is_a_conflict_and_nothing_runs_twice(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     result = await run(agent, "go")
@@ -171,7 +155,6 @@ async def test_a_standing_decision_on_a_stale_state_is_a_typed_error(world: Worl
     assert world.done == ["ask(0)"]
 
 
-@both
 async def test_a_state_resumed_again_goes_on_from_where_the_run_stands(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], OSError("down"), [call("ask", "c2")], "done")
     state = await approved(await run(agent, "go"), agent)
@@ -185,8 +168,6 @@ async def test_a_state_resumed_again_goes_on_from_where_the_run_stands(world: Wo
     assert world.done == ["ask(0)", "ask(0)"]
 
 
-@both
-@carried
 async def test_what_was_added_is_read_after_the_results(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1"), call("free", "c2")], "done")
     result = await run(agent, "go")
@@ -206,7 +187,6 @@ async def test_what_was_added_is_read_after_the_results(world: World, run: Run, 
     assert state.pending_input == []
 
 
-@both
 async def test_what_was_added_without_a_decision_waits_with_the_call(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     state = (await run(agent, "go")).to_state()
@@ -234,7 +214,6 @@ async def test_nothing_is_added_to_a_finished_run(world: World) -> None:
         state.add_input("more")
 
 
-@both
 async def test_trace_and_workflow_are_kept(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     config = RunConfig(workflow_name="Refunds", trace_id="trace_1", group_id="g")
@@ -281,7 +260,6 @@ def test_run_sync_keeps_context_variables() -> None:
     assert asked(agent)[0].system_instructions == "for ann"
 
 
-@both
 async def test_decisions_can_be_given_on_the_context(world: World, run: Run) -> None:
     """The older habit: approve on the result's context, then take its state."""
     agent = asking(world, [call("ask", "c1", x=1), call("ask", "c2", x=2)], "done")
@@ -301,7 +279,6 @@ async def test_decisions_can_be_given_on_the_context(world: World, run: Run) -> 
     assert wrapper.get_rejection_message("ask", "c2") == "not two"
 
 
-@both
 async def test_standing_decisions_can_be_given_on_the_context(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1", x=1)], [call("ask", "c2", x=2)], "done")
     result = await run(agent, "go")
@@ -311,7 +288,6 @@ async def test_standing_decisions_can_be_given_on_the_context(world: World, run:
     assert (result.final_output, world.done) == ("done", ["ask(1)", "ask(2)"])
 
 
-@both
 async def test_what_was_given_as_input_is_not_touched(world: World, run: Run) -> None:
     given = [{"role": "user", "content": "go"}]
     agent = asking(world, [call("ask", "c1")], "done", "again")
@@ -325,8 +301,6 @@ async def test_what_was_given_as_input_is_not_touched(world: World, run: Run) ->
     assert len(items) == 5
 
 
-@both
-@carried
 async def test_a_tool_can_ask_what_was_decided_of_it(run: Run, saved: bool) -> None:
     known: list[Any] = []
 

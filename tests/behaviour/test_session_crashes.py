@@ -7,16 +7,14 @@ from typing import Any
 from keyturn import Agent, MemorySession, RunContextWrapper, RunState
 from keyturn.core.codec import Log
 from keyturn.core.events import SessionWritten
-from keyturn.engine import execution
 from keyturn.engine.run.agents import AgentGraph
 from keyturn.engine.run.open_run import OpenRun
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, tool_outputs
 from keyturn.sessions.history import orphan_calls, orphan_outputs
-from tests.behaviour.ways import (
+from tests.playing import (
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     call,
     plain,
@@ -46,7 +44,7 @@ async def test_no_crash_leaves_the_session_short_or_doubled(world: World) -> Non
         for count in {written, landed} if tape_at(log, cut) >= landed else {written}:
             session, agent = MemorySession("s"), build()
             await session.add_items(told[:count])
-            live = OpenRun(Log.read(log.lines(cut)), AgentGraph(agent), RunContextWrapper(None))
+            live = OpenRun(Log.read(log.lines(cut)), AgentGraph(agent), RunContextWrapper(None), used=UsedStates())
             ended = await finished(agent, RunState.at(live, cut, []), session)
             items = await session.get_items()
             where = f"cut {cut}, {count} items before"
@@ -75,14 +73,10 @@ def script(*rounds: set[str]) -> ScriptedModel:
 
 async def finished(agent: Agent[Any], state: RunState[Any], session: MemorySession) -> Any:
     """Drive a run that was cut to its end, as another process would."""
-    before, execution.LEDGER = execution.LEDGER, UsedStates()
-    try:
+    result = await plain(agent, state, session=session)
+    while result.interruptions:
+        state = result.to_state()
+        for item in state.get_interruptions():
+            state.resolve(item, "retry") if item.kind == "in_doubt" else state.approve(item)
         result = await plain(agent, state, session=session)
-        while result.interruptions:
-            state = result.to_state()
-            for item in state.get_interruptions():
-                state.resolve(item, "retry") if item.kind == "in_doubt" else state.approve(item)
-            result = await plain(agent, state, session=session)
-    finally:
-        execution.LEDGER = before
     return result.final_output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +27,13 @@ from keyturn import (
 from keyturn.core.items import Item
 from keyturn.models.scripted.model import ModelStep
 from keyturn.sessions.history import orphan_calls, orphan_outputs
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking,
-    both,
     call,
-    carried,
     model,
     outputs,
     plain,
@@ -45,6 +41,7 @@ from tests.behaviour.ways import (
     state_of,
     streamed,
 )
+from tests.waiting import turns_of_the_loop, until
 
 MOVED_ON = "not executed: the user moved on"
 
@@ -97,8 +94,6 @@ async def acceptable(session: Any) -> bool:
     return orphan_calls(items) == orphan_outputs(items) == []
 
 
-@both
-@carried
 async def test_a_pause_and_a_resume_each_add_what_is_new(world: World, run: Run, saved: bool, session: Any) -> None:
     agent = asking(world, [call("ask", "c1"), call("free", "c2")], [call("ask", "c3")], "done")
     result = await run(agent, "go", session=session)
@@ -112,7 +107,6 @@ async def test_a_pause_and_a_resume_each_add_what_is_new(world: World, run: Run,
     assert sorted(world.done) == ["ask(0)", "ask(0)", "free(0)"]
 
 
-@both
 async def test_idle_resumes_write_nothing(world: World, run: Run) -> None:
     session = Own()
     agent = asking(world, [call("ask", "c1")], "done")
@@ -124,7 +118,6 @@ async def test_idle_resumes_write_nothing(world: World, run: Run) -> None:
     assert session.writes == [2, 2]
 
 
-@both
 async def test_the_live_state_remembers_its_session(world: World, run: Run) -> None:
     session = Own()
     agent = asking(world, [call("ask", "c1")], "done")
@@ -133,7 +126,6 @@ async def test_the_live_state_remembers_its_session(world: World, run: Run) -> N
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
 async def test_conversation_after_conversation(world: World, run: Run, session: Any) -> None:
     agent = asking(world, "hello", [call("ask", "c1")], "paid", "bye")
     await run(agent, "hi", session=session)
@@ -151,8 +143,6 @@ async def test_conversation_after_conversation(world: World, run: Run, session: 
     assert shape(result.to_input_list()) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
-@carried
 @pytest.mark.parametrize("how", ["before", "after"])
 async def test_a_failed_append_never_repeats_the_tool(world: World, run: Run, saved: bool, how: str) -> None:
     session = Own()
@@ -168,8 +158,6 @@ async def test_a_failed_append_never_repeats_the_tool(world: World, run: Run, sa
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
-@carried
 @pytest.mark.parametrize("how", ["before", "after"])
 async def test_a_failed_append_at_the_pause_is_made_good(world: World, run: Run, saved: bool, how: str) -> None:
     session = Own()
@@ -184,8 +172,6 @@ async def test_a_failed_append_at_the_pause_is_made_good(world: World, run: Run,
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
-@carried
 async def test_a_provider_failure_leaves_no_orphan_in_the_session(
     world: World, run: Run, saved: bool, session: Any
 ) -> None:
@@ -201,7 +187,6 @@ async def test_a_provider_failure_leaves_no_orphan_in_the_session(
     assert await acceptable(session)
 
 
-@both
 async def test_a_run_that_failed_is_resumed_on_its_session(world: World, run: Run, session: Any) -> None:
     agent = asking(world, [call("free", "c1")], OSError("down"), "done")
     with pytest.raises(OSError, match="down") as raised:
@@ -212,7 +197,6 @@ async def test_a_run_that_failed_is_resumed_on_its_session(world: World, run: Ru
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
 async def test_a_stream_that_breaks_off_leaves_no_half_reply(world: World, run: Run, session: Any) -> None:
     broken = ModelStep(["half a tho", call("ask", "c9")], error=OSError("cut"), break_after=6)
     agent = asking(world, [call("free", "c1")], broken, "done")
@@ -232,8 +216,6 @@ def tripping(*words: str) -> Any:
     return guard
 
 
-@both
-@carried
 async def test_a_withheld_answer_is_not_stored_and_the_tools_result_is(
     world: World, run: Run, saved: bool, session: Any
 ) -> None:
@@ -248,7 +230,6 @@ async def test_a_withheld_answer_is_not_stored_and_the_tools_result_is(
     assert await acceptable(session)
 
 
-@both
 async def test_a_withheld_tool_result_leaves_its_call_answered(world: World, run: Run, session: Any) -> None:
     stop: Any = {"tool_use_behavior": "stop_on_first_tool", "output_guardrails": [tripping("ask(0)")]}
     agent = asking(world, [call("ask", "c1"), call("free", "c2")], "fine", **stop)
@@ -264,7 +245,6 @@ async def test_a_withheld_tool_result_leaves_its_call_answered(world: World, run
     assert sorted(world.done) == ["ask(0)", "free(0)"]
 
 
-@both
 @pytest.mark.parametrize("words", ["text", "callable", "none", "empty", "raises"])
 async def test_what_stands_in_place_of_a_withheld_result(world: World, run: Run, words: str) -> None:
     """A text, or what a callable makes of who withheld it; where that fails, it is withheld all the same."""
@@ -291,7 +271,7 @@ async def test_what_stands_in_place_of_a_withheld_result(world: World, run: Run,
 
 @pytest.mark.parametrize("words", ["", 7, True])
 def test_words_that_are_none_are_refused(words: Any) -> None:
-    with pytest.raises(UserError, match="output_guardrail_blocked_message must be a text"):
+    with pytest.raises(UserError, match="output_guardrail_blocked_message must be a string"):
         RunConfig(output_guardrail_blocked_message=words)
 
 
@@ -299,17 +279,17 @@ async def test_words_may_not_be_waited_for() -> None:
     async def later(_args: Any) -> str:
         return "late"
 
-    with pytest.raises(UserError, match="a callable that does not wait"):
+    with pytest.raises(UserError, match="a synchronous callable"):
         RunConfig(output_guardrail_blocked_message=later)  # type: ignore[arg-type]  # it is wrong on purpose
 
 
-@both
 async def test_a_stopped_input_is_stored_without_what_the_model_made_of_it(
     world: World, run: Run, session: Any
 ) -> None:
     @input_guardrail
-    async def guard(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
-        await asyncio.sleep(0.01)
+    async def guard(context: Any, _agent: Any, given: Any) -> GuardrailFunctionOutput:
+        await until(lambda: asked(agent))
+        await turns_of_the_loop(20)
         return GuardrailFunctionOutput(None, True)
 
     agent = asking(world, [call("free", "c1")], "never", input_guardrails=[guard])
@@ -319,8 +299,6 @@ async def test_a_stopped_input_is_stored_without_what_the_model_made_of_it(
     assert world.done == []
 
 
-@both
-@carried
 async def test_an_answer_that_no_guardrail_judged_is_not_stored(
     world: World, run: Run, saved: bool, session: Any
 ) -> None:
@@ -343,7 +321,6 @@ async def test_an_answer_that_no_guardrail_judged_is_not_stored(
     assert await held(session) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
 @pytest.mark.parametrize("kept", [True, False])
 async def test_an_error_handlers_answer_is_stored_if_it_says_so(
     world: World, run: Run, session: Any, kept: bool
@@ -356,10 +333,6 @@ async def test_an_error_handlers_answer_is_stored_if_it_says_so(
 
 
 # A newer message while a run of the session waits: promise 23.
-
-
-@both
-@carried
 async def test_a_new_message_supersedes_the_pause_openly(world: World, run: Run, saved: bool, session: Any) -> None:
     agent = asking(world, [call("ask", "c1"), call("free", "c2"), call("ask", "c3")], "as you wish")
     paused = await run(agent, "pay", session=session)
@@ -377,7 +350,6 @@ async def test_a_new_message_supersedes_the_pause_openly(world: World, run: Run,
     assert await held(session) == [*shape(request.input), "assistant"]
 
 
-@both
 async def test_a_newer_run_that_pauses_supersedes_just_the_same(world: World, run: Run, session: Any) -> None:
     agent = asking(world, [call("ask", "c1", x=1)], [call("ask", "c2", x=2)], "done")
     first = await run(agent, "pay", session=session)
@@ -389,7 +361,6 @@ async def test_a_newer_run_that_pauses_supersedes_just_the_same(world: World, ru
     assert outputs(await session.get_items()) == {"c1": MOVED_ON, "c2": "ask(2)"}
 
 
-@both
 async def test_the_same_label_again_is_told_apart(world: World, run: Run, session: Any) -> None:
     """Providers repeat call ids: the second run's call of the same id is not the first one's."""
     agent = asking(world, [call("ask", "c1", x=1)], [call("ask", "c1", x=2)], "done")
@@ -402,7 +373,6 @@ async def test_the_same_label_again_is_told_apart(world: World, run: Run, sessio
     assert await acceptable(session)
 
 
-@both
 async def test_a_new_message_can_be_refused(world: World, run: Run, session: Any) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     config = RunConfig(paused_session="refuse")
@@ -415,7 +385,6 @@ async def test_a_new_message_can_be_refused(world: World, run: Run, session: Any
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
 
 
-@both
 async def test_refusing_lets_a_settled_session_go_on(world: World, run: Run, session: Any) -> None:
     agent = asking(world, "one", "two")
     config = RunConfig(paused_session="refuse")
@@ -429,10 +398,6 @@ def test_what_nobody_keeps_is_refused_where_it_is_said() -> None:
 
 
 # What a run takes from its session.
-
-
-@both
-@carried
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 4, 5])
 async def test_a_window_on_a_long_history(world: World, run: Run, saved: bool, limit: int) -> None:
     """The window may cut a pair of parallel calls in two; the run resumes all the same."""
@@ -451,8 +416,6 @@ async def test_a_window_on_a_long_history(world: World, run: Run, saved: bool, l
     assert world.count("ask(0)") == 1
 
 
-@both
-@carried
 async def test_a_callback_chooses_what_the_model_sees(world: World, run: Run, saved: bool) -> None:
     session = Own()
     await session.add_items([{"role": "user", "content": f"old {n}"} for n in range(4)])
@@ -472,7 +435,6 @@ async def test_a_callback_chooses_what_the_model_sees(world: World, run: Run, sa
     assert shape(stored[-4:]) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
 async def test_a_saved_state_needs_its_session_again(world: World, run: Run) -> None:
     session = Own()
     agent = asking(world, [call("ask", "c1")], "done")
@@ -486,7 +448,6 @@ async def test_a_saved_state_needs_its_session_again(world: World, run: Run) -> 
     assert (await run(agent, state, session=session)).final_output == "done"
 
 
-@both
 async def test_a_history_that_was_edited_is_noticed(world: World, run: Run) -> None:
     session = Own()
     await session.add_items([{"role": "user", "content": "old"}, {"role": "assistant", "content": "older"}])
@@ -505,8 +466,6 @@ async def test_a_session_and_a_provider_kept_conversation_exclude_each_other(wor
             await plain(agent, "go", session=MemorySession("s"), **kept)
 
 
-@both
-@carried
 async def test_a_session_cannot_be_given_later(world: World, run: Run, saved: bool) -> None:
     """What came before it would be missing; and it must not be a setting without effect."""
     agent = asking(world, [call("ask", "c1")], "done")
@@ -518,8 +477,6 @@ async def test_a_session_cannot_be_given_later(world: World, run: Run, saved: bo
     assert world.done == []
 
 
-@both
-@carried
 async def test_a_handoff_within_a_session(world: World, run: Run, saved: bool, session: Any) -> None:
     second = Agent("second", model=model([call("ask", "c2")], "done"), tools=[world.tool("ask", needs_approval=True)])
     first = Agent("first", model=model([call("transfer_to_second", "h")]), handoffs=[second])
@@ -530,8 +487,6 @@ async def test_a_handoff_within_a_session(world: World, run: Run, saved: bool, s
     assert result.last_agent is second
 
 
-@both
-@carried
 async def test_a_nested_agent_keeps_its_own_session(world: World, run: Run, saved: bool) -> None:
     inside, outside = Own(), Own()
     tools = [world.tool("ask", needs_approval=True)]
@@ -548,7 +503,6 @@ async def test_a_nested_agent_keeps_its_own_session(world: World, run: Run, save
     assert shape(sent) == ["user", "call i1", "output i1", "assistant", "user"]
 
 
-@both
 async def test_what_the_session_holds_is_the_runs_input_list(world: World, run: Run, session: Any) -> None:
     agent = asking(world, [call("ask", "c1")], ["thinking", call("free", "c2")], "done")
     result = await run(agent, "go", session=session)
@@ -559,7 +513,6 @@ async def test_what_the_session_holds_is_the_runs_input_list(world: World, run: 
     assert await session.get_items() == result.to_input_list()
 
 
-@both
 async def test_input_given_as_items_is_stored_as_given(run: Run, session: Any) -> None:
     given = [{"role": "developer", "content": "be kind"}, {"role": "user", "content": "hi"}]
     await run(Agent("a", model=model("hello")), given, session=session)

@@ -19,25 +19,27 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from keyturn.engine import execution
 from keyturn.engine.run.log_cache import forget
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.models.scripted.model import ScriptedModel
-from tests.behaviour.conftest import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Carry,
     Effects,
     Run,
     call,
     fresh,
+    in_another_process,
     item_of,
     labels,
     look_tool,
     paused,
     pay_tool,
     payer,
-    plainly,
+    plain,
+    read,
     script,
 )
+from tests.waiting import turns_of_the_loop
 
 MARKER = "xyzzy-plugh"
 
@@ -89,8 +91,7 @@ async def test_resumes_at_once_have_one_effect(run: Run, effects: Effects, holde
     async def transfer(to: str) -> str:
         """Transfer money."""
         effects.append(to)
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await turns_of_the_loop(10)
         return "transferred"
 
     tool = function_tool(transfer, needs_approval=True)
@@ -138,7 +139,7 @@ async def test_two_resumes_at_once_in_two_threads_have_one_effect(effects: Effec
         async def resume(agent: Agent[Any] = agent, text: str = text) -> Any:
             state = await RunState.from_string(agent, text)
             state.approve(item_of(state, "c1"))
-            return await plainly(agent, state)
+            return await plain(agent, state)
 
         jobs = [asyncio.to_thread(asyncio.run, resume()) for _ in range(4)]
         outcomes = await asyncio.gather(*jobs, return_exceptions=True)
@@ -187,15 +188,12 @@ async def test_a_run_is_not_resumed_while_it_is_still_being_driven(run: Run, eff
     agent.tools.append(function_tool(slow, idempotent=True))
     stream = Runner.run_streamed(agent, "go")
     await entered.wait()
-    state = stream.to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
+    state = approve_all(stream)
     second = asyncio.ensure_future(run(agent, state))
     done, _ = await asyncio.wait([second], timeout=0.2)
     held.set()
     outcome = (await asyncio.gather(second, return_exceptions=True))[0]
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert done, "it does not wait for the other drive"
     assert isinstance(outcome, Conflict)
     assert effects == ["slow"]
@@ -216,8 +214,7 @@ async def test_a_state_from_the_middle_of_a_run_is_stale_once_the_run_went_on(ru
         tools=[function_tool(first, idempotent=True), look_tool(effects), pay_tool(effects)],
     )
     stream = Runner.run_streamed(agent, "go")
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert (labels(stream), effects) == (["c1"], [("look", "sky")])
     state = await RunState.from_string(agent, middle[0])
     with pytest.raises(Conflict):
@@ -289,20 +286,7 @@ async def test_a_finished_run_cannot_be_taken_back(run: Run, effects: Effects) -
 # ------------------------------------------------------------------------- 17: with a journal that all processes share
 
 
-@pytest.fixture
-def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forget what this process knows of its runs, as another one would."""
-
-    def forget_all() -> None:
-        monkeypatch.setattr(execution, "LEDGER", UsedStates())
-        forget()
-
-    return forget_all
-
-
-async def test_workers_of_one_journal_have_one_effect(
-    run: Run, effects: Effects, another_process: Callable[[], None]
-) -> None:
+async def test_workers_of_one_journal_have_one_effect(run: Run, effects: Effects) -> None:
     """Promise 17 and B3: the run is held by one of them; to the others that is a conflict that names it."""
     inside, free = asyncio.Event(), asyncio.Event()
 
@@ -323,9 +307,8 @@ async def test_workers_of_one_journal_have_one_effect(
     first = asyncio.ensure_future(run(agent, states[0]))
     await inside.wait()
     for state in states[1:]:
-        another_process()
         with pytest.raises(Conflict, match="held") as raised:
-            await run(agent, state)
+            await run(agent, in_another_process(state))
         assert raised.value.winner
     free.set()
     assert (await first).final_output == "done"
@@ -333,9 +316,7 @@ async def test_workers_of_one_journal_have_one_effect(
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
-async def test_in_a_shared_journal_the_first_decision_stands(
-    run: Run, effects: Effects, another_process: Callable[[], None], verdict: str
-) -> None:
+async def test_in_a_shared_journal_the_first_decision_stands(run: Run, effects: Effects, verdict: str) -> None:
     """Promises 13 and 17, B1 and B2: a different one is a conflict that names the winner, when, and what."""
     agent, journal = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob")]), MemoryJournal()
     run_id = (await run(agent, "go", journal=journal)).run_id
@@ -343,7 +324,7 @@ async def test_in_a_shared_journal_the_first_decision_stands(
     first.approve(item_of(first, "c1"), by="ann")
     await run(agent, first)
     getattr(late, verdict)(item_of(late, "c1"), by="bob")
-    another_process()
+    in_another_process(late)
     if verdict == "reject":
         with pytest.raises(Conflict, match="ann") as raised:
             await run(agent, late)
@@ -354,15 +335,12 @@ async def test_in_a_shared_journal_the_first_decision_stands(
     assert effects == [("pay", "ada", 5)]
 
 
-async def test_deciding_two_different_calls_never_conflicts(
-    run: Run, effects: Effects, another_process: Callable[[], None]
-) -> None:
+async def test_deciding_two_different_calls_never_conflicts(run: Run, effects: Effects) -> None:
     """Law 9: the second to come refolds, decides again, and both stand."""
     agent, journal = payer(effects, [call("pay", "c1", to="ada"), call("pay", "c2", to="bob")]), MemoryJournal()
     run_id = (await run(agent, "go", journal=journal)).run_id
     states = [await RunState.load(journal, run_id, agent) for _ in range(2)]
     for state, label in zip(states, ("c1", "c2"), strict=True):
         state.approve(item_of(state, label))
-        another_process()
-        result = await run(agent, state)
+        result = await run(agent, in_another_process(state))
     assert (result.final_output, sorted(effects)) == ("done", [("pay", "ada", 5), ("pay", "bob", 5)])

@@ -6,6 +6,7 @@ Each of these was found by the simulator (`python -m trials.simulate`).
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from keyturn.core.errors import StorageError
 from keyturn.engine.driving import lease
 from keyturn.engine.driving.drive import Drive
 from keyturn.engine.loop import Loop
+from keyturn.engine.result import RunResult
 from keyturn.engine.run.frame_settings import FrameSettings
 from keyturn.inbox.desk import Inbox
 from keyturn.journal.base import Claim
 from keyturn.journal.rows import Query
 from keyturn.testing import ScriptedModel, assistant_message, function_call
+from tests.playing import play
+from tests.waiting import turns_of_the_loop
 
 
 class Failing(MemoryJournal):
@@ -63,47 +67,33 @@ class Desk:
             self.agent = Agent(name="boss", model=ScriptedModel(asks), tools=[tool])
 
 
-async def drive(agent: Agent[Any], given: Any, streamed: bool, **options: Any) -> Any:
-    if not streamed:
-        return await Runner.run(agent, given, **options)
-    stream = Runner.run_streamed(agent, given, **options)
-    async for _event in stream.stream_events():
-        pass
-    return stream
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "streamed"])
-def streamed(request: pytest.FixtureRequest) -> bool:
-    return request.param
-
-
 async def test_what_a_nested_agent_began_is_in_doubt_when_its_result_could_not_be_kept(streamed: bool) -> None:
     journal, desk = Failing(b'"e":"CallFinished","call":"r/1.0/1.0"'), Desk(nested=True, gated=False)
     with pytest.raises(StorageError):
-        await drive(desk.agent, "go", streamed, journal=journal)
+        await play(desk.agent, "go", streamed, journal=journal)
     [row] = await journal.runs()
     assert (row.status, desk.paid) == ("running", [5])
-    result = await drive(desk.agent, await RunState.load(journal, row.run, desk.agent), streamed)
+    result = await play(desk.agent, await RunState.load(journal, row.run, desk.agent), streamed)
     [item] = result.interruptions
     assert (item.kind, item.call, desk.paid) == ("in_doubt", "r/1.0/1.0", [5])
 
 
 async def test_a_store_that_fails_fails_no_run_and_the_run_is_looked_at_again(streamed: bool) -> None:
     journal, desk = Failing(), Desk()
-    state = (await drive(desk.agent, "go", streamed, journal=journal)).to_state()
+    state = (await play(desk.agent, "go", streamed, journal=journal)).to_state()
     state.approve(state.get_interruptions()[0], by="ada")
     journal.at, journal.kept = b'"e":"CallDecided"', True
     with pytest.raises(StorageError):
-        await drive(desk.agent, state, streamed)
+        await play(desk.agent, state, streamed)
     [row] = await journal.runs()
     assert (row.status, desk.paid) == ("running", [])
     journal.time += 60_000
     assert await journal.due() == [row.run]
-    again = await drive(desk.agent, await RunState.load(journal, row.run, desk.agent), streamed)
+    again = await play(desk.agent, await RunState.load(journal, row.run, desk.agent), streamed)
     state, [doubt] = again.to_state(), again.interruptions  # its start went along with the decision
     assert (doubt.kind, desk.paid) == ("in_doubt", [])
     state.resolve(doubt, "retry", by="ada")
-    again = await drive(desk.agent, state, streamed)
+    again = await play(desk.agent, state, streamed)
     assert (again.final_output, desk.paid) == ("paid", [5])
 
 
@@ -117,10 +107,10 @@ async def test_a_decision_between_the_reading_of_a_run_and_its_holding_is_not_sl
             return await super().claim(run, worker, ttl_ms)
 
     journal, desk = Busy(), Desk()
-    run = (await drive(desk.agent, "go", streamed, journal=journal)).run_id
+    run = (await play(desk.agent, "go", streamed, journal=journal)).run_id
     state = await RunState.load(journal, run, desk.agent)
     journal.at = b"nothing that a line says"
-    await drive(desk.agent, state, streamed)
+    await play(desk.agent, state, streamed)
     journal.time += 60_000
     assert desk.paid == [5] or await journal.due() == [run]
 
@@ -139,15 +129,14 @@ async def test_a_hold_outlives_a_store_that_fails_for_a_moment(streamed: bool, m
     monkeypatch.setattr(lease, "TTL_MS", 30)
     desk = Desk(gated=False)
     desk.inside = renewed.wait
-    result = await asyncio.wait_for(drive(desk.agent, "go", streamed, journal=Shaky()), 20)
+    result = await asyncio.wait_for(play(desk.agent, "go", streamed, journal=Shaky()), 20)
     assert (result.final_output, desk.paid) == ("paid", [5])
 
 
 async def test_no_model_is_asked_for_an_agent_whose_beginning_is_not_kept_yet(streamed: bool) -> None:
     class Slow(Failing):
         async def append(self, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
-            for _ in range(20):  # everybody else may go first
-                await asyncio.sleep(0)
+            await turns_of_the_loop(20)
             await super().append(run, expected, lines, claim, changes)
 
     journal, early = Slow(), list[str]()
@@ -164,14 +153,14 @@ async def test_no_model_is_asked_for_an_agent_whose_beginning_is_not_kept_yet(st
     boss = Agent(
         name="boss", model=ScriptedModel([calls, assistant_message("done")]), tools=[clerk.as_tool("ask", "Asks.")]
     )
-    result = await drive(boss, "go", streamed, journal=journal)
+    result = await play(boss, "go", streamed, journal=journal)
     assert (result.final_output, early) == ("done", [])
 
 
 async def test_what_somebody_else_has_settled_meanwhile_is_no_failure() -> None:
     journal, desk = Failing(), Desk(nested=True)
     state = (await Runner.run(desk.agent, "go", journal=journal)).to_state()
-    driven = Drive(state.live, FrameSettings(RunConfig(), state.context))
+    driven = Drive(state.live, FrameSettings(RunConfig(), state.context), partial(RunResult, state.live))
     driven.claim = await journal.claim(state.run_id, "worker", 60_000)
     loop = Loop(driven)
     await loop._perform(Effect("screen", "r/1.0/7.0"))
@@ -194,9 +183,9 @@ class Delayed(RunHooks[Any]):
 async def test_an_approval_that_goes_stale_just_before_its_start_asks_again(streamed: bool, kept: bool) -> None:
     desk, hooks = Desk(approval=Approval(execute_by="30s")), Delayed()
     journal = MemoryJournal() if kept else None
-    state = (await drive(desk.agent, "go", streamed, journal=journal, hooks=hooks)).to_state()
+    state = (await play(desk.agent, "go", streamed, journal=journal, hooks=hooks)).to_state()
     state.approve(state.get_interruptions()[0], by="ada")
     hooks.live = state.live
-    result = await drive(desk.agent, state, streamed, hooks=hooks)
+    result = await play(desk.agent, state, streamed, hooks=hooks)
     assert (len(result.interruptions), desk.paid) == (1, [])
     assert "stale" in result.interruptions[0].reason

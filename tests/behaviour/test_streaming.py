@@ -19,16 +19,15 @@ from keyturn import (
     ToolApprovalItem,
 )
 from keyturn.models.scripted.model import ModelStep, reasoning
-from tests.behaviour.ways import (
+from tests.playing import (
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
     asking,
     call,
-    carried,
     model,
     plain,
+    read,
     state_of,
     streamed,
 )
@@ -57,7 +56,6 @@ def told(events: list[Any]) -> list[str]:
     return [name(event) for event in events if name(event) != "raw"]
 
 
-@carried
 async def test_the_order_over_a_pause(world: World, saved: bool) -> None:
     agent = asking(world, ["hm", call("free", "c1"), call("ask", "c2")], "done")
     stream, events = await listen(agent, "go")
@@ -87,7 +85,6 @@ async def test_an_idle_resume_tells_of_the_approval_again(world: World) -> None:
     assert told(events) == ["agent a", "approval c1"]
 
 
-@carried
 async def test_a_handoff_in_a_stream(world: World, saved: bool) -> None:
     second = asking(world, [call("ask", "c1")], "done")
     second.name = "second"
@@ -212,13 +209,11 @@ async def test_an_error_is_raised_after_the_events_and_kept(world: World) -> Non
     assert [item.type for item in stream.new_items] == ["tool_call_item", "tool_call_output_item"]
 
 
-@carried
 async def test_a_stream_that_ends_too_soon_is_no_reply(world: World, saved: bool) -> None:
     agent = asking(world, ModelStep([call("free", "c1")], break_after=4), [call("ask", "c2")], "done")
     stream = Runner.run_streamed(agent, "go")
     with pytest.raises(ModelBehaviorError, match="ended before") as raised:
-        async for _event in stream.stream_events():
-            pass
+        await read(stream)
     assert (world.done, raised.value.run_data.new_items) == ([], [])
     result = await streamed(agent, await state_of(raised.value.run_data, agent, saved))
     assert [item.call_id for item in result.interruptions] == ["c2"]
@@ -230,8 +225,7 @@ async def test_after_a_failure_the_agent_is_announced_once(world: World) -> None
     agent = asking(world, OSError("down"), "done")
     stream = Runner.run_streamed(agent, "go")
     with pytest.raises(OSError, match="down"):
-        async for _event in stream.stream_events():
-            pass
+        await read(stream)
     _stream, events = await listen(agent, stream.to_state())
     assert told(events) == ["agent a", "message_output_created"]
 

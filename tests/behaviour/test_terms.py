@@ -18,7 +18,7 @@ from keyturn import (
 )
 from keyturn.core.events import CallDecided, CallFinished, CallScreened, CallVoided
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.behaviour.conftest import (
+from tests.playing import (
     HOUR,
     Carry,
     Clock,

@@ -24,20 +24,18 @@ from keyturn import (
     UserError,
     function_tool,
 )
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
-    both,
     call,
-    carried,
     model,
     outputs,
     plain,
     state_of,
 )
+from tests.waiting import never, turns_of_the_loop, until
 
 DEFAULT = "An error occurred while running the tool. Please try again."
 
@@ -47,15 +45,11 @@ def with_tool(tool: Any, *rounds: Any) -> Agent[Any]:
 
 
 # Time.
-
-
-@both
-@carried
 async def test_an_async_tool_that_is_too_slow_is_told_to_the_model(world: World, run: Run, saved: bool) -> None:
     @function_tool(timeout=0.02, needs_approval=True)
     async def slow() -> str:
         try:
-            await asyncio.sleep(30)
+            await never()
         finally:
             world.done.append("stopped")
         return "never"
@@ -66,7 +60,6 @@ async def test_an_async_tool_that_is_too_slow_is_told_to_the_model(world: World,
     assert outputs(result.to_input_list()) == {"c1": "Tool 'slow' timed out after 0.02 seconds."}
 
 
-@both
 async def test_its_own_words_for_a_timeout(run: Run) -> None:
     async def words(context: Any, error: Exception) -> str:
         assert isinstance(error, ToolTimeoutError)
@@ -74,20 +67,18 @@ async def test_its_own_words_for_a_timeout(run: Run) -> None:
 
     @function_tool(timeout=0.02, timeout_error_function=words)
     async def slow() -> str:
-        await asyncio.sleep(30)
+        await never()
         return "never"
 
     result = await run(with_tool(slow), "go")
     assert outputs(result.to_input_list()) == {"c1": "slow took more than 0.02"}
 
 
-@both
-@carried
 async def test_a_timeout_may_stop_the_run_which_can_be_resumed(world: World, run: Run, saved: bool) -> None:
     @function_tool(timeout=0.02, timeout_behavior="raise_exception")
     async def slow() -> str:
         world.done.append("slow")
-        await asyncio.sleep(30)
+        await never()
         return "never"
 
     agent = with_tool(slow)
@@ -97,8 +88,6 @@ async def test_a_timeout_may_stop_the_run_which_can_be_resumed(world: World, run
     assert (result.final_output, world.done) == ("done", ["slow"])
 
 
-@both
-@carried
 async def test_a_thread_that_cannot_be_stopped_leaves_its_call_in_doubt(world: World, run: Run, saved: bool) -> None:
     let_go = threading.Event()
 
@@ -113,8 +102,7 @@ async def test_a_thread_that_cannot_be_stopped_leaves_its_call_in_doubt(world: W
     [item] = result.interruptions
     assert (item.kind, item.call_id, item.tool_name) == ("in_doubt", "c1", "slow")
     let_go.set()
-    while not world.done:
-        await asyncio.sleep(0.005)
+    await until(lambda: world.done)
     state = await state_of(result, agent, saved)
     state.resolve(state.get_interruptions()[0], "ran", "it was late but fine")
     result = await run(agent, state)
@@ -122,7 +110,6 @@ async def test_a_thread_that_cannot_be_stopped_leaves_its_call_in_doubt(world: W
     assert world.done == ["slow"]
 
 
-@both
 async def test_a_reading_thread_that_is_too_slow_is_only_told(run: Run) -> None:
     let_go = threading.Event()
 
@@ -136,7 +123,6 @@ async def test_a_reading_thread_that_is_too_slow_is_only_told(run: Run) -> None:
     assert "timed out" in outputs(result.to_input_list())["c1"]
 
 
-@both
 async def test_an_idempotent_thread_that_is_too_slow_is_not_run_for_ever(world: World, run: Run) -> None:
     let_go = threading.Event()
 
@@ -153,7 +139,6 @@ async def test_an_idempotent_thread_that_is_too_slow_is_not_run_for_ever(world: 
     assert world.done == ["slow"]
 
 
-@both
 async def test_a_tool_within_its_time(run: Run) -> None:
     @function_tool(timeout=5)
     def quick() -> str:
@@ -168,9 +153,6 @@ async def test_a_tool_within_its_time(run: Run) -> None:
 
 
 # How many at once.
-
-
-@both
 @pytest.mark.parametrize("limit", [1, 2, None])
 async def test_a_limit_of_tools_at_once(run: Run, limit: int | None) -> None:
     at_once: list[int] = [0, 0]
@@ -179,7 +161,8 @@ async def test_a_limit_of_tools_at_once(run: Run, limit: int | None) -> None:
     async def busy(n: int) -> str:
         at_once[0] += 1
         at_once[1] = max(at_once)
-        await asyncio.sleep(0.01)
+        await until(lambda: at_once[1] >= (limit or 6))
+        await turns_of_the_loop(20)
         at_once[0] -= 1
         return str(n)
 
@@ -190,7 +173,6 @@ async def test_a_limit_of_tools_at_once(run: Run, limit: int | None) -> None:
     assert at_once[1] == (limit or 6)
 
 
-@both
 async def test_a_limit_of_one_does_not_lock_nested_agents_out(world: World, run: Run) -> None:
     inner = Agent("inner", model=model([call("free", "i1"), call("free", "i2")], "inside"), tools=[world.tool("free")])
     calls = [call("inner", "o1", input="x"), call("free", "o2")]
@@ -212,10 +194,6 @@ async def test_sync_tools_do_not_block_one_another() -> None:
 
 
 # Errors.
-
-
-@both
-@carried
 async def test_a_tool_that_raises_is_told_without_its_text(world: World, run: Run, saved: bool) -> None:
     @function_tool(needs_approval=True)
     def boom() -> str:
@@ -229,7 +207,6 @@ async def test_a_tool_that_raises_is_told_without_its_text(world: World, run: Ru
     assert "hunter2" not in result.to_state().to_string()
 
 
-@both
 async def test_its_own_words_for_an_error(run: Run) -> None:
     async def later(context: ToolContext[Any], error: Exception) -> str:
         return f"{context.tool_name} {context.tool_call_id}: {error}"
@@ -244,8 +221,6 @@ async def test_its_own_words_for_an_error(run: Run) -> None:
         assert outputs(result.to_input_list()) == {"c1": "boom c1: told on purpose"}
 
 
-@both
-@carried
 async def test_an_error_that_stops_the_run_is_the_tools_own(world: World, run: Run, saved: bool) -> None:
     problem = ValueError("mine")
 
@@ -264,7 +239,6 @@ async def test_an_error_that_stops_the_run_is_the_tools_own(world: World, run: R
     assert outputs(result.to_input_list()) == {"c1": DEFAULT}
 
 
-@both
 async def test_words_that_raise_stop_the_run_and_the_tool_does_not_run_again(world: World, run: Run) -> None:
     def words(_context: Any, error: Exception) -> str:
         raise KeyError("no words")
@@ -285,7 +259,6 @@ class Odd(BaseException):
     """An exception that is no `Exception`."""
 
 
-@both
 @pytest.mark.parametrize(
     ("threaded", "problem"),
     [
@@ -330,15 +303,18 @@ def test_an_interrupt_from_the_keyboard_stops_everything_and_leaves_a_doubt(worl
     assert world.done == ["stopped"]
 
 
-@both
 async def test_one_failing_tool_does_not_stop_the_others(world: World, run: Run) -> None:
+    failed = asyncio.Event()
+
     @function_tool(failure_error_function=None)
     async def boom() -> str:
+        failed.set()
         raise ValueError("fatal")
 
     @function_tool
     async def slow() -> str:
-        await asyncio.sleep(0.02)
+        await failed.wait()
+        await turns_of_the_loop(20)
         world.done.append("slow")
         return "slow"
 
@@ -397,7 +373,6 @@ RETURNS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@both
 @pytest.mark.parametrize(("value", "text"), RETURNS.values(), ids=list(RETURNS))
 async def test_whatever_a_tool_returns_is_recorded_once(world: World, run: Run, value: Any, text: str | None) -> None:
     async def give(_context: Any, _arguments: str) -> Any:
@@ -436,8 +411,6 @@ async def test_a_hundred_megabytes_are_cut_in_plain_sight(world: World, shape: s
     assert (result.final_output, world.done) == ("done", ["give", "ask(0)"])
 
 
-@both
-@carried
 async def test_a_tool_may_return_images_and_files(run: Run, saved: bool) -> None:
     @function_tool(needs_approval=True)
     def look() -> Any:
@@ -454,7 +427,6 @@ async def test_a_tool_may_return_images_and_files(run: Run, saved: bool) -> None
     assert result.final_output == "done"
 
 
-@both
 async def test_what_a_tool_returned_is_its_items_output(run: Run) -> None:
     @function_tool
     def give() -> dict[str, int]:
@@ -465,7 +437,6 @@ async def test_what_a_tool_returned_is_its_items_output(run: Run) -> None:
     assert (item.output, item.raw_item.output, item.raw_item["call_id"]) == ({"n": 1}, "{'n': 1}", "c1")
 
 
-@both
 async def test_a_tool_knows_its_call(run: Run) -> None:
     seen: list[Any] = []
 
@@ -482,7 +453,6 @@ async def test_a_tool_knows_its_call(run: Run) -> None:
     assert seen == [("look", "c1", '{"x":1}', "a"), ("ann", result.run_id, True)]
 
 
-@both
 async def test_half_a_character_does_not_cost_the_run(world: World, run: Run) -> None:
     """A text that was cut inside a character, from the user, the model or a person: the state is saved all the same."""
     tool = world.tool("ask", needs_approval=True)

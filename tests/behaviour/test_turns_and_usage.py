@@ -19,26 +19,23 @@ from keyturn import (
     UserError,
 )
 from keyturn.models.scripted.model import ModelStep
-from tests.behaviour.ways import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asking,
-    both,
     call,
-    carried,
     counted,
     model,
     outputs,
     plain,
+    read,
     shape,
     state_of,
 )
 
 
-@both
-@carried
 async def test_a_resume_costs_no_turn(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], [call("ask", "c2")], "done")
     result = await run(agent, "go", max_turns=3)
@@ -49,8 +46,6 @@ async def test_a_resume_costs_no_turn(world: World, run: Run, saved: bool) -> No
     assert result.max_turns == 3
 
 
-@both
-@carried
 async def test_turns_go_on_counting_over_a_pause(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("free", "c1")], [call("ask", "c2")], [call("free", "c3")], "never")
     result = await run(agent, "go", max_turns=3)
@@ -59,8 +54,6 @@ async def test_turns_go_on_counting_over_a_pause(world: World, run: Run, saved: 
     assert world.done == ["free(0)", "ask(0)", "free(0)"]
 
 
-@both
-@carried
 async def test_spent_turns_are_said_before_an_approved_tool_runs(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     result = await run(agent, "go", max_turns=1)
@@ -73,7 +66,6 @@ async def test_spent_turns_are_said_before_an_approved_tool_runs(world: World, r
     assert (again.final_output, world.done, again.max_turns) == ("done", ["ask(0)"], 2)
 
 
-@both
 async def test_the_error_at_the_limit_carries_a_state_that_goes_on(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     result = await run(agent, "go", max_turns=1)
@@ -84,7 +76,6 @@ async def test_the_error_at_the_limit_carries_a_state_that_goes_on(world: World,
     assert (result.final_output, world.done) == ("done", ["ask(0)"])
 
 
-@both
 async def test_a_rejection_at_the_limit_is_kept_for_a_higher_one(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "done")
     state = (await run(agent, "go", max_turns=1)).to_state()
@@ -96,7 +87,6 @@ async def test_a_rejection_at_the_limit_is_kept_for_a_higher_one(world: World, r
     assert world.done == []
 
 
-@both
 @pytest.mark.parametrize(
     "behavior",
     [
@@ -113,7 +103,6 @@ async def test_the_last_turn_may_end_with_an_approved_tool(world: World, run: Ru
     assert (result.final_output, world.done) == ("ask(0)", ["ask(0)"])
 
 
-@both
 async def test_a_tool_that_cannot_end_the_last_turn_does_not_run(world: World, run: Run) -> None:
     """`StopAtTools` tells: none of these calls ends the run, so another model call would follow."""
     agent = asking(world, [call("ask", "c1")], "done", tool_use_behavior=StopAtTools(stop_at_tool_names=["free"]))
@@ -125,7 +114,6 @@ async def test_a_tool_that_cannot_end_the_last_turn_does_not_run(world: World, r
     assert (await run(agent, state, max_turns=2)).final_output == "done"
 
 
-@both
 async def test_calls_of_the_last_turn_that_need_nobody_still_run(world: World, run: Run) -> None:
     agent = asking(world, [call("free", "c1")], "done")
     with pytest.raises(MaxTurnsExceeded) as raised:
@@ -136,8 +124,6 @@ async def test_calls_of_the_last_turn_that_need_nobody_still_run(world: World, r
     assert (result.final_output, world.done) == ("done", ["free(0)"])
 
 
-@both
-@carried
 async def test_another_limit_at_resume_is_honoured_and_kept(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, [call("ask", "c1")], [call("ask", "c2")], [call("ask", "c3")], "done")
     result = await run(agent, "go", max_turns=2)
@@ -147,7 +133,6 @@ async def test_another_limit_at_resume_is_honoured_and_kept(world: World, run: R
     assert (result.final_output, result.max_turns) == ("done", 4)
 
 
-@both
 async def test_a_lower_limit_at_resume_is_honoured(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], [call("free", "c2")], "never")
     result = await run(agent, "go")
@@ -156,8 +141,6 @@ async def test_a_lower_limit_at_resume_is_honoured(world: World, run: Run) -> No
     assert world.done == ["ask(0)", "free(0)"]
 
 
-@both
-@carried
 async def test_no_limit_at_all(world: World, run: Run, saved: bool) -> None:
     rounds = [[call("free", f"c{n}", x=n)] for n in range(15)]
     agent = asking(world, *rounds, [call("ask", "last")], "done")
@@ -181,7 +164,6 @@ HANDLERS: dict[str, Any] = {
 }
 
 
-@both
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=list(HANDLERS))
 async def test_a_handler_answers_at_the_limit(world: World, run: Run, handler: Any) -> None:
     agent = asking(world, [call("free", "c1")], "never")
@@ -190,7 +172,6 @@ async def test_a_handler_answers_at_the_limit(world: World, run: Run, handler: A
     assert shape(result.to_input_list()) == ["user", "call c1", "output c1", "assistant"]
 
 
-@both
 async def test_a_handlers_answer_can_stay_out_of_the_history(world: World, run: Run) -> None:
     agent = asking(world, [call("free", "c1")], "never")
 
@@ -206,14 +187,12 @@ async def test_a_handlers_answer_can_stay_out_of_the_history(world: World, run: 
     assert shape(result.to_input_list()) == ["user", "call c1", "output c1"]
 
 
-@both
 async def test_a_handler_that_answers_nothing_leaves_the_error(world: World, run: Run) -> None:
     agent = asking(world, [call("free", "c1")], "never")
     with pytest.raises(MaxTurnsExceeded):
         await run(agent, "go", max_turns=1, error_handlers={"max_turns": lambda data: None})
 
 
-@both
 async def test_a_handler_at_resume_sees_the_tool_that_ran(world: World, run: Run) -> None:
     agent = asking(world, [call("ask", "c1")], "never")
     result = await run(agent, "go", max_turns=1)
@@ -253,8 +232,6 @@ def total(usage: Usage) -> tuple[int, int, int, int]:
     return usage.requests, usage.input_tokens, usage.output_tokens, usage.total_tokens
 
 
-@both
-@carried
 async def test_usage_goes_on_and_is_counted_once(world: World, run: Run, saved: bool) -> None:
     agent = counting(world)
     first = await run(agent, "go")
@@ -267,7 +244,6 @@ async def test_usage_goes_on_and_is_counted_once(world: World, run: Run, saved: 
     assert total(third.to_state().usage) == (3, 70, 7, 77)
 
 
-@both
 async def test_an_idle_resume_counts_nothing(world: World, run: Run) -> None:
     agent = counting(world)
     result = await run(agent, "go")
@@ -276,8 +252,6 @@ async def test_an_idle_resume_counts_nothing(world: World, run: Run) -> None:
     assert total(result.usage) == total(result.context_wrapper.usage) == (1, 10, 1, 11)
 
 
-@both
-@carried
 async def test_usage_of_nested_agents_counts_on_the_outer_run(world: World, run: Run, saved: bool) -> None:
     steps = [ModelStep([call("ask", "i1")], usage=counted(1)), ModelStep("in", usage=counted(2))]
     inner = asking(world, *steps)
@@ -289,7 +263,6 @@ async def test_usage_of_nested_agents_counts_on_the_outer_run(world: World, run:
     assert total(result.usage) == total(result.context_wrapper.usage) == (4, 150, 15, 165)
 
 
-@both
 async def test_a_context_given_at_resume_keeps_the_usage(world: World, run: Run) -> None:
     agent = counting(world)
     result = await run(agent, "go", context={"n": 1})
@@ -298,7 +271,6 @@ async def test_a_context_given_at_resume_keeps_the_usage(world: World, run: Run)
     assert result.context_wrapper.context == {"n": 2}
 
 
-@both
 async def test_a_failed_model_call_costs_no_turn_and_no_usage(world: World, run: Run) -> None:
     steps = [ModelStep([call("free", "c1")], usage=counted(1)), OSError("down"), ModelStep("done", usage=counted(2))]
     agent = asking(world, *steps)
@@ -313,13 +285,11 @@ async def test_a_stream_tells_its_turn(world: World) -> None:
     agent = counting(world)
     stream = Runner.run_streamed(agent, "go")
     assert stream.current_turn == 0
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert stream.current_turn == 1
     stream = Runner.run_streamed(agent, await approved(stream.run_loop_task.result(), agent))
     assert stream.current_turn == 1
-    async for _event in stream.stream_events():
-        pass
+    await read(stream)
     assert stream.current_turn == 2
 
 
@@ -329,8 +299,7 @@ async def test_two_states_of_one_result_count_for_themselves(world: World) -> No
     one, other = await state_of(result, agent, True), await state_of(result, agent, True)
     assert one.usage is not other.usage
     assert total(one.usage) == total(other.usage) == (1, 10, 1, 11)
-    for item in one.get_interruptions():
-        one.approve(item)
+    approve_all(one)
     await plain(agent, one)
     assert total(other.usage) == (1, 10, 1, 11)
     assert isinstance(other, RunState)

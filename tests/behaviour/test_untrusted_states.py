@@ -31,8 +31,8 @@ from keyturn import (
     tool_input_guardrail,
 )
 from keyturn.core.seal import Ring
-from tests.behaviour.conftest import (
-    SECRET,
+from tests.playing import (
+    KEY,
     Effects,
     Run,
     call,
@@ -42,6 +42,7 @@ from tests.behaviour.conftest import (
     payer,
     script,
 )
+from tests.table import each
 
 MARKER = "xyzzy-plugh"
 
@@ -67,8 +68,8 @@ async def test_the_forgers_tools_are_sharp(effects: Effects) -> None:
     """Promise 18: with the right key the forgery of these tests would pass, so what refuses it is the key."""
     agent, state = await paused(effects)
     data = state.to_json()
-    assert sign(data, SECRET) == data
-    assert labels(await RunState.from_json(agent, sign(data, SECRET))) == ["c1"]
+    assert sign(data, KEY) == data
+    assert labels(await RunState.from_json(agent, sign(data, KEY))) == ["c1"]
 
 
 async def test_a_state_is_a_plain_dict_that_survives_any_store(run: Run, effects: Effects) -> None:
@@ -131,7 +132,7 @@ FORGERIES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES.keys())
+@each("change", FORGERIES.values(), ids=FORGERIES.keys())
 async def test_a_changed_state_is_refused_before_anything_of_it_is_believed(effects: Effects, change: Change) -> None:
     """Promises 18 and 33, C6 and C9: typed, with a remedy, and the text quotes nothing of the state."""
     agent, state = await paused(effects, [call("pay", "c1", to=f"ada {MARKER}")])
@@ -142,7 +143,7 @@ async def test_a_changed_state_is_refused_before_anything_of_it_is_believed(effe
         await RunState.from_json(agent, data, context_deserializer=believed.append)
     said = "".join(traceback.format_exception(raised.value))
     assert MARKER not in said
-    assert SECRET not in said
+    assert KEY not in said
     assert state.run_id not in said
     assert ";" in str(raised.value) or "." in str(raised.value), "the remedy follows the fault"
     assert (believed, effects) == ([], [])
@@ -157,7 +158,7 @@ async def test_the_version_is_checked_first_then_the_mac_then_the_shape(effects:
     with pytest.raises(StateRejected, match="MAC"):
         await RunState.from_json(agent, {**data, "log": "no log at all"})
     with pytest.raises(StateRejected, match="log"):
-        await RunState.from_json(agent, sign({**data, "log": "no log at all"}, SECRET))
+        await RunState.from_json(agent, sign({**data, "log": "no log at all"}, KEY))
 
 
 async def test_an_unsigned_state_is_read_only_where_that_is_said(run: Run, effects: Effects) -> None:
@@ -229,7 +230,7 @@ async def test_a_state_of_another_key_is_refused_and_works_again_under_its_own(
     with pytest.raises(StateRejected, match="KEYTURN_SECRET") as raised:
         await RunState.from_string(agent, text)
     assert "another secret" not in str(raised.value)
-    monkeypatch.setenv("KEYTURN_SECRET", SECRET)
+    monkeypatch.setenv("KEYTURN_SECRET", KEY)
     state = await RunState.from_string(agent, text)
     state.approve(item_of(state, "c1"))
     await run(agent, state)
@@ -322,7 +323,7 @@ ODD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+@each("text", ODD.values(), ids=ODD.keys())
 async def test_an_odd_text_is_refused(effects: Effects, text: Any) -> None:
     """Promise 18, C2 and C3: never a RecursionError, a UnicodeError or a hang."""
     with pytest.raises(StateRejected):
@@ -417,7 +418,7 @@ def test_no_value_but_a_signed_state_is_believed(data: Any) -> None:
     """Promise 18."""
     agent = Agent("a")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KEYTURN_SECRET", SECRET)
+        patch.setenv("KEYTURN_SECRET", KEY)
         with pytest.raises(StateRejected):
             asyncio.run(RunState.from_json(agent, data))
         with pytest.raises(StateRejected):

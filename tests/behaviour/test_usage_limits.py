@@ -26,15 +26,13 @@ from keyturn import (
     function_tool,
 )
 from keyturn.models.scripted.model import ModelStep, ScriptedModel
-from tests.behaviour.ways import (
+from keyturn.testing import approve_all
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
-    both,
     call,
-    carried,
     counted,
     model,
     outputs,
@@ -74,8 +72,6 @@ RAISED: dict[str, UsageLimits] = {
 each = pytest.mark.parametrize("name", list(REACHED))
 
 
-@both
-@carried
 @each
 async def test_a_limit_stops_before_the_next_request(world: World, run: Run, saved: bool, name: str) -> None:
     """Calls of the reply that reached it still run, and a higher limit goes on from there."""
@@ -89,15 +85,12 @@ async def test_a_limit_stops_before_the_next_request(world: World, run: Run, sav
     assert (result.final_output, world.done, len(asked(agent))) == ("done", ["free(0)"], 2)
 
 
-@both
 @each
 async def test_a_limit_that_is_not_reached_is_not_felt(world: World, run: Run, name: str) -> None:
     agent = asking(world, step([call("free", "c1")]), step("done"))
     assert (await run(agent, "go", run_config=RunConfig(usage_limits=RAISED[name]))).final_output == "done"
 
 
-@both
-@carried
 async def test_a_limit_outlives_a_pause_and_is_kept_until_another_is_given(world: World, run: Run, saved: bool) -> None:
     agent = asking(world, *[step([call("ask", f"c{n}")]) for n in range(4)], step("done"))
     result = await run(agent, "go", usage_limits=UsageLimits(requests=2))
@@ -114,8 +107,6 @@ async def test_a_limit_outlives_a_pause_and_is_kept_until_another_is_given(world
     assert (result.final_output, result.usage.requests) == ("done", 5)
 
 
-@both
-@carried
 async def test_spent_usage_is_said_before_an_approved_tool_runs(world: World, run: Run, saved: bool) -> None:
     """As with turns: the decision is not used up by it."""
     agent = asking(world, step([call("ask", "c1")]), step("done"))
@@ -128,7 +119,6 @@ async def test_spent_usage_is_said_before_an_approved_tool_runs(world: World, ru
     assert (again.final_output, world.done) == ("done", ["ask(0)"])
 
 
-@both
 async def test_an_approved_tool_that_ends_the_run_needs_no_request(world: World, run: Run) -> None:
     agent = asking(world, step([call("ask", "c1")]), tool_use_behavior=StopAtTools(stop_at_tool_names=["ask"]))
     result = await run(agent, "go", usage_limits=UsageLimits(requests=1))
@@ -136,7 +126,6 @@ async def test_an_approved_tool_that_ends_the_run_needs_no_request(world: World,
     assert (result.final_output, world.done) == ("ask(0)", ["ask(0)"])
 
 
-@both
 async def test_a_pause_at_the_limit_is_a_pause(world: World, run: Run) -> None:
     agent = asking(world, step([call("ask", "c1")]), step("done"))
     result = await run(agent, "go", usage_limits=UsageLimits(requests=1))
@@ -145,7 +134,6 @@ async def test_a_pause_at_the_limit_is_a_pause(world: World, run: Run) -> None:
     assert len((await run(agent, result.to_state(), usage_limits=UsageLimits(requests=1))).interruptions) == 1
 
 
-@both
 async def test_no_request_at_all_is_a_limit_too(world: World, run: Run) -> None:
     agent = asking(world, step("done"))
     with pytest.raises(UsageLimitExceeded) as raised:
@@ -161,8 +149,6 @@ def nested(world: World, *rounds: Any, outer: Any = None) -> Agent[Any]:
     return Agent("outer", model=outer or model(first, step("out"), name="m"), tools=[inner.as_tool("inner", "asks")])
 
 
-@both
-@carried
 async def test_a_nested_agent_counts_and_stops_where_it_is(world: World, run: Run, saved: bool) -> None:
     """The limit is the run's: reaching it inside is not a failed tool, and the nested agent goes on later."""
     agent = nested(world, step([call("free", "i1")]), step([call("ask", "i2")]), step("in"))
@@ -176,7 +162,6 @@ async def test_a_nested_agent_counts_and_stops_where_it_is(world: World, run: Ru
     assert outputs(result.to_input_list()) == {"o1": "in"}
 
 
-@both
 async def test_agents_at_work_together_do_not_pass_the_limit_together(world: World, run: Run) -> None:
     """A request that is under way is as good as made."""
     inner = Agent("inner", model=model(*[step("in") for _ in range(4)], name="m"))
@@ -189,7 +174,6 @@ async def test_agents_at_work_together_do_not_pass_the_limit_together(world: Wor
     assert (result.final_output, len(asked(inner))) == ("out", 4)
 
 
-@both
 async def test_a_sibling_that_waits_is_not_lost_when_a_nested_agent_stops(world: World, run: Run) -> None:
     inner = Agent("inner", model=model(step("in"), name="m"))
     first = step([call("ask", "c1"), call("inner", "o1", input="x"), call("free", "c2")])
@@ -204,7 +188,6 @@ async def test_a_sibling_that_waits_is_not_lost_when_a_nested_agent_stops(world:
     assert (result.final_output, world.done) == ("out", ["free(0)", "ask(0)"])
 
 
-@both
 async def test_a_handler_answers_at_the_limit(world: World, run: Run) -> None:
     agent = asking(world, step([call("free", "c1")]))
     seen: list[Any] = []
@@ -218,14 +201,12 @@ async def test_a_handler_answers_at_the_limit(world: World, run: Run) -> None:
     assert seen == [("requests", ["tool_call_item", "tool_call_output_item"])]
 
 
-@both
 async def test_a_handler_does_not_answer_for_a_nested_agent(world: World, run: Run) -> None:
     agent = nested(world, step("in"))
     with pytest.raises(UsageLimitExceeded):
         await run(agent, "go", usage_limits=UsageLimits(requests=1), error_handlers={"usage_limit": str})
 
 
-@both
 async def test_a_model_without_a_price_is_not_asked_where_the_cost_is_limited(world: World, run: Run) -> None:
     agent = asking(world, step("done"))
     with pytest.raises(UserError, match="no price for 'm'") as raised:
@@ -250,15 +231,12 @@ async def test_a_limit_is_kept_in_the_journal(world: World) -> None:
     agent = asking(world, step([call("ask", "c1")]), step("done"))
     paused = await Runner.run(agent, "go", journal=journal, usage_limits=UsageLimits(requests=1))
     state = await RunState.load(journal, paused.run_id, agent)
-    for item in state.get_interruptions():
-        state.approve(item)
+    approve_all(state)
     with pytest.raises(UsageLimitExceeded):
         await Runner.run(agent, state)
     assert (await Runner.run(agent, state, usage_limits=UsageLimits(requests=2))).final_output == "done"
 
 
-@both
-@carried
 async def test_each_reply_is_counted_with_its_model(world: World, run: Run, saved: bool) -> None:
     inner = Agent("inner", model=model(step("in", 2), name="small"))
     rounds = [step([call("inner", "o1", input="x")]), step([call("ask", "c1")], 3), step("done", 4)]
@@ -274,8 +252,6 @@ async def test_each_reply_is_counted_with_its_model(world: World, run: Run, save
     assert [reply.model for reply in result.raw_responses] == ["m"] * 3
 
 
-@both
-@carried
 async def test_a_reply_that_no_run_can_go_on_with_is_paid_for(world: World, run: Run, saved: bool) -> None:
     bad = [call("free", "c1", x=1), call("free", "c1", x=2)]
     agent = asking(world, step(bad, 5), step([call("ask", "c9")]), step("done"))
@@ -290,7 +266,6 @@ async def test_a_reply_that_no_run_can_go_on_with_is_paid_for(world: World, run:
     assert len(result.raw_responses) == 2
 
 
-@both
 async def test_replies_that_are_refused_count_against_the_limit(world: World, run: Run) -> None:
     agent = asking(world, *[step([call("gone", "c1")]) for _ in range(3)])
     with pytest.raises(ModelBehaviorError) as first:
@@ -302,14 +277,12 @@ async def test_replies_that_are_refused_count_against_the_limit(world: World, ru
     assert len(asked(agent)) == 2
 
 
-@both
 async def test_a_nested_agents_refused_reply_is_counted_too(world: World, run: Run) -> None:
     agent = nested(world, step([call("gone", "i1")], 3))
     result = await run(agent, "go")
     assert (result.final_output, result.usage.requests, result.usage.output_tokens) == ("out", 3, 5)
 
 
-@both
 async def test_a_hook_that_fails_after_the_reply_does_not_unpay_it(world: World, run: Run) -> None:
     class Fails(RunHooks[Any]):
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
@@ -324,7 +297,6 @@ async def test_a_hook_that_fails_after_the_reply_does_not_unpay_it(world: World,
     assert result.usage.requests == result.context_wrapper.usage.requests == 2
 
 
-@both
 async def test_a_usage_that_cannot_be_added_is_no_usage(world: World, run: Run) -> None:
     wrong = counted(1)
     wrong.input_tokens = -5

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from keyturn import Runner, RunState
-from keyturn.cli.demo_agent import TASK, demo_agent
+from keyturn.cli.demo_agent import TASK, World, demo_agent
 from keyturn.cli.demo_player import Player
-from keyturn.cli.demo_script import scripted
-from keyturn.cli.demo_world import World
+from keyturn.cli.demo_stages import scripted
 from keyturn.testing import Answer, decide
 
 

@@ -7,12 +7,12 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from keyturn.cli import demo_world
-from keyturn.cli.demo_world import AT_FIRST, World
+from keyturn.cli import demo_agent
+from keyturn.cli.demo_agent import AT_FIRST, World
 
 
 def test_examples() -> None:
-    assert doctest.testmod(demo_world).failed == 0
+    assert doctest.testmod(demo_agent).failed == 0
 
 
 def test_before_anything_happened_it_is_as_at_first(tmp_path: Path) -> None:

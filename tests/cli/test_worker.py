@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
+from urllib.request import urlopen
 
 import apsw
 import pytest
 
 from keyturn import App, UnsafeStore
 from keyturn.audit.checker import check
+from keyturn.cli.logs import JSONFormatter
 from keyturn.cli.main import main
 from keyturn.cli.worker import found
+from tests.waiting import until_now
 
 PROGRAM = '''
 import asyncio
@@ -60,10 +64,7 @@ def worker(here: Path) -> subprocess.Popen[str]:
 
 
 def wait_for(*paths: Path) -> None:
-    until = time.monotonic() + 40
-    while not all(path.exists() for path in paths):
-        assert time.monotonic() < until, f"not there: {[path.name for path in paths if not path.exists()]}"
-        time.sleep(0.02)
+    until_now(lambda: all(path.exists() for path in paths), 40)
 
 
 def app_of(here: Path) -> App:
@@ -140,3 +141,39 @@ def test_a19_a_strict_worker_refuses_a_store_that_may_not_be_safe(
     assert not (here / "runs.db").exists()
     with pytest.warns(UnsafeStore, match="WAL-reset"):
         assert found("program:app").agents
+
+
+def test_its_log_is_json_where_that_is_wanted_and_it_answers_health_checks(here: Path) -> None:
+    command = [sys.executable, "-m", "keyturn.cli.main", "worker", "program:app"]
+    options = ["--log-format", "json", "--log-level", "debug", "--slots", "2", "--health", "0"]
+    with subprocess.Popen([*command, *options], cwd=here, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        url = running.stderr.readline().removeprefix("health checks: ").strip()
+        with urlopen(url, timeout=20) as answer:
+            assert (answer.status, json.load(answer)) == (200, {"ok": True, "busy": 0, "error": None})
+        [run] = asyncio.run(start(here, "quick"))
+        assert asyncio.run(over(here, [run])) == ["finished"]
+        running.terminate()
+        assert running.wait(40) == 0
+        lines = [line for line in running.stderr.read().splitlines() if line.startswith("{")]
+    assert all({"time", "level", "logger", "message"} <= json.loads(line).keys() for line in lines)
+
+
+def test_no_slot_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here.exists()
+    assert main(["worker", "program:app", "--slots", "0"]) == 2
+    assert "--slots must be 1 or more" in capsys.readouterr().err
+
+
+def test_a_line_of_a_json_log_has_the_traceback() -> None:
+    try:
+        raise ValueError("no\nmore")
+    except ValueError as error:
+        record = logging.LogRecord(
+            "keyturn.tools", logging.WARNING, "", 1, "said %s", ("so",), (ValueError, error, error.__traceback__)
+        )
+    line = JSONFormatter().format(record)
+    assert "\n" not in line
+    made = json.loads(line)
+    assert (made["level"], made["message"]) == ("warning", "said so")
+    assert made["exception"].endswith("ValueError: no\nmore")

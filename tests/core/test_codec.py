@@ -24,6 +24,7 @@ from keyturn.core.run import new_run
 from keyturn.core.upcasts import VERSION, readable, upcast
 from keyturn.core.usage import Counts
 from tests.core.samples import Pen, asked, everything, grant, nested, person, reply, result, says, tool, user
+from tests.table import each
 
 JSON: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -87,7 +88,7 @@ def test_a_log_is_read_back_as_the_same_run() -> None:
     assert read.lines() == pen.log.lines()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@each("kind", KINDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
 def test_every_event_makes_the_round_trip(kind: type[Any], data: st.DataObject) -> None:
     step = ev.Step(data.draw(st.integers(0, 2**53)), [data.draw(events(kind))])
@@ -264,7 +265,7 @@ def test_l2_a_line_of_another_version_is_refused_by_name(line: bytes, named: str
             read()
 
 
-@pytest.mark.parametrize("line", BAD_LINES)
+@each("line", BAD_LINES)
 def test_what_is_no_step_is_refused_without_a_word_of_it(line: bytes) -> None:
     for read in (lambda: decode(line), lambda: Log.read([line]), lambda: Log.read([*full_log().log.lines(), line])):
         with pytest.raises(StateRejected) as caught:
@@ -292,7 +293,7 @@ IMPOSSIBLE: list[list[ev.AnyEvent]] = [
 ]
 
 
-@pytest.mark.parametrize("events_", IMPOSSIBLE, ids=lambda events_: type(events_[-1]).__name__)
+@each("events_", IMPOSSIBLE, ids=lambda events_: type(events_[-1]).__name__)
 def test_steps_that_make_no_run_are_refused(events_: list[ev.AnyEvent]) -> None:
     begin = [] if isinstance(events_[0], ev.RunStarted) else asked().log.lines()
     if not isinstance(events_[0], ev.CallScreened | ev.CallFinished | ev.CallStarted):

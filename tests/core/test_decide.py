@@ -27,6 +27,7 @@ from tests.core.samples import (
     tool,
     user,
 )
+from tests.table import each
 
 CALL = "r/1.0"
 PROPOSAL = tool("c0")[1]
@@ -106,7 +107,7 @@ def test_every_command_is_in_the_table_and_here() -> None:
 # -------------------------------------------------------------------------------------------------- the run as such
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
+@each("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_nothing_can_be_asked_of_a_run_that_has_not_started(command: cm.RunCommand) -> None:
     Pen().refuses(Conflict, command)
 
@@ -122,8 +123,8 @@ def test_a_run_starts_once() -> None:
     assert pen.refuses(Conflict, start()).winner == "run"
 
 
-@pytest.mark.parametrize("over", [finished, cancelled], ids=["finished", "cancelled"])
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
+@each("over", [finished, cancelled], ids=["finished", "cancelled"])
+@each("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_nothing_happens_in_a_run_that_is_over(over: Callable[[], Pen], command: cm.RunCommand) -> None:
     pen = over()
     status = pen.run.status
@@ -269,8 +270,8 @@ def test_every_call_has_its_item(item: int) -> None:
     pen.refuses(ModelBehaviorError, cm.RecordReply("r", [raw], [replace(proposal, item=item)], NOTHING))
 
 
-@pytest.mark.parametrize("arguments", ["{", '{"a":1,"a":2}', "NaN", '"\\ud800"'])
-@pytest.mark.parametrize("gate", ["allow", "ask", ""])
+@each("arguments", ["{", '{"a":1,"a":2}', "NaN", '"\\ud800"'])
+@each("gate", ["allow", "ask", ""])
 def test_what_might_run_is_strict_json(arguments: str, gate: str) -> None:
     pen = Pen()
     pen(start())
@@ -566,8 +567,8 @@ def places() -> dict[str, Callable[[], Pen]]:
     }
 
 
-@pytest.mark.parametrize("place", places())
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
+@each("place", places())
+@each("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_a_refusal_changes_nothing_and_an_acceptance_is_the_log(place: str, command: cm.RunCommand) -> None:
     pen: Any = places()[place]()
     quiet(pen, command)

@@ -20,6 +20,7 @@ from keyturn.core import digest as module
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.errors import BadJson
 from keyturn.core.strict import parse
+from tests.table import each
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -72,7 +73,7 @@ def test_floats_are_written_as_repr_whatever_their_bits() -> None:
         assert canonical(number) == repr(number)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         ({"b": 1, "a": 2}, '{"a":2,"b":1}'),
@@ -106,27 +107,27 @@ def test_big_integers() -> None:
         canonical(10**5000)
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("shape", [lambda x: x, lambda x: [1, x], lambda x: {"a": {"b": [x]}}])
+@each("number", [math.nan, math.inf, -math.inf])
+@each("shape", [lambda x: x, lambda x: [1, x], lambda x: {"a": {"b": [x]}}])
 def test_c3_constants_have_no_text(number: float, shape: Any) -> None:
     with pytest.raises(BadJson, match="NaN and Infinity"):
         canonical(shape(number))
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         (1, 2), {1, 2}, b"x", 1j, object(), decimal.Decimal(1), uuid.UUID(int=0), datetime.date(2026, 1, 1),
         OrderedDict(a=1), Text("x"), Colour.RED, Level.HIGH, ...,
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("shape", [lambda x: x, lambda x: [1, x], lambda x: {"a": {"b": [x]}}, lambda x: [1e99, x]])
+@each("shape", [lambda x: x, lambda x: [1, x], lambda x: {"a": {"b": [x]}}, lambda x: [1e99, x]])
 def test_other_types_have_no_text(value: Any, shape: Any) -> None:
     with pytest.raises(BadJson, match="type"):
         canonical(shape(value))
 
 
-@pytest.mark.parametrize("key", [1, None, True, 1.5, (1,), b"a", Text("x"), Colour.RED])
+@each("key", [1, None, True, 1.5, (1,), b"a", Text("x"), Colour.RED])
 def test_other_keys_have_no_text(key: Any) -> None:
     for value in ({key: 1}, [{"a": {key: 1}}], {"f": 1e99, "o": {key: 1}}):
         with pytest.raises(BadJson, match="key"):
@@ -164,7 +165,7 @@ def test_same_means_equal_with_types(a: Any, b: Any) -> None:
     assert same(a, b) is (exact(a) == exact(b))
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, True), (0, False), (1, 1.0), (0.0, -0.0), ("1", 1), (None, False), ([], {})])
+@each(("a", "b"), [(1, True), (0, False), (1, 1.0), (0.0, -0.0), ("1", 1), (None, False), ([], {})])
 def test_values_that_python_or_people_confuse_are_not_the_same(a: Any, b: Any) -> None:
     assert not same(a, b)
     assert not same({"k": [a]}, {"k": [b]})

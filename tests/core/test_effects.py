@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core.effects import Effect, pending, waiting
 from keyturn.core.run import new_run
 from tests.core.samples import ASK, DENY, Pen, asked, nested, reply, result, start, tool
+from tests.table import each
 
 CALL = "r/1.0"
 TRIPPED = [ev.Report("g", "input", tripped=True)]
@@ -78,7 +77,7 @@ PLACES: dict[str, tuple[Callable[[], Pen], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@each("place", PLACES)
 def test_pending(place: str) -> None:
     make, does = PLACES[place]
     pen = make()
@@ -128,7 +127,7 @@ WAITS: dict[str, tuple[Callable[[], Pen], bool]] = {
 }
 
 
-@pytest.mark.parametrize("place", WAITS)
+@each("place", WAITS)
 def test_waiting_for_people(place: str) -> None:
     make, waits = WAITS[place]
     assert waiting(make().run) is waits

@@ -12,6 +12,7 @@ from keyturn.core.people import Proof
 from keyturn.core.policy import Approval
 from keyturn.core.run import call_digest
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, grant, nested, person, reply, result, start, tool
+from tests.table import each
 
 HOUR = 3_600_000
 CALL = "r/1.0"
@@ -101,7 +102,7 @@ def test_repeating_a_decision_is_harmless(verdict: str) -> None:
     assert pen(cm.Deliver([replace(made, decider=person("bob"), at=9)])) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second"),
     [
         ({"verdict": "approve"}, {"verdict": "reject"}),
@@ -143,7 +144,7 @@ def test_an_allowed_call_is_not_pending() -> None:
     pen.refuses(NotPending, cm.Deliver([pen.decision("reject")]))
 
 
-@pytest.mark.parametrize("verdict", ["ran", "did_not_run", "retry", "expire", "deny", "void", "start", ""])
+@each("verdict", ["ran", "did_not_run", "retry", "expire", "deny", "void", "start", ""])
 def test_an_asked_call_takes_no_other_verdict(verdict: str) -> None:
     pen = asked()
     pen.refuses(NotPending, cm.Deliver([pen.decision(verdict)]))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
@@ -10,6 +9,7 @@ from keyturn.core import events as ev
 from keyturn.core.errors import NotAllowed
 from keyturn.core.policy import Approval
 from tests.core.samples import Pen, asked, person, tool
+from tests.table import each
 
 HOUR = 3_600_000
 CALL = "r/1.0"
@@ -52,7 +52,7 @@ def test_one_rejection_is_enough_unless_the_terms_say_more() -> None:
     assert pen.state() == "rejected"
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second"),
     [
         ({"verdict": "approve"}, {"verdict": "edit", "args": '{"n":2}'}),

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from keyturn.core.errors import UserError
 from keyturn.core.pattern import MOST_STEPS, SHORT, check_pattern, matches, steps
 from keyturn.core.reading import CannotTell
+from tests.table import each
 
 
-@pytest.mark.parametrize(
+@each(
     "pattern",
     ["(?:(?:(?:(?!b){1000}){1000}){1000})a", "(?:(?:(?:){1000}){1000}){1000}a", "(?:(?:(?:^){2000}){200}){200}a",
      r"(?:(?:(?:\b|x){1000}){1000}){1000}a", "(?:(?:(?=a*){1000}){1000}){1000}", "(?:(?:(?:(?:a?){9}){9}){9}){9}b",

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from keyturn.core.errors import UserError
 from keyturn.core.policy import Approval, Verdict, milliseconds
+from tests.table import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("duration", "expected"),
     [("250ms", 250), ("90s", 90_000), ("15m", 900_000), ("4h", 14_400_000), ("7d", 604_800_000), ("2w", 1_209_600_000),
      ("1.5d", 129_600_000), (" 4h ", 14_400_000), ("4 h", 14_400_000), (60, 60_000), (0.5, 500), (0.001, 1),
@@ -25,7 +26,7 @@ def test_a_duration_in_milliseconds(duration: str | float, expected: int) -> Non
     assert type(made) is int
 
 
-@pytest.mark.parametrize(
+@each(
     "duration",
     ["", "h", "4", "4 hours", "4H", "-4h", "+4h", "1e3s", "4h30m", "4h\n4h", "\u0664h", "\uff14h", ".5h", "1_000s",
      "nan", "infs",
@@ -54,7 +55,7 @@ def test_terms_that_ask_for_nothing_special() -> None:
     assert Approval(execute_by=60).execute_by_ms == 60_000
 
 
-@pytest.mark.parametrize(
+@each(
     "terms",
     [{"role": "ops"}, {"users": ["ada"]}, {"quorum": 2}, {"deny_quorum": 2}, {"not_requester": True}, {"step_up": True},
      {"escalate_to": ["ops"]}, {"expires": "1h", "on_expiry": "escalate", "escalate_to": ["ops"]}],
@@ -63,7 +64,7 @@ def test_terms_that_need_people(terms: dict[str, Any]) -> None:
     assert Approval(**terms).needs_people
 
 
-@pytest.mark.parametrize(
+@each(
     ("terms", "says"),
     [({"users": "ada"}, "users is a list"), ({"users": ["ada", ""]}, "users"), ({"users": [1]}, "users"),
      ({"users": {"ada"}}, "users"), ({"escalate_to": "ops"}, "escalate_to"), ({"role": ""}, "role"),
@@ -104,7 +105,7 @@ def test_terms_come_back_from_a_log_as_they_were(terms: Approval) -> None:
     assert isinstance(terms.users, tuple)
 
 
-@pytest.mark.parametrize("action", ["", "Allow", "approve", "yes", None, True, 1, ["allow"], b"allow"])
+@each("action", ["", "Allow", "approve", "yes", None, True, 1, ["allow"], b"allow"])
 def test_a_verdict_is_one_of_three(action: Any) -> None:
     with pytest.raises(UserError, match="'allow', 'ask' or 'deny'"):
         Verdict(action)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keyturn.core import preview as module
 from keyturn.core.preview import REDACTED, Block, Command, Diff, Json, Preview, Text, redact
+from tests.table import each
 
 EVERY = Preview(
     (Text("a", "l"), Command("ls", "/srv", "l"), Diff("a", "b", "p", "l"), Json({"z": [1, 1.5, None], "a": True}, "l")),
@@ -39,7 +40,7 @@ def test_blocks_are_frozen() -> None:
         block.text = "b"
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "secrets", "shown"),
     [
         ({"token": "s3", "user": "ann"}, ["token"], {"token": REDACTED, "user": "ann"}),

@@ -27,6 +27,7 @@ from keyturn.core.states import (
     diagram,
 )
 from tests.core.samples import ALLOW, ASK, DENY, Pen, asked, nested, reply, result, start, tool
+from tests.table import each
 
 CALL, HOUR = "r/1.0", 3_600_000
 RESTORED = cm.Restored("a copy")
@@ -137,7 +138,7 @@ def test_the_words_of_the_tables_are_those_of_their_types() -> None:
         assert {state for state, _verb in moves} | set(moves.values()) == set(get_args(words))
 
 
-@pytest.mark.parametrize("state", STATES)
+@each("state", STATES)
 def test_every_state_is_reached(state: str) -> None:
     pen = REACH[state]()
     assert pen.state() == state
@@ -161,7 +162,7 @@ def elsewhere(state: str, verb: str) -> bool:
     return failed or (verb == "refuse" and (state, "void") in MOVES) or verb == "ask_again"
 
 
-@pytest.mark.parametrize("state", STATES)
+@each("state", STATES)
 def test_nothing_else_happens(state: str) -> None:
     for verb in VERBS:
         if (state, verb) not in MOVES and not elsewhere(state, verb):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from keyturn.core import strict
 from keyturn.core.errors import BadJson
 from keyturn.core.strict import ARGUMENTS, Limits, parse
+from tests.table import each
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -190,13 +191,13 @@ def test_c2_preserved_exactly() -> None:
     assert (type(value["f"]), type(value["i"])) == (float, int)
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-@pytest.mark.parametrize("frame", ["{}", "[{}]", '{{"a": {}}}', " {}"])
+@each("constant", ["NaN", "Infinity", "-Infinity"])
+@each("frame", ["{}", "[{}]", '{{"a": {}}}', " {}"])
 def test_c3_constants(constant: str, frame: str) -> None:
     assert refused(frame.format(constant)) == "NaN and Infinity are not JSON"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         '{"a": 1, "a": 2}',
@@ -218,9 +219,7 @@ def test_c4_equal_keys_of_different_objects() -> None:
     assert parse('{"\\u00e9": 1, "e\\u0301": 2}') == {"é": 1, "e\u0301": 2}
 
 
-@pytest.mark.parametrize(
-    "text", ['"\ud800"', '{"\udfff": 1}', '"\\ud800"', '{"\\uDC00": 1}', '["\\ud800\\ud800"]', '"\\ude00\\ud83d"']
-)
+@each("text", ['"\ud800"', '{"\udfff": 1}', '"\\ud800"', '{"\\uDC00": 1}', '["\\ud800\\ud800"]', '"\\ude00\\ud83d"'])
 def test_lone_surrogates(text: str) -> None:
     assert "surrogate" in refused(text)
 
@@ -246,7 +245,7 @@ def test_byte_order_mark() -> None:
     assert parse('"\ufeff"') == "\ufeff"
 
 
-@pytest.mark.parametrize("text", ["{} {}", "1 2", '{"a":1}x', "nullnull", "[1]\0", "01", "1.", "{}\u00a0", "[]//c"])
+@each("text", ["{} {}", "1 2", '{"a":1}x', "nullnull", "[1]\0", "01", "1.", "{}\u00a0", "[]//c"])
 def test_trailing_garbage(text: str) -> None:
     assert refused(text).startswith("something follows the value at character ")
 
@@ -256,7 +255,7 @@ def test_empty(text: str | bytes) -> None:
     assert refused(text) == "empty"
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["{", "[1,]", "{'a': 1}", '{"a" 1}', '"\n"', '"\\x41"', "+1", ".5", "-", "tru", "\v1", '"\\u12"', "{1: 2}"]
 )
 def test_invalid_syntax(text: str) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import astuple
 
 from keyturn.core.errors import UserError
 from keyturn.core.usage import NOTHING, Counts, Price, RequestUsage, TokenDetails, Usage, price_of
+from tests.table import each
 
 COUNTS = st.lists(st.integers(0, 9), max_size=7).map(lambda numbers: Counts(*numbers))
 REPLIES = st.lists(st.tuples(st.sampled_from(["", "a", "b"]), COUNTS), max_size=6)
@@ -49,7 +50,7 @@ def test_a_float_is_the_amount_it_prints_as() -> None:
     assert usage.cost({"m": Price(input=0.1, output=0.3)}) == Decimal("0.1")
 
 
-@pytest.mark.parametrize("wrong", [-1, "a lot", float("nan"), float("inf"), True, "-0.5", [1]])
+@each("wrong", [-1, "a lot", float("nan"), float("inf"), True, "-0.5", [1]])
 def test_an_amount_is_an_amount(wrong: Any) -> None:
     with pytest.raises(UserError, match="Price output must be an amount"):
         Price(input=1, output=wrong)
@@ -58,7 +59,7 @@ def test_an_amount_is_an_amount(wrong: Any) -> None:
 PRICES = {"a": Price(1, 1), "openai:b": Price(2, 2), "google/c": Price(3, 3)}
 
 
-@pytest.mark.parametrize(("name", "found"), [("a", 1), ("b", 2), ("openai:b", 2), ("c", 3), ("d", None), ("", None)])
+@each(("name", "found"), [("a", 1), ("b", 2), ("openai:b", 2), ("c", 3), ("d", None), ("", None)])
 def test_a_model_is_priced_by_its_name_with_or_without_its_provider(name: str, found: int | None) -> None:
     price = price_of(PRICES, name)
     assert (price and price.input) == found

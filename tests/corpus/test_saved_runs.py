@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keyturn import App, Runner, RunState
+from keyturn import App, RunState
 from keyturn.audit.checker import check
 from keyturn.core.upcasts import VERSION, readable
-from keyturn.engine import execution
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import VARIABLE
 from tests.corpus.save import asks
 from tests.corpus.stories import BOB, DONE, SECRET, STORIES, Story, voted
+from tests.playing import play
 
 HERE = Path(__file__).parent
 SAVED = sorted(HERE.glob("v*/*.json"))
@@ -34,29 +34,21 @@ async def _to_the_end(story: Story, state: RunState[Any], *, streamed: bool, **o
     for _ in range(9):
         for item in state.get_interruptions():
             story.decide(state, item)
-        if streamed:
-            result: Any = Runner.run_streamed(story.make(), state, **options)
-            async for _event in result.stream_events():
-                pass
-        else:
-            result = await Runner.run(story.make(), state, **options)
+        result = await play(story.make(), state, streamed, **options)
         if not result.interruptions:
             return str(result.final_output)
         state = result.to_state()
     raise AssertionError("it waits for ever")
 
 
-@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("path", SAVED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 async def test_c7_a_saved_state_shows_the_same_and_comes_to_the_same_end(
-    path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch
+    path: Path, streamed: bool, another_process: Callable[[], None]
 ) -> None:
     story, saved = STORIES[path.stem], json.loads(path.read_text())
     for stage in saved["stages"]:
         DONE.clear()
-        monkeypatch.setattr(
-            execution, "LEDGER", UsedStates()
-        )  # as in another process, where nobody went on from it yet
+        another_process()  # where nobody went on from it yet
         state = await RunState.from_string(story.make(), stage["state"])
         assert asks(state.get_interruptions()) == stage["asks"]
         assert await _to_the_end(story, state, streamed=streamed) == saved["answer"]

@@ -8,37 +8,19 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, Conflict, MemoryJournal, MemorySession, Runner, RunState, ToolContext, function_tool
+from keyturn import Agent, App, Conflict, MemoryJournal, MemorySession, RunState, ToolContext, function_tool
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import assistant_message, function_call
 from keyturn.testing import ScriptedModel
+from tests.playing import Clock, play
+from tests.waiting import until
 
 MINUTES = 120_000
 
 
-class Time:
-    """A clock that stands until somebody sets it."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000
-
-    def __call__(self) -> int:
-        return self.now
-
-
-async def run(agent: Agent[Any], given: Any, *, streamed: bool, **options: Any) -> Any:
-    if not streamed:
-        return await Runner.run(agent, given, **options)
-    stream = Runner.run_streamed(agent, given, **options)
-    async for _event in stream.stream_events():
-        pass
-    return stream.run_loop_task.result()
-
-
-@pytest.mark.parametrize("streamed", [False, True])
 async def test_who_lost_a_run_leaves_its_session_alone(streamed: bool) -> None:
     """B4: two who told the session of one run would tell it twice."""
-    clock = Time()
+    clock = Clock()
     journal, session = MemoryJournal(clock=clock), MemorySession("s")
 
     @function_tool
@@ -52,22 +34,20 @@ async def test_who_lost_a_run_leaves_its_session_alone(streamed: bool) -> None:
         return Agent("a", model=ScriptedModel(steps), tools=[act])
 
     with pytest.raises(Conflict):
-        await run(agent(), "go", streamed=streamed, journal=journal, session=session)
+        await play(agent(), "go", streamed, journal=journal, session=session)
     assert await session.get_items() == []
     [row] = await journal.runs()
     other = Agent("a", model=ScriptedModel([assistant_message("done")]), tools=[act])
-    state = (
-        await run(other, await RunState.load(journal, row.run, other), streamed=streamed, session=session)
-    ).to_state()
+    state = (await play(other, await RunState.load(journal, row.run, other), streamed, session=session)).to_state()
     state.resolve(state.get_interruptions()[0], "ran", output="acted")
-    await run(other, state, streamed=streamed, session=session)
+    await play(other, state, streamed, session=session)
     types = [item.get("type", item.get("role")) for item in await session.get_items()]
     assert types == ["user", "function_call", "function_call_output", "message"]
 
 
 async def test_a_worker_that_takes_its_own_run_up_anew_goes_on() -> None:
     """After a standstill longer than its hold a worker finds its own run due, while it is still at work on it."""
-    clock, at_work, go_on = Time(), asyncio.Event(), asyncio.Event()
+    clock, at_work, go_on = Clock(), asyncio.Event(), asyncio.Event()
     troubles: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, told: troubles.append(told))
 
@@ -91,8 +71,7 @@ async def test_a_worker_that_takes_its_own_run_up_anew_goes_on() -> None:
         assert (await second.wait(10)).status == "finished"
         row = await first.wait(10)
         go_on.set()
-        while app.busy:
-            await asyncio.sleep(0)
+        await until(lambda: not app.busy)
     gc.collect()
     assert (row.status, troubles) == ("waiting", [])
     [request] = await journal.requests(Query(state="open"))

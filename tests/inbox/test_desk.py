@@ -26,6 +26,7 @@ from keyturn import (
 from keyturn.audit.checker import check
 from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call
+from tests.waiting import until
 
 paid: list[tuple[str, int]] = []
 
@@ -168,8 +169,11 @@ async def test_too_late_is_too_late(store: Any) -> None:
     agent, inbox = clerk(), Inbox(store)
     run = await paused(store, agent, policy=policy)
     [row] = await inbox.list()
-    while await store.now() <= (row.expires_at or 0):
-        await asyncio.sleep(0.01)
+
+    async def time_is_up() -> bool:
+        return await store.now() > row.expires_at
+
+    await until(time_is_up)
     with pytest.raises(Expired):
         await inbox.approve(row, by="ann")
     result = await gone_on(store, run, agent, policy=policy)

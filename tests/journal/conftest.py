@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from uuid import uuid4
 
-import psycopg
 import pytest
 import pytest_asyncio
 
-from keyturn.engine import execution
-from tests.needs import missing
-
-from .restoring import NoLedger, Place
+from .restoring import Place
 from .tampered import Kept, made
-
-
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A state directory of this test's own, and a process that remembers nothing of its own runs."""
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())
-    return tmp_path / "home"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -29,13 +16,7 @@ def place(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Place:
     """Where a store of either database may be kept."""
     if request.param == "sqlite":
         return Place(f"sqlite:///{tmp_path}/runs.db")
-    server = request.getfixturevalue("postgres_server")
-    if server is None:
-        pytest.skip(missing("PostgreSQL"))
-    name = f"p{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return Place(server.rpartition("/")[0] + "/" + name)
+    return Place(request.getfixturevalue("database"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -14,16 +14,17 @@ import apsw
 import psycopg
 
 from keyturn import Agent, Inbox, Runner, RunState, function_tool
+from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import open_journal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
 
 
-class NoLedger:
-    """What one process remembers of its own runs would decide before the store is asked: another process has none."""
-
-    def take(self, run: str, position: int) -> None: ...
-    def give_back(self, run: str, position: int | None) -> None: ...
+async def loaded_elsewhere(journal: Any, run: str, agent: Agent[Any]) -> RunState[Any]:
+    """The run as another process loads it: what this one remembers of it would decide before the store is asked."""
+    state = await RunState.load(journal, run, agent)
+    state.live.used = UsedStates()
+    return state
 
 
 class Payer:
@@ -118,7 +119,7 @@ async def waits(journal: Any, payer: Payer, *, approved: bool = False) -> str:
 
 
 async def go_on(journal: Any, run: str, payer: Any) -> Any:
-    return await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    return await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
 
 
 async def paid_and_brought_back(file: Path, payer: Payer) -> str:

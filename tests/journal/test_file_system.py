@@ -12,6 +12,7 @@ from keyturn.cli.main import main
 from keyturn.journal import file_system
 from keyturn.journal.file_system import NETWORK, kind_in, network_kind
 from keyturn.journal.sqlite import SQLiteJournal
+from tests.table import each
 
 TABLE = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -27,7 +28,7 @@ a line that is none
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "kind"),
     [
         ("/home/ann/runs.db", "ext4"),

@@ -6,14 +6,14 @@ import asyncio
 import logging
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
 
-from keyturn import App, Inbox, Runner, RunState
+from keyturn import App, Inbox, Runner
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import Conflict, StorageError, StoreRestored
@@ -21,9 +21,9 @@ from keyturn.inbox.restored import settle
 from keyturn.journal import open_journal, postgres
 from keyturn.journal.postgres import PostgresConnection
 from keyturn.journal.sqlite import SQLiteJournal
-from tests.needs import missing
+from tests.waiting import until_status
 
-from .restoring import Payer, Place, waits
+from .restoring import Payer, Place, loaded_elsewhere, waits
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -51,7 +51,7 @@ async def paid_and_brought_back(file: Path, payer: Payer, *, approved: bool = Fa
     """The run went on after the backup, and paid; then the backup was brought back."""
     run = await backed_up(file, payer, approved=approved)
     journal = SQLiteJournal(file)
-    state = await RunState.load(journal, run, payer.agent)
+    state = await loaded_elsewhere(journal, run, payer.agent)
     if not approved:
         state.approve(state.get_interruptions()[0], by="ann")
     await Runner.run(payer.agent, state)
@@ -67,7 +67,7 @@ async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(t
     run = await paid_and_brought_back(file, payer, approved=True)
     journal = SQLiteJournal(file)
     with pytest.raises(StoreRestored, match="keyturn restored"):
-        await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+        await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert payer.paid == ["ada"]
     done = await settle(journal)
     assert done is not None
@@ -79,7 +79,7 @@ async def test_h7_what_ran_after_the_backup_is_in_doubt_and_does_not_run_again(t
     report = await check(journal)
     assert report.ok, report.violations
     await Inbox(journal).resolve(request, "ran", "it was paid", by="ann")
-    result = await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    result = await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert (result.final_output, payer.paid) == ("done", ["ada"])
     await journal.close()
 
@@ -142,9 +142,7 @@ async def test_h7_a_worker_settles_by_itself_and_says_so(tmp_path: Path, caplog:
     journal = SQLiteJournal(file)
     with caplog.at_level(logging.WARNING, "keyturn.worker"):
         async with App([payer.agent], journal) as app:
-            async with asyncio.timeout(20):
-                while (await app.get(run)).status != "failed":
-                    await asyncio.sleep(0.01)
+            await until_status(app, run, "failed")
     assert payer.paid == ["ada"]
     assert "1 open runs stopped; 1 calls in doubt" in caplog.text
     await journal.close()
@@ -157,7 +155,7 @@ def test_h7_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["restored", f"sqlite:///{file}"]) == 0
     assert capsys.readouterr().out == "1 open runs stopped; 0 calls in doubt, 1 ask anew\n"
     assert main(["restored", f"sqlite:///{file}"]) == 0
-    assert "is the one it was" in capsys.readouterr().out
+    assert "was not restored" in capsys.readouterr().out
     assert main(["restored", f"sqlite:///{file}", "--anyway"]) == 0
     assert capsys.readouterr().out == "1 open runs stopped; 0 calls in doubt, 1 ask anew\n"
     assert main(["restored", "memory://"]) == 1
@@ -195,7 +193,7 @@ async def test_a_copy_beside_a_store_that_lives_is_no_second_one(tmp_path: Path)
         await copy.claim(run, "w", 60_000)
     assert len(await copy.requests()) == 1, "it can be looked at"
     journal = SQLiteJournal(file)
-    await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+    await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert payer.paid == ["ada"]
     assert await settle(copy) is not None
     await copy.close()
@@ -267,7 +265,7 @@ async def test_a_store_whose_notes_were_altered_starts_nothing_and_check_says_so
     await journal.close()
     journal = place.opened()
     with pytest.raises(StoreRestored, match="altered"):
-        await Runner.run(payer.agent, await RunState.load(journal, run, payer.agent))
+        await Runner.run(payer.agent, await loaded_elsewhere(journal, run, payer.agent))
     assert await asyncio.to_thread(main, ["check", place.url]) == 1
     said = capsys.readouterr().out
     assert "I8" in said
@@ -301,10 +299,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 async def test_a_postgresql_store_is_made_whole_or_not_at_all(
-    postgres_server: str | None, how: str, monkeypatch: pytest.MonkeyPatch, home: Path
+    database: str, how: str, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     """Its tables and what it notes of itself come in one transaction; the next that opens it begins it whole."""
-    place = database(postgres_server)
+    place = Place(database)
     true = postgres.begin
 
     def broken(db: Any) -> None:
@@ -324,10 +322,10 @@ async def test_a_postgresql_store_is_made_whole_or_not_at_all(
 
 
 async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
-    postgres_server: str | None, home: Path
+    new_database: Callable[[], str], home: Path
 ) -> None:
     """H7: `pg_dump` of one and `psql` into another."""
-    place, target = database(postgres_server), database(postgres_server)
+    place, target = Place(new_database()), Place(new_database())
     tools = [
         next(iter(sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))), None) for name in ("pg_dump", "psql")
     ]
@@ -351,16 +349,6 @@ async def test_h7_a_dump_that_was_loaded_into_another_database_is_noticed(
     journal = place.opened()
     assert await journal.restored() is None
     await journal.close()
-
-
-def database(server: str | None) -> Place:
-    """A new database, where there is a server."""
-    if server is None:
-        pytest.skip(missing("PostgreSQL"))
-    name = f"g{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return Place(server.rpartition("/")[0] + "/" + name)
 
 
 async def test_h7_a_database_that_was_restored_elsewhere_is_noticed(

@@ -73,7 +73,7 @@ async def test_where_the_disk_of_the_marks_is_full_all_goes_on_and_it_is_said_on
     monkeypatch.setattr(os, "pwrite", full)
     with caplog.at_level(logging.WARNING, "keyturn.journal"):
         assert (await go_on(journal, run, payer)).final_output == "done"
-    assert [record.message[:34] for record in caplog.records] == ["how far the store came cannot be k"]
+    assert [record.message[:34] for record in caplog.records] == ["the mark of the store cannot be wr"]
     file.bring_back()
     with pytest.raises(StoreRestored):  # this process knows how far it had come
         await go_on(journal, run, payer)

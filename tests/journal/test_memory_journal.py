@@ -16,6 +16,8 @@ from keyturn.journal.memory import MemoryJournal
 from keyturn.testing.suites.journal_case import seen
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.records import RecordsSuite
+from tests.table import each
+from tests.waiting import turns_of_the_loop
 
 
 class TestMemoryJournal(JournalSuite, RecordsSuite):
@@ -55,7 +57,7 @@ async def test_a_watcher_is_known_only_while_it_waits() -> None:
     journal = MemoryJournal()
     await journal.append("run", 0, [b"0"])
     tasks = [asyncio.ensure_future(seen(journal, "run", 2)) for _ in range(3)]
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     assert len(journal._mine.waiting["run"]) == 3
     for task in tasks:
         task.cancel()
@@ -90,7 +92,7 @@ def test_it_survives_its_event_loop() -> None:
     loop = asyncio.new_event_loop()
     watched = journal.watch("run", 1)
     waiting = loop.create_task(anext(watched))
-    loop.run_until_complete(asyncio.sleep(0))
+    loop.run_until_complete(turns_of_the_loop())
     loop.call_soon(waiting.cancel)
     stale = loop.create_future()
     journal._mine.waiting["run"].append(stale)
@@ -128,9 +130,7 @@ def test_a_url_names_a_journal() -> None:
     assert all(row.startswith("keyturn.journal.") for row in JOURNALS.values())
 
 
-@pytest.mark.parametrize(
-    "url", ["mongodb://ada:hunter2@host/db", "", "memory", "memory:", "/tmp/hunter2", "memory://x"]
-)
+@each("url", ["mongodb://ada:hunter2@host/db", "", "memory", "memory:", "/tmp/hunter2", "memory://x"])
 def test_a_url_that_names_none_is_refused_without_being_quoted(url: str) -> None:
     with pytest.raises(UserError, match="memory://") as caught:
         open_journal(url)

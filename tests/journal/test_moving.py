@@ -6,16 +6,13 @@ from asyncio import to_thread
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from keyturn import Agent, App, Conflict, Grant, Inbox, Runner, RunState, StorageError, function_tool
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import StoreMoved
-from keyturn.engine import execution
 from keyturn.inbox.restored import settle
 from keyturn.journal import moving, open_journal
 from keyturn.journal.moving import copy_store
@@ -24,7 +21,7 @@ from keyturn.journal.store_thread import StoreConnection
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.testing.suites.records import sealed_lines
 
-from .restoring import NoLedger, Payer, go_on, waits
+from .restoring import Payer, go_on, waits
 
 paid: list[str] = []
 lasting = pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
@@ -43,16 +40,10 @@ def clerk() -> Agent[Any]:
 
 
 @pytest.fixture
-async def target(postgres_server: str | None, tmp_path: Path, store_url: str) -> AsyncGenerator[Any]:
+async def target(request: pytest.FixtureRequest, tmp_path: Path, store_url: str) -> AsyncGenerator[Any]:
     """An empty store of the other kind."""
-    url = f"sqlite:///{tmp_path}/target.db"
-    if store_url.startswith("sqlite"):
-        if postgres_server is None:
-            pytest.skip("there is no PostgreSQL here")
-        name = f"m{uuid4().hex[:12]}"
-        with psycopg.connect(postgres_server, autocommit=True) as db:
-            db.execute(f"CREATE DATABASE {name}".encode())
-        url = postgres_server.rpartition("/")[0] + "/" + name
+    on_server = store_url.startswith("sqlite")
+    url = request.getfixturevalue("database") if on_server else f"sqlite:///{tmp_path}/target.db"
     journal: Any = open_journal(url)
     journal.url = url
     yield journal
@@ -142,7 +133,6 @@ async def test_a_store_that_was_copied_is_shut_until_somebody_takes_it_up_again(
     store: Any, store_url: str, target: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing starts in it and nothing is decided there, also by who had it open; taken up, all is in doubt."""
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())
     payer = Payer()
     run, asks = await waits(store, payer, approved=True), await waits(store, payer)
     beside: Any = open_journal(store_url)
@@ -237,4 +227,4 @@ def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["copy", source, target]) == 1
     assert "not empty" in capsys.readouterr().err
     assert main(["copy", "memory://", target]) == 1
-    assert "lost with its process" in capsys.readouterr().err
+    assert "is gone when its process ends" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from keyturn.journal.rows import Query
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.journal.store_thread import StoreThread
 from keyturn.models.scripted.model import tool_outputs
-from keyturn.testing import ScriptedModel, function_call
+from keyturn.testing import ScriptedModel, approve_all, function_call
 from tests.steps import calls
 
 HOUR = 3_600_000
@@ -65,24 +65,14 @@ async def test_b10_many_workers_share_many_runs_and_none_starves_or_is_moved_twi
 # PostgreSQL ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def postgres(postgres_server: str | None) -> str:
-    if postgres_server is None:
-        pytest.skip("there is no PostgreSQL here")
-    name = f"n{time.time_ns()}"
-    with psycopg.connect(postgres_server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return postgres_server.rpartition("/")[0] + "/" + name
-
-
 BUSY = [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.LockNotAvailable]
 
 
 @pytest.mark.parametrize("error", BUSY)
 async def test_b15_a_database_that_is_too_busy_is_tried_again_and_not_for_ever(
-    postgres: str, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+    database: str, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    journal, commit, left = open_journal(postgres), PostgresConnection.commit, [3]
+    journal, commit, left = open_journal(database), PostgresConnection.commit, [3]
 
     def busy(self: PostgresConnection, results: list[Any]) -> None:
         if left[0] > 0:
@@ -104,13 +94,13 @@ async def test_b15_a_database_that_is_too_busy_is_tried_again_and_not_for_ever(
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-async def test_b16_whatever_isolation_a_server_has_as_its_default(postgres: str, level: str) -> None:
-    with psycopg.connect(postgres, autocommit=True) as db:
+async def test_b16_whatever_isolation_a_server_has_as_its_default(database: str, level: str) -> None:
+    with psycopg.connect(database, autocommit=True) as db:
         db.execute(
-            f"ALTER DATABASE {postgres.rpartition('/')[2]} SET default_transaction_isolation = '{level}'".encode()
+            f"ALTER DATABASE {database.rpartition('/')[2]} SET default_transaction_isolation = '{level}'".encode()
         )
     paid: list[int] = []
-    agent, stores = payer(paid), [open_journal(postgres) for _ in range(4)]
+    agent, stores = payer(paid), [open_journal(database) for _ in range(4)]
     for _ in range(5):
         run = (await Runner.run(agent, "go", journal=stores[0])).run_id
         [request] = await stores[0].requests(Query(run=run))
@@ -178,8 +168,7 @@ def test_c17_many_of_one_run_cost_what_many_cost(what: str) -> None:
         agent, journal = payer(paid, calls=count), MemoryJournal()
         state = (await Runner.run(agent, "go", journal=journal)).to_state()
         assert len(state.get_interruptions()) == count
-        for item in state.get_interruptions():
-            state.approve(item)
+        approve_all(state)
         assert (await Runner.run(agent, state)).final_output == "done"
         assert len(paid) == count
 

@@ -28,6 +28,7 @@ from keyturn.keys import own_ring
 from keyturn.models.scripted.model import tool_outputs
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.scenarios import CATALOGUE
+from tests.waiting import until
 
 from .tampered import COLUMNS, OPERATIONS, Kept, looked, resealed, whole
 
@@ -151,9 +152,11 @@ async def test_h8_a_forged_approval_runs_nothing_and_freezes_that_run_alone(
             await app.inbox.approve(request, by="ann")
         with pytest.raises(LogDamaged):
             await app.state(forged)
-        async with asyncio.timeout(20):
-            while forged in await journal.due():
-                await asyncio.sleep(0.01)
+
+        async def left_alone() -> bool:
+            return forged not in await journal.due()
+
+        await until(left_alone)
     assert paid == [5]
     assert [record.levelname for record in caplog.records if forged in record.getMessage()] == ["ERROR"]
     report = await check(journal)

@@ -16,17 +16,13 @@ from keyturn import App, Inbox, Runner
 from keyturn.audit.checker import check
 from keyturn.cli.main import main
 from keyturn.core.errors import KeyturnError, StoreRestored
-from keyturn.engine import execution
 from keyturn.inbox.restored import settle
 from keyturn.journal.sqlite import SQLiteJournal
+from tests.waiting import until_status
 
-from .restoring import NoLedger, Payer, approved_and_copied, brought_back, go_on, paid_and_brought_back, sql
+from .restoring import Payer, approved_and_copied, brought_back, go_on, paid_and_brought_back, sql
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(execution, "LEDGER", NoLedger())
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_r1_somebody_with_another_key_does_not_settle_a_store(
@@ -40,9 +36,8 @@ async def test_r1_somebody_with_another_key_does_not_settle_a_store(
     code = await asyncio.to_thread(main, ["restored", f"sqlite:///{file}"])
     monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-service")
     assert code == 1
-    async with App([payer.agent], f"sqlite:///{file}") as app, asyncio.timeout(20):  # a worker, as any evening
-        while (await app.get(run)).status != "failed":
-            await asyncio.sleep(0.01)
+    async with App([payer.agent], f"sqlite:///{file}") as app:  # a worker, as any evening
+        await until_status(app, run, "failed")
     assert payer.paid == ["ada"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from keyturn.journal.rows import Query
 from keyturn.journal.sql_journal import SQLJournal
 from keyturn.journal.store_thread import StoreConnection
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
+from tests.waiting import until, until_status
 
 from .restoring import Payer, Place, go_on, waits
 
@@ -55,6 +57,10 @@ async def told(journal: Any, run: str) -> int:
     """How often a run was told that its store was restored."""
     log = await log_in(journal, run)
     return sum(isinstance(event, ev.RunRestored) for step in log.steps for event in step.events)
+
+
+async def is_settled(journal: Any) -> bool:
+    return await journal.restored() is None
 
 
 async def test_a_restore_revokes_standing_approvals_and_keeps_standing_rejections(place: Place) -> None:
@@ -199,18 +205,16 @@ async def test_one_run_that_cannot_be_read_keeps_a_worker_waiting_until_it_is_me
     assert (done.left, done.runs) == ([bad], 1)
     assert "not settled" in str(done)
     assert bad in str(done)
-    async with App([payer.agent], journal) as app, asyncio.timeout(20):
+    async with App([payer.agent], journal) as app:
         hired: Any = app._worker
-        while hired.error is None:
-            await asyncio.sleep(0.01)
+        await until(lambda: hired.error)
         assert isinstance(hired.error, StorageError)
         assert bad in str(hired.error)
         with pytest.raises(StoreRestored):
             await journal.claim(good, "w", 60_000)
         kept = whole if remedy == "mended" else {}
         await journal.write(lambda db: put_back(db, bad, kept))
-        while hired.error is not None:
-            await asyncio.sleep(0.01)
+        await until(lambda: hired.error is None)
         assert await journal.restored() is None
     await journal.release(await journal.claim(good, "w", 60_000))
     assert await told(journal, good) == 1
@@ -305,12 +309,11 @@ async def test_two_workers_that_begin_at_once_run_nothing_of_a_restored_store(pl
     await journal.close()
     one = place.opened()
     other = place.opened()
-    async with App([payer.agent], one) as app, App([payer.agent], other), asyncio.timeout(30):
+    async with App([payer.agent], one) as app, App([payer.agent], other):
         for run in runs:
-            while (await app.get(run)).status != "failed":
-                await asyncio.sleep(0.01)
-        while await one.restored() is not None or await other.restored() is not None:
-            await asyncio.sleep(0.01)
+            await until_status(app, run, "failed")
+        for store in (one, other):
+            await until(partial(is_settled, store))
     assert payer.paid == []
     assert len(await Inbox(one).list(kind="in_doubt")) == len(runs)
     await one.close()

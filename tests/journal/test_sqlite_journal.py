@@ -20,6 +20,7 @@ from keyturn.journal.base import Journal
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.testing.suites.journals import JournalSuite
 from keyturn.testing.suites.records import RecordsSuite
+from tests.waiting import turns_of_the_loop
 
 
 class TestSQLiteJournal(JournalSuite, RecordsSuite):
@@ -38,7 +39,8 @@ async def test_a_second_process_is_heard(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     journal = SQLiteJournal(path)
     waits = asyncio.ensure_future(journal.stir(30))
-    await asyncio.sleep(0.05)
+    await turns_of_the_loop(2)
+    await journal.head("run")  # asked of the thread that was asked what is due before: now it waits to hear of more
     code = (
         "import asyncio, sys\n"
         "from keyturn.journal.sqlite import SQLiteJournal\n"

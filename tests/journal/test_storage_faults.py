@@ -11,10 +11,9 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import apsw
 import psycopg
@@ -23,35 +22,16 @@ import pytest
 from keyturn import Agent, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import check
 from keyturn.core.errors import StorageError, StorageFull, UnsafeStore
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import open_journal, sqlite
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import state_directory
 from keyturn.testing import ScriptedModel, assistant_message, function_call
-from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from keyturn.testing.suites.journal_case import Clock
 from tests.journal.disk import Disk, failing_disk
+from tests.journal.restoring import loaded_elsewhere
+from tests.playing import play
 
 KILLED = Path(__file__).with_name("killed.py")
-
-
-@pytest.fixture(scope="module")
-def server() -> Generator[str | None]:
-    try:
-        with throwaway_postgres() as postgres:
-            yield postgres.url
-    except PostgresMissing:
-        yield None
-
-
-@pytest.fixture
-def database(server: str | None) -> str:
-    if server is None:
-        pytest.skip("there is no PostgreSQL here")
-    name = f"f{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}".encode())
-    return server.rpartition("/")[0] + "/" + name
 
 
 @pytest.fixture
@@ -81,18 +61,13 @@ class Desk:
     async def resumed(self, journal: Any, run: str, *, streamed: bool = False) -> Any:
         """Take the run up, settling all that waits as the world has it."""
         agent = Agent("desk", model=ScriptedModel([assistant_message("done")]), tools=self.agent().tools)
-        state = await RunState.load(journal, run, agent)
+        state = await loaded_elsewhere(journal, run, agent)
         for item in state.get_interruptions():
             if item.kind == "in_doubt":
                 state.resolve(item, "ran" if item.request_id in self.done else "retry", output="paid 5")
             else:
                 state.approve(item, by="ada")
-        if not streamed:
-            return await Runner.run(agent, state)
-        stream = Runner.run_streamed(agent, state)
-        async for _event in stream.stream_events():
-            pass
-        return stream
+        return await play(agent, state, streamed)
 
 
 async def waiting(folder: Path) -> tuple[Path, str]:
@@ -107,9 +82,8 @@ async def waiting(folder: Path) -> tuple[Path, str]:
     return path, run
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing(
-    tmp_path: Path, disk: Disk, streamed: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, disk: Disk, streamed: bool, another_process: Callable[[], None]
 ) -> None:
     """A9 before the effect: no tool is called. A10 after it: the call is in doubt, and nobody is told of success."""
     path, run = await waiting(tmp_path)
@@ -119,7 +93,6 @@ async def test_a9_a10_a_disk_that_is_full_at_any_write_loses_and_doubles_nothing
         shutil.copy(path, file)
         shutil.rmtree(state_directory() / "stores", ignore_errors=True)  # as on another machine
         journal = SQLiteJournal(file, clock=clock)
-        monkeypatch.setattr("keyturn.engine.execution.LEDGER", UsedStates())  # as another process would have it
         disk.armed(lambda what, count, at=at: apsw.FullError if what == "write" and count >= at else None)
         ended: Any = None
         try:

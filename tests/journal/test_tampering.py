@@ -18,6 +18,7 @@ from keyturn.journal.base import LostRace
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import own_ring
 from keyturn.testing import ScriptedModel, assistant_message, function_call
+from tests.playing import play
 from tests.scenarios import CATALOGUE
 
 from .tampered import COLUMNS, OPERATIONS, Kept, looked, resealed, whole
@@ -203,15 +204,6 @@ def barred(request: pytest.FixtureRequest) -> str:
     return f"CREATE TRIGGER barred BEFORE {how} ON {request.param} BEGIN SELECT RAISE(ABORT, 'no permission'); END"
 
 
-async def moved(agent: Agent[Any], state: RunState[Any], streamed: bool) -> None:
-    if not streamed:
-        await Runner.run(agent, state)
-        return
-    async for _event in Runner.run_streamed(agent, state).stream_events():
-        pass
-
-
-@pytest.mark.parametrize("streamed", [False, True])
 async def test_h6_a_decision_that_cannot_be_recorded_fails(tmp_path: Path, barred: str, streamed: bool) -> None:
     paid: list[int] = []
 
@@ -229,7 +221,7 @@ async def test_h6_a_decision_that_cannot_be_recorded_fails(tmp_path: Path, barre
     state = await RunState.load(journal, run, agent)
     state.approve(state.get_interruptions()[0])
     with pytest.raises(StorageError):
-        await moved(agent, state, streamed)
+        await play(agent, state, streamed)
     assert ((await journal.read(run), await journal.requests()), paid) == (before, [])
     await journal._writer.ask(lambda db: db.execute("DROP TRIGGER barred"))
     assert (await check(journal)).ok

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -16,12 +15,12 @@ from typing import Any
 import pytest
 from mcp.client._memory import InMemoryTransport
 
-from keyturn import Agent, MCPServerStdio, Runner, RunState
-from keyturn.engine.run.log_cache import forget
+from keyturn import Agent, MCPServerStdio
 from keyturn.mcp import pipes
 from keyturn.mcp.options import settings
 from keyturn.mcp.protocol_server import ProtocolServer
 from keyturn.testing import ScriptedModel, assistant_message, function_call
+from tests.waiting import until
 
 SERVERS = Path(__file__).parent / "servers"
 
@@ -85,12 +84,10 @@ def programs(shop: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def own_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_world(own_key: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A key of the test's own, and at the end no process of a server."""
-    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
     monkeypatch.setattr(pipes, "STOP_SECONDS", 0.2)
     yield
-    forget()
     assert not pipes._GROUPS, "a server's process was left behind"
 
 
@@ -125,30 +122,6 @@ def said(item: dict[str, Any]) -> str:
     return output if isinstance(output, str) else ", ".join(part.get("text", part["type"]) for part in output)
 
 
-async def run(agent: Agent[Any], given: Any = "go", *, streamed: bool = False, **settings: Any) -> Any:
-    if not streamed:
-        return await Runner.run(agent, given, **settings)
-    stream = Runner.run_streamed(agent, given, **settings)
-    async for _event in stream.stream_events():
-        pass
-    return stream.run_loop_task.result()
-
-
-def approved(result: Any) -> Any:
-    state = result.to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
-    return state
-
-
-async def elsewhere(state: RunState[Any], agent: Agent[Any]) -> RunState[Any]:
-    """The state as a process reads it that remembers nothing."""
-    text = state.to_string()
-    forget()
-    return await RunState.from_string(agent, text)
-
-
 async def logged(shop: Path, line: str) -> None:
-    """Wait until the shop has written a line; the test's own timeout bounds it."""
-    while line not in log(shop):
-        await asyncio.sleep(0.01)
+    """Wait until the shop has written a line."""
+    await until(lambda: line in log(shop))

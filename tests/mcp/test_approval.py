@@ -8,6 +8,7 @@ import pytest
 
 from keyturn import MCPServerStdio, UserError
 from keyturn.mcp.approval import Approvals
+from tests.table import each
 
 FORMS: list[tuple[Any, dict[str, bool]]] = [
     (None, {"read": False, "write": False}),
@@ -53,14 +54,14 @@ WRONG: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "asks"), FORMS, ids=[repr(form[0]) for form in FORMS])
+@each(("given", "asks"), FORMS, ids=[repr(form[0]) for form in FORMS])
 def test_a_form_says_what_asks(given: Any, asks: dict[str, bool]) -> None:
     approvals = Approvals("files", given)
     assert {tool: approvals.of(tool) for tool in asks} == asks
     assert approvals.policy is None
 
 
-@pytest.mark.parametrize("given", WRONG, ids=repr)
+@each("given", WRONG, ids=repr)
 def test_what_cannot_be_read_is_refused_when_it_is_given(given: Any) -> None:
     with pytest.raises(UserError, match="require_approval of MCP server 'files' cannot be read"):
         MCPServerStdio({"command": "never-started"}, name="files", require_approval=given)

@@ -15,9 +15,10 @@ from pydantic import BaseModel
 
 from keyturn import MCPServerStreamableHttp
 from keyturn.mcp import calls as calls_module
-from tests.mcp.conftest import Inside, approved, calling, elsewhere, log, run
+from keyturn.testing import approve_all
+from tests.mcp.conftest import Inside, calling, log
+from tests.playing import play, through_text
 
-WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 shop = MCPServer("shop", log_level="CRITICAL")
 ran: list[str] = []
 
@@ -70,7 +71,7 @@ def nothing_ran() -> None:
 
 async def asked(agent: Any, *, streamed: bool = False) -> Any:
     """A run whose first call was approved, and which waits for people again: now because its server asks."""
-    result = await run(agent, approved(await run(agent, streamed=streamed)), streamed=streamed)
+    result = await play(agent, approve_all(await play(agent, streamed=streamed)), streamed=streamed)
     assert [item.kind for item in result.interruptions] == ["external"]
     return result
 
@@ -95,9 +96,9 @@ async def test_the_question_survives_both_processes(programs: Any, shop: Path) -
     program.start()
     async with server() as second:
         agent = calling(second, calls=("refund", {"amount": 7}))
-        state = await elsewhere(state, agent)
+        state = await through_text(agent, state)
         state.answer(state.get_interruptions()[0], {"ok": True, "reason": "it was broken"})
-        assert (await run(agent, state, streamed=True)).final_output == "refunded 7: True it was broken"
+        assert (await play(agent, state, streamed=True)).final_output == "refunded 7: True it was broken"
     assert log(shop) == ["refund 7 True"]
 
 
@@ -107,7 +108,6 @@ ANSWERS: list[tuple[Any, str]] = [
 ]
 
 
-@WAYS
 @pytest.mark.parametrize(("answer", "read"), ANSWERS)
 async def test_an_answer_is_the_content_or_says_what_it_is(streamed: bool, answer: Any, read: str) -> None:
     async with Inside(shop, require_approval="always") as server:
@@ -115,21 +115,20 @@ async def test_an_answer_is_the_content_or_says_what_it_is(streamed: bool, answe
         result = await asked(agent, streamed=streamed)
         state = result.to_state()
         state.answer(state.get_interruptions()[0], answer)
-        assert (await run(agent, state, streamed=streamed)).final_output == read
+        assert (await play(agent, state, streamed=streamed)).final_output == read
 
 
-@WAYS
 @pytest.mark.parametrize("how", ["reject", "decline", "cancel"])
 async def test_nobody_has_to_answer(streamed: bool, how: str) -> None:
     async with Inside(shop) as server:
         agent = calling(server, calls=("refund", {"amount": 7}))
-        state = (await run(agent, streamed=streamed)).to_state()
+        state = (await play(agent, streamed=streamed)).to_state()
         [item] = state.get_interruptions()
         if how == "reject":
             state.reject(item)
         else:
             state.answer(item, {"action": how})
-        result = await run(agent, state, streamed=streamed)
+        result = await play(agent, state, streamed=streamed)
         assert (result.interruptions, ran) == ([], [])
         assert result.final_output.startswith("Error executing tool refund")
 
@@ -141,21 +140,21 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(answer: Any) -> No
     for mode in ("auto", "legacy"):
         async with Inside(shop, mode=mode) as server:
             agent = calling(server, calls=("refund", {"amount": 7}))
-            state = (await run(agent)).to_state()
+            state = (await play(agent)).to_state()
             state.answer(state.get_interruptions()[0], answer)
-            again = await run(agent, state)
+            again = await play(agent, state)
             [item] = again.interruptions
             assert item.kind == "external"
             assert "answer" in item.requests["problem"]
             state = again.to_state()
             state.answer(item, {"ok": True})
-            assert (await run(agent, state)).final_output == "True"
+            assert (await play(agent, state)).final_output == "True"
 
 
 async def test_several_questions_are_answered_by_key() -> None:
     async with Inside(shop) as server:
         agent = calling(server, calls=("split", {"amount": 7}))
-        result = await run(agent)
+        result = await play(agent)
         rounds = 0
         while result.interruptions:
             rounds += 1
@@ -163,41 +162,39 @@ async def test_several_questions_are_answered_by_key() -> None:
             [item] = state.get_interruptions()
             questions = {key: asked for key, asked in item.requests.items() if key != "problem"}
             state.answer(item, {key: {"ok": True, "reason": asked["message"]} for key, asked in questions.items()})
-            result = await run(agent, state)
+            result = await play(agent, state)
         assert (result.final_output, rounds <= 2) == ("Refund 7? Who pays 7?", True)
 
 
-@WAYS
 async def test_an_open_call_is_parked_and_goes_on(streamed: bool) -> None:
     async with Inside(shop, mode="legacy", seconds=0.5, require_approval="always") as server:
         agent = calling(server, calls=("asks", {"amount": 5}))
         result = await asked(agent, streamed=streamed)
         assert result.interruptions[0].requests["elicitation"]["message"] == "Really 5?"
         await asyncio.sleep(0.6)  # more than a call may take: that time is people's, and not the server's
-        state = await elsewhere(result.to_state(), agent)
+        state = await through_text(agent, result.to_state())
         state.answer(state.get_interruptions()[0], {"ok": True, "reason": "yes"})
-        assert (await run(agent, state, streamed=streamed)).final_output == "accept ok=True reason='yes'"
+        assert (await play(agent, state, streamed=streamed)).final_output == "accept ok=True reason='yes'"
         assert ran == ["asks 5 accept"], "the very call went on; it was not made again"
 
 
-@WAYS
 @pytest.mark.parametrize("how", ["the server object is another", "the connection is another", "too many wait"])
 async def test_an_open_call_that_is_gone_is_in_doubt(streamed: bool, how: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(calls_module, "PARKED_CALLS", 1)
     async with Inside(shop, mode="legacy") as server, Inside(shop, mode="legacy") as other:
         agent = calling(server, calls=("asks", {"amount": 5}))
-        result = await run(agent, streamed=streamed)
+        result = await play(agent, streamed=streamed)
         state = result.to_state()
         if how == "the server object is another":
             agent = calling(other, calls=("asks", {"amount": 5}))
-            state = await elsewhere(state, agent)
+            state = await through_text(agent, state)
         elif how == "the connection is another":
             await server.cleanup()
             await server.connect()
         else:
-            await run(calling(server, calls=("asks", {"amount": 6})))
+            await play(calling(server, calls=("asks", {"amount": 6})))
         state.answer(state.get_interruptions()[0], {"ok": True})
-        [item] = (await run(agent, state, streamed=streamed)).interruptions
+        [item] = (await play(agent, state, streamed=streamed)).interruptions
         assert item.kind == "in_doubt"
         assert "gone" in item.reason
         assert "asks 5 accept" not in ran
@@ -206,12 +203,12 @@ async def test_an_open_call_that_is_gone_is_in_doubt(streamed: bool, how: str, m
 async def test_a_question_waits_until_it_is_clear_whose_it_is() -> None:
     async with Inside(shop, mode="legacy") as server:
         agent = calling(server, calls=[("asks", {"amount": 5}), ("quick", {})])
-        result = await run(agent)
+        result = await play(agent)
         [item] = result.interruptions
         assert item.name == "asks"
         state = result.to_state()
         state.answer(item, {"ok": True})
-        assert (await run(agent, state)).final_output == "accept ok=True reason='' | quick"
+        assert (await play(agent, state)).final_output == "accept ok=True reason='' | quick"
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -230,7 +227,7 @@ async def test_a_callback_answers_in_line(mode: str, form: str) -> None:
 
     callback = at_once if form == "sync" else answer
     async with Inside(shop, mode=mode, elicitation_callback=callback) as server:
-        assert (await run(calling(server, calls=("refund", {"amount": 7})))).final_output == "True Refund 7?"
+        assert (await play(calling(server, calls=("refund", {"amount": 7})))).final_output == "True Refund 7?"
         assert where == [loop], "it runs where the run does"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from keyturn import UserError, create_static_tool_filter
 from keyturn.mcp.filters import ToolFilterContext, check_filter, lets_through
+from tests.table import each
 
 ABOUT = ToolFilterContext("run", "agent", "files")
 
@@ -42,7 +43,7 @@ async def test_a_callable_that_fails_hides() -> None:
     assert await kept(broken) == ["read", "delete"]
 
 
-@pytest.mark.parametrize(
+@each(
     "given", [{"allowed": ["read"]}, {"allowed_tool_names": "read"}, {"blocked_tool_names": None}, ["read"], "read", 3]
 )
 def test_what_is_no_filter_is_refused(given: Any) -> None:

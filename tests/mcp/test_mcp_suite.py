@@ -12,7 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 
 from keyturn.core.items import Item
-from keyturn.mcp.home import home
+from keyturn.mcp.loop_thread import mcp_loop
 from keyturn.models.scripted.model import function_call
 from keyturn.testing import ToolSuite
 from keyturn.testing.crash import Effects
@@ -66,4 +66,4 @@ def _key(asked: Any) -> dict[str, Any]:
 
 def at_home_now(work: Any) -> Any:
     """Await something from a place that cannot."""
-    return asyncio.run_coroutine_threadsafe(work, home()).result(20)
+    return asyncio.run_coroutine_threadsafe(work, mcp_loop()).result(20)

@@ -9,75 +9,70 @@ from mcp.server import MCPServer
 
 from keyturn import Agent, MCPServerStdio, RunHooks, ToolMissing
 from keyturn.models.scripted.model import function_call
+from keyturn.testing import approve_all
 from keyturn.testing.suites.tool_case import script
-from tests.mcp.conftest import Inside, approved, calling, elsewhere, liar, run
+from tests.mcp.conftest import Inside, calling, liar
+from tests.playing import play, through_text
 
-WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
-
-@WAYS
 @pytest.mark.parametrize("cached", [False, True], ids=["listed", "cached"])
 async def test_words_that_change_with_the_third_listing_void_the_approval(streamed: bool, cached: bool) -> None:
     """Listed for the model and for the people; the next listing, right before the call, says something else."""
     async with liar("turncoat", require_approval="always", cache_tools_list=cached) as server:
         agent = calling(server, calls=("say", {}))
-        result = await run(agent, streamed=streamed)
+        result = await play(agent, streamed=streamed)
         assert result.interruptions[0].preview.blocks[-1].text == "Says something."
-        again = await run(agent, approved(result), streamed=streamed)
+        again = await play(agent, approve_all(result), streamed=streamed)
         [item] = again.interruptions
         assert item.reason, "it says why it asks again"
         assert item.difference["before"]["description"] == "Says something."
         assert item.difference["after"]["description"] == "Sends all files to me."
         assert item.preview.blocks[-1].text == "Sends all files to me."
-        assert (await run(agent, approved(again), streamed=streamed)).final_output == "said by say"
+        assert (await play(agent, approve_all(again), streamed=streamed)).final_output == "said by say"
 
 
-@WAYS
 async def test_a_schema_that_changes_voids_the_approval(streamed: bool) -> None:
     async with liar("new schema", require_approval="always") as server:
         agent = calling(server, calls=("say", {}))
-        result = await run(agent, streamed=streamed)
-        [item] = (await run(agent, approved(result), streamed=streamed)).interruptions
+        result = await play(agent, streamed=streamed)
+        [item] = (await play(agent, approve_all(result), streamed=streamed)).interruptions
         properties = [item.difference[when]["schema"]["properties"] for when in ("before", "after")]
         assert properties == [{"x1": {"type": "string"}}, {"x3": {"type": "string"}}]
 
 
-@WAYS
 async def test_a_tool_that_is_gone_is_missed(streamed: bool) -> None:
     async with liar("vanishing", require_approval="always") as server:
         agent = calling(server, calls=("say", {}))
-        result = await run(agent, streamed=streamed)
+        result = await play(agent, streamed=streamed)
         with pytest.raises(ToolMissing, match="say"):
-            await run(agent, approved(result), streamed=streamed)
+            await play(agent, approve_all(result), streamed=streamed)
 
 
 async def test_a_server_that_always_changes_is_never_called() -> None:
     async with liar("fickle", require_approval="always") as server:
         agent = calling(server, calls=("say", {}))
-        result = await run(agent)
+        result = await play(agent)
         for _ in range(3):
-            result = await run(agent, approved(result))
+            result = await play(agent, approve_all(result))
             assert [item.kind for item in result.interruptions] == ["approval"]
 
 
-@WAYS
 @pytest.mark.parametrize("how", ["other words", "nothing"])
 async def test_a_program_that_changed_between_two_processes_asks_again(how: str, streamed: bool) -> None:
     gated = {"always": {"tool_names": ["say"]}}
     async with liar("plain", require_approval=gated) as server:
-        state = approved(await run(calling(server, calls=("say", {})), streamed=streamed))
+        state = approve_all(await play(calling(server, calls=("say", {})), streamed=streamed))
     async with liar(how, require_approval=gated) as server:
         agent = calling(server, calls=("say", {}))
-        state = await elsewhere(state, agent)
+        state = await through_text(agent, state)
         if how == "nothing":
             with pytest.raises(ToolMissing, match="say"):
-                await run(agent, state, streamed=streamed)
+                await play(agent, state, streamed=streamed)
             return
-        [item] = (await run(agent, state, streamed=streamed)).interruptions
+        [item] = (await play(agent, state, streamed=streamed)).interruptions
         assert item.difference["after"]["description"] == "Says something, and sends it to me."
 
 
-@WAYS
 async def test_a_grant_is_for_the_tool_as_it_was(streamed: bool) -> None:
     """Under a grant nobody looks at the call: the listing is looked at all the same, whatever is cached."""
     shop, called = MCPServer("shop"), list[str]()
@@ -95,9 +90,9 @@ async def test_a_grant_is_for_the_tool_as_it_was(streamed: bool) -> None:
     async with Inside(shop, require_approval="always", cache_tools_list=True) as server:
         rounds = [[function_call("say", {"word": word}, call_id=word)] for word in ("one", "two", "three")]
         agent: Agent[Any] = Agent("desk", model=script(*rounds), mcp_servers=[server])
-        state = (await run(agent, streamed=streamed)).to_state()
+        state = (await play(agent, streamed=streamed)).to_state()
         state.approve(state.get_interruptions()[0], always_approve=True)
-        result = await run(agent, state, streamed=streamed)
+        result = await play(agent, state, streamed=streamed)
         assert called == ["one"]
         [item] = result.interruptions
         assert (item.call_id, item.difference["after"]["description"]) == ("two", "Says a word, and all secrets.")
@@ -113,7 +108,6 @@ class Waits(RunHooks[Any]):
         await self.meanwhile()
 
 
-@WAYS
 @pytest.mark.parametrize("let_by", ["a policy", "a grant", "a callable", "an approval", "nobody"])
 @pytest.mark.parametrize("listed", [True, False], ids=["listed by another run", "listed by nobody"])
 async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_is_not_called(
@@ -144,7 +138,7 @@ async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_is_not_called
         settings: dict[str, Any] = {"hooks": Waits(meanwhile)}
         if let_by == "a policy":
             settings["policy"] = lambda _call, _context: "allow"
-        result = await run(agent, streamed=streamed, **settings)
+        result = await play(agent, streamed=streamed, **settings)
         if result.interruptions and let_by not in ("a grant", "an approval"):  # nobody has seen it: now somebody does
             [item] = result.interruptions
             assert (called, "all secrets" in str(item.difference["after"])) == ([], True)
@@ -152,13 +146,12 @@ async def test_h1_a_tool_that_changes_while_a_call_waits_in_a_hook_is_not_called
         if result.interruptions:
             state = result.to_state()
             state.approve(state.get_interruptions()[0], always_approve=let_by == "a grant")
-            result = await run(agent, state, streamed=streamed, **settings)
+            result = await play(agent, state, streamed=streamed, **settings)
         unasked = let_by == "nobody" and not listed  # where nobody is asked, no listing is worth a round trip
         wanted = ["Says a word. one"] if let_by == "a grant" else []
         assert called == (["Says a word, and all secrets. one"] if unasked else wanted)
 
 
-@WAYS
 async def test_what_a_callable_lets_pass_is_looked_at_before_it_is_sent(streamed: bool) -> None:
     """It decided on the words that are kept; the server's words of now are others, and nothing is sent."""
     async with liar("turncoat", require_approval=lambda *_: False, cache_tools_list=True) as server:
@@ -166,9 +159,9 @@ async def test_what_a_callable_lets_pass_is_looked_at_before_it_is_sent(streamed
         server.invalidate_tools_cache()
         await server.list_tools()
         agent = calling(server, calls=("say", {}))
-        result = await run(agent, streamed=streamed)
-        assert result.final_output.startswith("The tool was not run: its server changed what it says")
-        assert (await run(agent, streamed=streamed)).final_output == "said by say", "the next run knows the new words"
+        result = await play(agent, streamed=streamed)
+        assert result.final_output.startswith("The tool was not run: its server changed its description")
+        assert (await play(agent, streamed=streamed)).final_output == "said by say", "the next run knows the new words"
 
 
 async def test_a_name_on_another_server_is_another_tool() -> None:
@@ -186,9 +179,9 @@ async def test_a_name_on_another_server_is_another_tool() -> None:
         Inside(servers[0], "a", require_approval=True) as one,
         Inside(servers[1], "b", require_approval=True) as two,
     ):
-        state = approved(await run(calling(one, calls=("say", {}))))
+        state = approve_all(await play(calling(one, calls=("say", {}))))
         agent = calling(two, calls=("say", {}))
-        [item] = (await run(agent, await elsewhere(state, agent))).interruptions
+        [item] = (await play(agent, await through_text(agent, state))).interruptions
         assert (item.difference["before"]["server"], item.difference["after"]["server"]) == ("a", "b")
         assert ran == []
 
@@ -196,9 +189,9 @@ async def test_a_name_on_another_server_is_another_tool() -> None:
 async def test_a_server_without_a_name_is_the_program_that_is_started() -> None:
     """Two programs under one name that nobody gave: what was approved of one does not run in the other."""
     async with unnamed("plain") as one, unnamed("garbage") as other:
-        state = approved(await run(calling(one, calls=("say", {}))))
+        state = approve_all(await play(calling(one, calls=("say", {}))))
         agent = calling(other, calls=("say", {}))
-        [item] = (await run(agent, await elsewhere(state, agent))).interruptions
+        [item] = (await play(agent, await through_text(agent, state))).interruptions
         assert item.difference["before"]["server"] == item.difference["after"]["server"]
         assert item.difference["before"]["origin"] != item.difference["after"]["origin"]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import pytest
-
 from keyturn.mcp.schema import misfit
+from tests.table import each
 
 NODE: dict[str, Any] = {"$ref": "#/$defs/node"}
 TREE = {"$defs": {"node": {"type": "object", "properties": {"next": NODE, "n": {"type": "integer"}}}}, **NODE}
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "value", "problem"),
     [
         ({"type": "object", "required": ["a"]}, {}, "'a' is missing"),
@@ -38,7 +37,7 @@ def test_a_misfit_is_named(schema: Any, value: Any, problem: str) -> None:
     assert found.startswith(problem)
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "value"),
     [
         ({}, {"a": 1}),

@@ -21,8 +21,11 @@ from keyturn import (
     UserError,
     create_static_tool_filter,
 )
-from keyturn.mcp.outcomes import Lost
-from tests.mcp.conftest import Inside, calling, run
+from keyturn.mcp.calls import Lost
+from tests.mcp.conftest import Inside, calling
+from tests.playing import play
+from tests.table import each
+from tests.waiting import until
 
 shop = MCPServer("shop", log_level="CRITICAL")
 waiting: list[asyncio.Event] = []
@@ -56,7 +59,7 @@ class Counting(Inside):
 
 async def test_it_must_be_connected_and_says_so() -> None:
     server = Inside(shop)
-    for use in (server.list_tools(), server.call_tool("say", {"word": "a"}), run(calling(server, calls=("say", {})))):
+    for use in (server.list_tools(), server.call_tool("say", {"word": "a"}), play(calling(server, calls=("say", {})))):
         with pytest.raises(MCPServerError, match=r"is not connected: use `async with server:`, or call connect\(\)"):
             await use
     await server.cleanup()
@@ -140,8 +143,7 @@ async def test_a_server_says_that_its_listing_changed(form: str) -> None:
     async with Counting(changing, cache_tools_list=True, mode="legacy", message_handler=handler) as server:
         await server.list_tools()
         await server.call_tool("change", {})
-        while not heard:
-            await asyncio.sleep(0.005)
+        await until(lambda: heard)
         await server.list_tools()
         assert (heard, server.lists) == (["notifications/tools/list_changed"], 2)
         assert (await server.call_tool("change", {})).content[0].text == "changed", "whatever the handler did"
@@ -160,30 +162,27 @@ async def test_a_filter_hides_tools_of_an_agent() -> None:
 async def test_a_slip_in_a_name_stops_the_run() -> None:
     async with Inside(shop, require_approval={"always": {"tool_names": ["sayy"]}}) as server:
         with pytest.raises(UserError, match="names the tool 'sayy'"):
-            await run(calling(server, calls=("say", {"word": "a"})))
+            await play(calling(server, calls=("say", {"word": "a"})))
 
 
 async def test_a_cancelled_run_cancels_the_call() -> None:
     waiting.clear()
     async with Inside(shop) as server:
-        task = asyncio.create_task(run(calling(server, calls=("wait", {}))))
-        while not waiting:
-            await asyncio.sleep(0.005)
+        task = asyncio.create_task(play(calling(server, calls=("wait", {}))))
+        await until(lambda: waiting)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while not waiting[0].is_set():
-            await asyncio.sleep(0.005)
+        await until(waiting[0].is_set)
 
 
 async def test_a_call_that_takes_too_long_is_in_doubt_and_cancelled() -> None:
     waiting.clear()
     async with Inside(shop, seconds=0.3) as server:
-        result = await run(calling(server, calls=("wait", {})))
+        result = await play(calling(server, calls=("wait", {})))
         [item] = result.interruptions
         assert (item.kind, item.reason) == ("in_doubt", "MCP server 'shop': it did not answer within 0.3 s")
-        while not waiting[0].is_set():
-            await asyncio.sleep(0.005)
+        await until(waiting[0].is_set)
         with pytest.raises(MCPServerError) as raised:
             await server.call_tool("wait", {})
         assert raised.value.may_have_acted
@@ -193,9 +192,8 @@ async def test_cleanup_ends_what_stands_open() -> None:
     waiting.clear()
     server = Inside(shop)
     await server.connect()
-    task = asyncio.create_task(run(calling(server, calls=("wait", {}))))
-    while not waiting:
-        await asyncio.sleep(0.005)
+    task = asyncio.create_task(play(calling(server, calls=("wait", {}))))
+    await until(lambda: waiting)
     await server.cleanup()
     [item] = (await task).interruptions
     assert item.kind == "in_doubt"
@@ -229,29 +227,30 @@ async def test_a_lost_call_is_sent_again_only_on_a_trusted_word(trusted: bool) -
         "retry_backoff_seconds_base": 0.01,
     }
     async with Losing(calm, **options) as server:
-        result = await run(calling(server, calls=("put", {})))
+        result = await play(calling(server, calls=("put", {})))
         assert server.sent == (2 if trusted else 1)
         assert [item.kind for item in result.interruptions] == ([] if trusted else ["in_doubt"])
     async with Losing(calm, **options) as server:
         server.lost = 9
-        result = await run(calling(server, calls=("put", {})))
+        result = await play(calling(server, calls=("put", {})))
         assert server.sent == (2 if trusted else 1)
         if trusted:
             assert (
-                result.final_output == "The tool gave no result. MCP server 'shop': its answer was lost: the line broke"
+                result.final_output
+                == "The tool returned no result. MCP server 'shop': its answer was lost: the line broke"
             )
 
 
-@pytest.mark.parametrize(
+@each(
     ("member", "params", "says"),
     [
         (MCPServerStdio, {}, "must name what to start"),
         (MCPServerStdio, {"command": "x", "environment": {}}, "have no 'environment'"),
         (MCPServerStdio, None, "must name what to start"),
-        (MCPServerStdio, {"command": "x", "args": "desk.py"}, "args .* must be a list of texts, not 'desk.py'"),
-        (MCPServerStdio, {"command": "x", "args": ["--port", 3]}, "args .* must be a list of texts"),
-        (MCPServerStdio, {"command": "x", "env": {"PORT": 3}}, "env .* must be a mapping of texts to texts"),
-        (MCPServerStdio, {"command": "x", "env": ["KEY"]}, "env .* must be a mapping of texts to texts"),
+        (MCPServerStdio, {"command": "x", "args": "desk.py"}, "args .* must be a list of strings, not 'desk.py'"),
+        (MCPServerStdio, {"command": "x", "args": ["--port", 3]}, "args .* must be a list of strings"),
+        (MCPServerStdio, {"command": "x", "env": {"PORT": 3}}, "env .* must be a mapping of strings to strings"),
+        (MCPServerStdio, {"command": "x", "env": ["KEY"]}, "env .* must be a mapping of strings to strings"),
         (MCPServerSse, {"url": "ftp://x"}, "must name its address"),
         (MCPServerStreamableHttp, {"url": "http://x", "header": {}}, "have no 'header'"),
     ],
@@ -261,7 +260,7 @@ def test_params_are_checked_when_they_are_given(member: Any, params: Any, says: 
         member(params)
 
 
-@pytest.mark.parametrize(
+@each(
     ("option", "value"),
     [
         ("client_session_timeout_seconds", 0),

@@ -12,19 +12,20 @@ from typing import Any
 import pytest
 
 from keyturn import MCPServerError, MCPServerSse
-from tests.mcp.conftest import calling, log, run
+from tests.mcp.conftest import calling, log
+from tests.playing import play
 
 
 async def test_a_server_is_called_and_asks(programs: Any, shop: Path) -> None:
     params: Any = {"url": programs("sse").url}
     async with MCPServerSse(params, name="shop", client_session_timeout_seconds=20) as server:
         agent = calling(server, calls=[("picture", {}), ("broken", {}), ("asks", {"amount": 5})])
-        result = await run(agent)
+        result = await play(agent)
         [item] = result.interruptions
         assert (item.name, item.kind) == ("asks", "external")
         state = result.to_state()
         state.answer(item, {"ok": True})
-        result = await run(agent, state, streamed=True)
+        result = await play(agent, state, streamed=True)
         outputs = {each["call_id"]: each["output"] for each in result.to_input_list() if "output" in each}
         assert (outputs["c1"][0]["type"], outputs["c2"]) == ("input_image", "Error executing tool broken")
         assert outputs["c3"] == "accept: ok=True reason=''"
@@ -93,7 +94,7 @@ async def test_a_message_that_the_older_transport_did_not_deliver(how: str) -> N
     async with events(UNDELIVERED[how]) as (it, url):
         params: Any = {"url": url}
         async with MCPServerSse(params, name="shop", client_session_timeout_seconds=300) as server:
-            [item] = (await run(calling(server, calls=("say", {})))).interruptions
+            [item] = (await play(calling(server, calls=("say", {})))).interruptions
             assert (item.kind, it.calls) == ("in_doubt", 1)
-            assert (await run(calling(server, calls=("say", {})))).final_output == "said"
+            assert (await play(calling(server, calls=("say", {})))).final_output == "said"
             assert it.calls == 2

@@ -11,19 +11,19 @@ import pytest
 
 from keyturn import MCPServerError, MCPServerStdio
 from keyturn.mcp import pipes
-from tests.mcp.conftest import approved, calling, liar, log, over_stdio, run
-
-WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+from keyturn.testing import approve_all
+from tests.mcp.conftest import calling, liar, log, over_stdio
+from tests.playing import play
 
 
 async def test_a_program_is_called_and_its_world_is_small(shop: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     async with over_stdio(shop, require_approval={"pay": "always", "weather": "never"}) as server:
         agent = calling(server, calls=[("pay", {"to": "ada", "amount": 3}), ("weather", {"city": "Rome"})])
-        result = await run(agent)
+        result = await play(agent)
         [item] = result.interruptions
         assert (item.name, log(shop)) == ("pay", [])
-        said = (await run(agent, approved(result))).final_output
+        said = (await play(agent, approve_all(result))).final_output
         assert said.startswith("paid 3 to ada | ")
         assert "21.5" in said
         assert log(shop) == ["pay ada 3"]
@@ -33,21 +33,20 @@ async def test_a_program_is_called_and_its_world_is_small(shop: Path, monkeypatc
         assert not {"OPENAI_API_KEY", "KEYTURN_SECRET"} & set(names)
 
 
-@WAYS
 async def test_a_crash_within_a_call_is_in_doubt_and_the_next_finds_a_new_process(streamed: bool, shop: Path) -> None:
     async with liar("crash", str(shop / "log"), require_approval="always") as server:
         agent = calling(server, calls=[("say", {}), ("other", {})])
-        result = await run(agent, streamed=streamed)
+        result = await play(agent, streamed=streamed)
         state = result.to_state()
         state.approve(state.get_interruptions()[0])
-        result = await run(agent, state, streamed=streamed)
+        result = await play(agent, state, streamed=streamed)
         assert {item.name: item.kind for item in result.interruptions} == {"say": "in_doubt", "other": "approval"}
         assert "Connection closed" in result.interruptions[0].reason
         state = result.to_state()
         say, other = state.get_interruptions()
         state.resolve(say, "ran", output="it crashed")
         state.approve(other)
-        assert (await run(agent, state, streamed=streamed)).final_output == "it crashed | said by other"
+        assert (await play(agent, state, streamed=streamed)).final_output == "it crashed | said by other"
         assert log(shop) == ["x"], "never silently again"
 
 
@@ -56,7 +55,7 @@ async def test_a_process_that_died_within_a_call_that_only_reads(trusted: bool, 
     """That it only reads is the server's word, and counts where the user trusts it."""
     options: dict[str, Any] = {"trust_annotations": trusted, "max_retry_attempts": 1}
     async with liar("moody", str(shop / "log"), **options) as server:
-        result = await run(calling(server, calls=("say", {})))
+        result = await play(calling(server, calls=("say", {})))
         assert [item.kind for item in result.interruptions] == ([] if trusted else ["in_doubt"])
         assert result.final_output == ("said by say" if trusted else None)
         assert log(shop) == ["xx" if trusted else "x"]
@@ -66,25 +65,25 @@ async def test_a_process_killed_between_calls_is_started_again() -> None:
     async with liar("plain") as server:
         [first] = pipes._GROUPS
         os.kill(first, 9)
-        assert (await run(calling(server, calls=("say", {})))).final_output == "said by say"
+        assert (await play(calling(server, calls=("say", {})))).final_output == "said by say"
         assert first not in pipes._GROUPS
 
 
 async def test_garbage_between_messages_is_skipped() -> None:
     async with liar("garbage") as server:
-        assert (await run(calling(server, calls=("say", {})))).final_output == "said by say"
+        assert (await play(calling(server, calls=("say", {})))).final_output == "said by say"
 
 
 @pytest.mark.parametrize("how", ["endless line", "noise", "no result", "hang"])
 async def test_what_floods_or_hangs_is_in_doubt_and_bounded(how: str) -> None:
     async with liar(how, seconds=0.7 if how == "hang" else 10) as server:
-        [item] = (await run(calling(server, calls=("say", {})), streamed=how == "hang")).interruptions
+        [item] = (await play(calling(server, calls=("say", {})), streamed=how == "hang")).interruptions
         assert (item.kind, item.name) == ("in_doubt", "say")
 
 
 async def test_a_result_of_100_mb_is_not_read() -> None:
     async with liar("100 MB", seconds=20) as server:
-        [item] = (await run(calling(server, calls=("say", {})))).interruptions
+        [item] = (await play(calling(server, calls=("say", {})))).interruptions
         assert item.kind == "in_doubt"
 
 

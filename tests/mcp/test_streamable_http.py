@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from keyturn import MCPServerError, MCPServerStreamableHttp
-from tests.mcp.conftest import Program, approved, calling, elsewhere, log, run
-
-WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+from keyturn.testing import approve_all
+from tests.mcp.conftest import Program, calling, log
+from tests.playing import play, through_text
+from tests.table import each
 
 
 def server_at(url: str, seconds: float = 20, **options: Any) -> MCPServerStreamableHttp:
@@ -32,11 +33,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         yield program
 
 
-@WAYS
 async def test_pictures_errors_and_structures_come_over(streamed: bool, running: Program) -> None:
     async with server_at(running.url, use_structured_content=True) as server:
         calls = [("weather", {"city": "Rome"}), ("picture", {}), ("broken", {}), ("flood", {"size": 20_000_000})]
-        result = await run(calling(server, calls=calls), streamed=streamed)
+        result = await play(calling(server, calls=calls), streamed=streamed)
         [item] = result.interruptions
         assert (item.name, item.kind) == ("flood", "in_doubt"), "20 MB are not read"
         outputs = {each["call_id"]: each["output"] for each in result.to_input_list() if "output" in each}
@@ -125,19 +125,19 @@ LOST: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("how", LOST)
+@each("how", LOST)
 async def test_an_answer_that_says_nothing_is_in_doubt(how: str) -> None:
     async with answering(LOST[how]) as (answers, url), server_at(url, mode="legacy", max_retry_attempts=3) as server:
-        [item] = (await run(calling(server, calls=("say", {})))).interruptions
+        [item] = (await play(calling(server, calls=("say", {})))).interruptions
         assert (item.kind, answers.calls) == ("in_doubt", 1)
 
 
 async def test_a_refusal_is_a_result() -> None:
     refusal = {"error": {"code": -32602, "message": "no such tool"}}
     async with answering(refusal) as (answers, url), server_at(url, mode="legacy") as server:
-        result = await run(calling(server, calls=("say", {})))
+        result = await play(calling(server, calls=("say", {})))
         assert (result.final_output, answers.calls) == (
-            "The tool gave no result. MCP server 'shop': no such tool",
+            "The tool returned no result. MCP server 'shop': no such tool",
             1,
         )
 
@@ -145,14 +145,13 @@ async def test_a_refusal_is_a_result() -> None:
 async def test_approval_in_one_process_and_call_in_another(running: Program) -> None:
     async with server_at(running.url, require_approval="always") as server:
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
-        state = approved(await run(agent))
+        state = approve_all(await play(agent))
     async with server_at(running.url, require_approval="always") as server:
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
-        assert (await run(agent, await elsewhere(state, agent))).final_output == "paid 9 to ada"
+        assert (await play(agent, await through_text(agent, state))).final_output == "paid 9 to ada"
     assert log(running.shop).count("pay ada 9") == 1
 
 
-@WAYS
 async def test_a_server_that_is_down_when_an_approval_is_used_keeps_it_for_later(
     streamed: bool, programs: Any, shop: Path
 ) -> None:
@@ -160,15 +159,15 @@ async def test_a_server_that_is_down_when_an_approval_is_used_keeps_it_for_later
     program = programs("streamable-http")
     async with server_at(program.url, require_approval="always") as server:
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
-        state = approved(await run(agent, streamed=streamed))
+        state = approve_all(await play(agent, streamed=streamed))
         program.kill()
         server.settings = replace(server.settings, seconds=1, connect_timeout_seconds=1)
         with pytest.raises(MCPServerError) as raised:
-            await run(agent, state, streamed=streamed)
+            await play(agent, state, streamed=streamed)
         assert not raised.value.may_have_acted
     program.start()
     async with server_at(program.url, require_approval="always") as server:
         agent = calling(server, calls=("pay", {"to": "ada", "amount": 9}))
-        state = await elsewhere(state, agent)
-        assert (await run(agent, state, streamed=streamed)).final_output == "paid 9 to ada"
+        state = await through_text(agent, state)
+        assert (await play(agent, state, streamed=streamed)).final_output == "paid 9 to ada"
     assert log(shop) == ["pay ada 9"]

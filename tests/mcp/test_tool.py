@@ -13,9 +13,10 @@ from mcp.types import AudioContent, CallToolResult, EmbeddedResource, ResourceLi
 
 from keyturn import MCPToolMetaContext, ToolGuardrailFunctionOutput, tool_input_guardrail
 from keyturn.mcp.tool import offered_name
-from tests.mcp.conftest import Inside, approved, calling, run
+from keyturn.testing import approve_all
+from tests.mcp.conftest import Inside, calling
+from tests.playing import play
 
-WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 shop = MCPServer("shop", log_level="CRITICAL")
 seen: list[Any] = []
 
@@ -76,11 +77,10 @@ async def odd() -> str:
 async def output_of(name: str, arguments: Any, *, streamed: bool = False, **options: Any) -> Any:
     async with Inside(shop, **options) as server:
         agent = calling(server, calls=(name, arguments))
-        result = await run(agent, streamed=streamed)
+        result = await play(agent, streamed=streamed)
         return next(item["output"] for item in result.to_input_list() if "output" in item)
 
 
-@WAYS
 @pytest.mark.parametrize(
     ("name", "arguments", "read"),
     [
@@ -140,9 +140,9 @@ async def test_a_failure_function_speaks_of_our_errors_and_not_of_the_servers() 
         agent = calling(it, calls=("say", {}))
         await it.list_tools()
         gone.remove_tool("say")
-        assert (await run(agent)).final_output == "sorry: ToolProblem"
+        assert (await play(agent)).final_output == "sorry: ToolProblem"
     async with Inside(shop, failure_error_function=None) as it:
-        assert (await run(calling(it, calls=("broken", {})))).final_output.endswith("the shop is closed")
+        assert (await play(calling(it, calls=("broken", {})))).final_output.endswith("the shop is closed")
 
 
 async def test_a_call_takes_a_key_along_and_what_the_resolver_says() -> None:
@@ -168,10 +168,9 @@ async def test_guardrails_of_a_server_are_asked() -> None:
     assert await output_of("echo", {"text": "a"}, tool_input_guardrails=[no_secrets]) == "not that"
 
 
-@WAYS
 async def test_people_see_server_tool_arguments_and_the_servers_words_as_such(streamed: bool) -> None:
     async with Inside(shop, name="files", require_approval="always") as server:
-        result = await run(calling(server, calls=("echo", {"text": "\u202e"})), streamed=streamed)
+        result = await play(calling(server, calls=("echo", {"text": "\u202e"})), streamed=streamed)
         [item] = result.interruptions
         assert [(block.label, getattr(block, "text", None)) for block in item.preview.blocks] == [
             ("calls", "echo on MCP server files"),
@@ -190,16 +189,16 @@ async def test_a_callable_gets_context_agent_and_tool() -> None:
 
     async with Inside(shop, require_approval=policy) as server:
         agent = calling(server, calls=[("echo", {}), ("sums", {"a": 1, "b": 1})])
-        result = await run(agent)
+        result = await play(agent)
         assert [item.name for item in result.interruptions] == ["echo"]
         assert asked == [("RunContextWrapper", "desk", "echo"), ("RunContextWrapper", "desk", "sums")]
-        assert (await run(agent, approved(result))).final_output.startswith("default 0")
+        assert (await play(agent, approve_all(result))).final_output.startswith("default 0")
 
 
 @pytest.mark.parametrize("answer", [None, "no", 0])
 async def test_a_callable_without_a_clear_no_asks(answer: Any) -> None:
     async with Inside(shop, require_approval=lambda *_: answer) as server:
-        assert len((await run(calling(server, calls=("echo", {})))).interruptions) == 1
+        assert len((await play(calling(server, calls=("echo", {})))).interruptions) == 1
 
 
 async def test_names_are_such_that_every_provider_takes_them() -> None:

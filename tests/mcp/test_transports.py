@@ -17,9 +17,10 @@ import pytest
 
 from keyturn import Agent, MCPServerSse, MCPServerStreamableHttp, Runner
 from keyturn.mcp import pipes
-from tests.mcp.conftest import Program, approved, calling, elsewhere, log, logged, over_stdio, run
+from keyturn.testing import approve_all
+from tests.mcp.conftest import Program, calling, log, logged, over_stdio
+from tests.playing import play, read, through_text
 
-WAYS = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 OPTIONS: dict[str, Any] = {"require_approval": {"never": {"tool_names": ["weather"]}}}
 
 
@@ -93,7 +94,7 @@ def site_kept(kept: Any) -> Any:
 
 async def paused(server: Any, *calls: tuple[str, Any], streamed: bool = False) -> tuple[Agent[Any], Any]:
     agent = calling(server, calls=list(calls))
-    return agent, await run(agent, streamed=streamed)
+    return agent, await play(agent, streamed=streamed)
 
 
 async def it_still_works(server: Any) -> None:
@@ -101,26 +102,25 @@ async def it_still_works(server: Any) -> None:
     assert "21.5" in result.final_output
 
 
-@WAYS
 async def test_a_call_whose_server_is_killed_is_in_doubt_and_the_next_finds_it_again(site: Any, streamed: bool) -> None:
     async with site.server() as server:
         agent, result = await paused(server, ("slow", {}), ("pay", {"to": "ada", "amount": 2}), streamed=streamed)
         state = result.to_state()
         state.approve(state.get_interruptions()[0])
-        resumed = asyncio.create_task(run(agent, state, streamed=streamed))
+        resumed = asyncio.create_task(play(agent, state, streamed=streamed))
         await logged(site.shop, "slow began")
         site.kill()
         result = await resumed
         assert {item.name: item.kind for item in result.interruptions} == {"slow": "in_doubt", "pay": "approval"}
         site.start()
-        state = await elsewhere(result.to_state(), agent)
+        state = await through_text(agent, result.to_state())
         state.approve(state.get_interruptions()[1])
-        result = await run(agent, state, streamed=streamed)
+        result = await play(agent, state, streamed=streamed)
         [slow] = result.interruptions
         assert (slow.name, slow.kind, log(site.shop)) == ("slow", "in_doubt", ["slow began", "pay ada 2"])
         state = result.to_state()
         state.resolve(slow, "did_not_run")
-        assert (await run(agent, state, streamed=streamed)).final_output.endswith("paid 2 to ada")
+        assert (await play(agent, state, streamed=streamed)).final_output.endswith("paid 2 to ada")
         assert log(site.shop) == ["slow began", "pay ada 2"], "never silently again"
 
 
@@ -130,7 +130,7 @@ async def test_a_server_killed_between_approval_and_call(site: Any) -> None:
             agent, result = await paused(server, ("pay", {"to": "ada", "amount": 2}), streamed=streamed)
             site.kill()
             site.start()
-            assert (await run(agent, approved(result), streamed=streamed)).final_output == "paid 2 to ada"
+            assert (await play(agent, approve_all(result), streamed=streamed)).final_output == "paid 2 to ada"
         assert log(site.shop) == ["pay ada 2"] * 2
 
 
@@ -138,7 +138,7 @@ async def test_a_server_that_hangs_is_in_doubt_in_time(site_kept: Any) -> None:
     async with site_kept.server(seconds=1.5) as server:
         for streamed in (False, True):
             agent, result = await paused(server, ("slow", {}), streamed=streamed)
-            [item] = (await run(agent, approved(result), streamed=streamed)).interruptions
+            [item] = (await play(agent, approve_all(result), streamed=streamed)).interruptions
             assert (item.kind, item.reason) == ("in_doubt", "MCP server 'shop': it did not answer within 1.5 s")
             await logged(site_kept.shop, "slow was cancelled")
         await it_still_works(server)
@@ -147,7 +147,7 @@ async def test_a_server_that_hangs_is_in_doubt_in_time(site_kept: Any) -> None:
 async def test_a_run_that_is_cancelled_cancels_the_call(site_kept: Any) -> None:
     async with site_kept.server() as server:
         agent, result = await paused(server, ("slow", {}))
-        task = asyncio.create_task(run(agent, approved(result)))
+        task = asyncio.create_task(play(agent, approve_all(result)))
         await logged(site_kept.shop, "slow began")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -159,11 +159,10 @@ async def test_a_run_that_is_cancelled_cancels_the_call(site_kept: Any) -> None:
 async def test_a_stream_that_is_cancelled_leaves_its_call_in_doubt(site_kept: Any) -> None:
     async with site_kept.server() as server:
         agent, result = await paused(server, ("slow", {}), streamed=True)
-        stream = Runner.run_streamed(agent, approved(result))
+        stream = Runner.run_streamed(agent, approve_all(result))
         await logged(site_kept.shop, "slow began")
         stream.cancel(mode="immediate")
-        async for _event in stream.stream_events():
-            pass
+        await read(stream)
         [item] = stream.interruptions
         assert (item.name, item.kind) == ("slow", "in_doubt")
         await logged(site_kept.shop, "slow was cancelled")
@@ -174,7 +173,7 @@ async def test_a_flood_is_not_read_and_drowns_no_later_call(site_kept: Any) -> N
     async with site_kept.server() as server:
         for streamed in (False, True):
             agent, result = await paused(server, ("flood", {"size": 20_000_000}), streamed=streamed)
-            [item] = (await run(agent, approved(result), streamed=streamed)).interruptions
+            [item] = (await play(agent, approve_all(result), streamed=streamed)).interruptions
             assert item.kind == "in_doubt"
             await it_still_works(server)
         assert log(site_kept.shop) == ["flood"] * 2

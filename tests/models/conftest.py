@@ -10,15 +10,11 @@ from typing import Any
 import pytest
 
 from keyturn import function_tool
-from keyturn.engine.run.log_cache import forget
 
 
 @pytest.fixture(autouse=True)
-def _secret(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_key(own_key: None) -> None:
     """No test reads or makes the user's own key, and none remembers another's logs."""
-    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-model-tests")
-    yield
-    forget()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keyturn import Agent, ModelSettings, Runner, RunResult, RunState, function_tool
-from keyturn.engine.run.log_cache import forget
+from keyturn import Agent, ModelSettings, RunResult, RunState, function_tool
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning
+from tests.playing import through_text
 
 ASKED = "Pay ada and bob."
 THOUGHT = 'Two payments — 東京 \U0001f511, each "asked" for.\n'
@@ -45,22 +45,9 @@ def errand(model: Any, **settings: Any) -> Agent[Any]:
     return Agent("Errand", instructions="Be brief.", model=model, tools=[pay], model_settings=ModelSettings(**settings))
 
 
-async def run(agent: Agent[Any], given: Any, streamed: bool) -> RunResult:
-    """Run to the pause or to the end."""
-    if not streamed:
-        return await Runner.run(agent, given)
-    stream = Runner.run_streamed(agent, given)
-    async for _event in stream.stream_events():
-        pass
-    result: RunResult = stream.run_loop_task.result()
-    return result
-
-
 async def decided(agent: Agent[Any], paused: RunResult) -> RunState[Any]:
     """The pause saved as a text, loaded in what may be another process, bob refused and ada approved."""
-    text = paused.to_state().to_string()
-    forget()
-    state = await RunState.from_string(agent, text)
+    state = await through_text(agent, paused)
     ada, bob = state.get_interruptions()
     state.reject(bob, rejection_message="Not bob.")
     state.approve(ada)

@@ -23,7 +23,7 @@ from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.responses import ResponsesServer, unfinished
 from keyturn.testing.loopback.server import HttpReply, HttpRequest
-from tests.models.errand import run
+from tests.playing import play
 
 CUT = ModelStep([{**assistant_message("Half a sen"), "status": "incomplete"}], usage=Usage(1, 11, output_tokens=7))
 HEAD = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
@@ -60,21 +60,19 @@ FORMATS: dict[str, Callable[[], Opened]] = {
 }
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("wire", list(FORMATS))
 async def test_a_cut_reply_is_counted(wire: str, streamed: bool) -> None:
     server, make = FORMATS[wire]()
     async with server:
         model = make(server.base_url)
         with pytest.raises(ModelBehaviorError, match="incomplete") as raised:
-            await run(Agent("a", model=model), "go", streamed)
+            await play(Agent("a", model=model), "go", streamed)
         await model.close()
     usage = raised.value.run_data.usage
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 11, 7)
     assert [entry.model for entry in usage.request_usage_entries] == ["m"]
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize(
     ("server", "kind"), [(ResponsesServer, OpenAIResponsesModel), (MessagesServer, AnthropicModel)]
 )
@@ -82,6 +80,6 @@ async def test_what_was_written_to_a_cache_is_told_apart(server: Any, kind: Any,
     counts = Usage(1, 100, TokenDetails(cached_tokens=30, cache_write_tokens=50), 7, total_tokens=107)
     async with server([ModelStep("hi", usage=counts)]) as served:
         model = kind("m", api_key="k", base_url=served.base_url)
-        result = await run(Agent("a", model=model), "go", streamed)
+        result = await play(Agent("a", model=model), "go", streamed)
         await model.close()
     assert result.usage == counts

@@ -21,9 +21,9 @@ from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.server import Fault
 from keyturn.testing.suites.models import ModelSuite
-from tests.models.errand import ASKED, DONE, decided, errand, run, script
-
-both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+from tests.models.errand import ASKED, DONE, decided, errand, script
+from tests.playing import play
+from tests.table import each
 
 
 class Status(Exception):
@@ -74,16 +74,14 @@ def named(error: Any) -> str:
     return f"{type(error).__name__} {error}"
 
 
-@both
-@pytest.mark.parametrize("error", PASSING, ids=named)
+@each("error", PASSING, ids=named)
 async def test_the_next_model_is_asked(error: Exception, streamed: bool) -> None:
     model = FallbackModel(ScriptedModel([error]), ScriptedModel(["second"]), ScriptedModel())
     assert text(await ask(model, streamed)) == "second"
     assert model.last is model.models[1]
 
 
-@both
-@pytest.mark.parametrize("error", LASTING, ids=named)
+@each("error", LASTING, ids=named)
 async def test_the_next_model_is_not_asked(error: Exception, streamed: bool) -> None:
     second = ScriptedModel(["second"])
     model = FallbackModel(ScriptedModel([error]), second)
@@ -93,7 +91,6 @@ async def test_the_next_model_is_not_asked(error: Exception, streamed: bool) -> 
     assert (second.calls, model.last) == ([], None)
 
 
-@both
 async def test_a_refusal_is_an_answer(streamed: bool) -> None:
     model = FallbackModel(ScriptedModel([[refusal("No.")]]), ScriptedModel())
     reply = await ask(model, streamed)
@@ -101,7 +98,6 @@ async def test_a_refusal_is_an_answer(streamed: bool) -> None:
     assert model.last is model.models[0]
 
 
-@both
 async def test_the_last_error_comes_as_it_is_with_a_note_of_the_others(streamed: bool) -> None:
     errors = [Status(503), ConnectionError("dead"), Status(429)]
     with pytest.raises(Status) as raised:
@@ -136,7 +132,6 @@ async def test_a_stream_is_let_go_where_its_reader_stops() -> None:
     assert closed == ["closed"]
 
 
-@both
 async def test_a_conversation_kept_at_one_provider_never_moves(streamed: bool) -> None:
     second = ScriptedModel(["second"])
     model = FallbackModel(ScriptedModel([Status(503), Status(503)]), second)
@@ -176,7 +171,6 @@ def test_models_are_found_by_name() -> None:
     assert isinstance(FallbackModel("anthropic:claude-test").models[0], AnthropicModel)
 
 
-@both
 async def test_a_pause_over_one_provider_is_resumed_over_another(
     streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +183,7 @@ async def test_a_pause_over_one_provider_is_resumed_over_another(
             GoogleModel("gemini-3-test", api_key="k", base_url=gemini.base_url),
         )
         agent = errand(model)
-        done = await run(agent, await decided(agent, await run(agent, ASKED, streamed)), streamed)
+        done = await play(agent, await decided(agent, await play(agent, ASKED, streamed)), streamed)
         assert model.last is model.models[1]
         await model.close()
     assert done.final_output == DONE

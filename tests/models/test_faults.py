@@ -10,6 +10,7 @@ import pytest
 
 from keyturn.core.errors import UserError
 from keyturn.models.faults import advised_wait, again, is_passing, retries, status_of
+from tests.table import each
 
 
 def error(status: int | None = None, *, headers: Any = None, body: Any = None, details: Any = None) -> Exception:
@@ -25,7 +26,7 @@ def test_a_status_under_either_name() -> None:
     assert status_of(SimpleNamespace(status_code=True, code=0)) is None  # type: ignore[arg-type]  # no status at all
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "passes"),
     [
         (error(429), True),
@@ -46,7 +47,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 GOOGLES = {"error": {"details": [{"@type": "x"}, {"@type": "google.rpc.RetryInfo", "retryDelay": "17.5s"}]}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "wait"),
     [
         (error(429, headers={"retry-after": "7"}), 7),
@@ -115,7 +116,7 @@ async def test_what_passes_can_be_said() -> None:
     assert await again(asked.ask, 1, pause=asked.pause, passing=lambda _: True) == "answer"
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "times"),
     [(None, 2), (0, 0), (5, 5), ({"max_retries": 1}, 1), ({}, 2), (SimpleNamespace(max_retries=3), 3)],
 )

@@ -29,11 +29,11 @@ from keyturn import (
 from keyturn.engine.run.log_cache import forget
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning
 from keyturn.testing.loopback.server import HttpReply, HttpRequest
-from tests.models.errand import run
 from tests.models.test_crossing import MEMBERS, model_of
+from tests.playing import approved, play
+from tests.table import each
 
 members = pytest.mark.parametrize("member", MEMBERS.values(), ids=list(MEMBERS))
-both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
 JUNK: list[Any] = [None, 0, -1, 1.5, 10**30, "", "x", "\ud800", True, [], {}, [None], [[]], {"a": None}, {"type": "x"}]
 DEEP = b"[" * 3_000 + b"]" * 3_000
@@ -110,7 +110,7 @@ def broken(dice: Random, reply: HttpReply) -> HttpReply:
     return HttpReply(reply.status, reply.headers, parts=tuple(parts))
 
 
-async def play(member: Any, pay: Any, streamed: bool, dice: Random) -> str:
+async def came_of(member: Any, pay: Any, streamed: bool, dice: Random) -> str:
     """One run over a provider one of whose first two answers is spoiled; what came of it."""
     bad = dice.choice([1, 1, 1, 2])
 
@@ -123,14 +123,9 @@ async def play(member: Any, pay: Any, streamed: bool, dice: Random) -> str:
         model = model_of(member, server)
         agent = Agent("a", model=model, tools=[pay, look], model_settings=ModelSettings(retry=0))
         try:
-            result: Any = await run(agent, "go", streamed)
+            result: Any = await play(agent, "go", streamed)
             if result.interruptions:
-                text = result.to_state().to_string()
-                forget()
-                state = await RunState.from_string(agent, text)
-                for item in state.get_interruptions():
-                    state.approve(item)
-                result = await run(agent, state, streamed)
+                result = await play(agent, await approved(result, agent, saved=True), streamed)
             await RunState.from_string(agent, result.to_state().to_string())
             json.dumps(result.to_input_list(), ensure_ascii=False).encode()
         except ModelBehaviorError as error:
@@ -148,7 +143,6 @@ async def play(member: Any, pay: Any, streamed: bool, dice: Random) -> str:
 
 @pytest.mark.sweep
 @members
-@both
 async def test_it_is_a_reply_or_an_error_that_says_what_was_wrong(
     member: Any, payer: Any, streamed: bool, sweep_size: int
 ) -> None:
@@ -158,7 +152,7 @@ async def test_it_is_a_reply_or_an_error_that_says_what_was_wrong(
             warnings.simplefilter("ignore")
             try:
                 async with asyncio.timeout(20):
-                    came.add(await play(member, payer, streamed, Random(seed)))
+                    came.add(await came_of(member, payer, streamed, Random(seed)))
             except Exception as error:
                 error.add_note(f"seed {seed}")
                 raise
@@ -182,8 +176,7 @@ def message(content: Any) -> Any:
     return {"type": "message", "role": "assistant", "content": content}
 
 
-@both
-@pytest.mark.parametrize(
+@each(
     ("reply", "wrong"),
     [
         (ModelResponse([{"type": 5}]), "type that is no text"),
@@ -202,16 +195,15 @@ async def test_a_model_of_ones_own_is_told_what_is_wrong(reply: ModelResponse, w
     """It is found before anything is recorded: the run goes on, through a saved state, too."""
     agent = Agent("a", model=Own(reply))
     with pytest.raises(ModelBehaviorError, match=wrong) as raised:
-        await run(agent, "go", streamed)
+        await play(agent, "go", streamed)
     failed: Any = raised.value
     text = failed.run_data.to_state().to_string()
     forget()
-    assert (await run(agent, await RunState.from_string(agent, text), streamed)).final_output == "done"
+    assert (await play(agent, await RunState.from_string(agent, text), streamed)).final_output == "done"
 
 
-@both
 async def test_ids_of_any_shape_on_items_that_nobody_knows_are_kept(streamed: bool) -> None:
     reply = ModelResponse([{"type": "mood", "id": ["x"], "call_id": {"a": 1}}, assistant_message("fine")])
-    result = await run(Agent("a", model=Own(reply)), "go", streamed)
+    result = await play(Agent("a", model=Own(reply)), "go", streamed)
     assert result.to_input_list()[1] == {"type": "mood", "id": ["x"], "call_id": {"a": 1}}
     assert result.final_output == "fine"

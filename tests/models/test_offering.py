@@ -9,9 +9,9 @@ import pytest
 from keyturn import UserError
 from keyturn.models.anthropic.request import tool_param
 from keyturn.models.base import ModelRequest, ModelSettings
-from keyturn.models.google.request import question
-from keyturn.models.offering import function_of, own_words, words_for
+from keyturn.models.google.request import google_question
 from keyturn.models.openai.tools import offered, offered_in_chat
+from keyturn.models.request_parts import function_of, own_words, words_for
 
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 OWN = {"type": "drill"}
@@ -49,7 +49,7 @@ def test_elsewhere_it_is_a_function(openais: bool) -> None:
     assert tool_param(Drill()) == {"name": "drill", "description": "Drills.", "input_schema": SCHEMA}
     asked = ModelRequest(None, [{"role": "user", "content": "hi"}], ModelSettings(), [Drill()], None, [])
     declared = {"name": "drill", "description": "Drills.", "parameters_json_schema": SCHEMA}
-    assert question("gemini-3-flash", asked).config["tools"] == [{"function_declarations": [declared]}]
+    assert google_question("gemini-3-flash", asked).config["tools"] == [{"function_declarations": [declared]}]
 
 
 @pytest.mark.parametrize("tool", [OnlyDrill(), Configured()])

@@ -15,6 +15,7 @@ from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.google import GeminiServer
 from keyturn.testing.loopback.responses import ResponsesServer
+from tests.waiting import turns_of_the_loop
 
 
 class Client:
@@ -25,7 +26,7 @@ class Client:
         self.made_in = asyncio.get_running_loop()
 
     async def aclose(self) -> None:
-        await asyncio.sleep(0)
+        await turns_of_the_loop()
         self.closed_in = asyncio.get_running_loop()
 
 

@@ -8,17 +8,16 @@ import pytest
 
 from keyturn.core.errors import ModelBehaviorError
 from keyturn.models.reading import check_text, plain_json, understood
+from tests.table import each
 
 
 def fail(error: Exception) -> Any:
     raise error
 
 
-@pytest.mark.parametrize(
-    "error", [KeyError("x"), IndexError(), TypeError(), AttributeError(), ValueError(), RecursionError()]
-)
+@each("error", [KeyError("x"), IndexError(), TypeError(), AttributeError(), ValueError(), RecursionError()])
 def test_what_a_reader_stumbles_over_is_the_providers_misbehaviour(error: Exception) -> None:
-    with pytest.raises(ModelBehaviorError, match="Example sent what is no reply") as raised:
+    with pytest.raises(ModelBehaviorError, match="Example sent a malformed reply") as raised:
         understood(lambda: fail(error), "Example")
     assert (raised.value.__cause__, raised.value.__suppress_context__) == (None, True), "no parser's stack is shown"
 

@@ -13,11 +13,11 @@ from keyturn.core import events as ev
 from keyturn.engine.run.log_cache import forget
 from keyturn.models.scripted.items import assistant_message, function_call
 from keyturn.testing.loopback.server import Fault
-from tests.models.errand import run, without
+from tests.models.errand import without
 from tests.models.test_crossing import MEMBERS, model_of
+from tests.playing import play, read
 
 members = pytest.mark.parametrize("member", MEMBERS.values(), ids=list(MEMBERS))
-both = pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 
 CALL = [assistant_message("I pay now, and tell you of it."), function_call("pay", {"to": "ada"}, call_id="c1")]
 DOWN = Fault(status=503, headers={"retry-after-ms": "1", "retry-after": "0"})
@@ -35,7 +35,6 @@ def conversation(request: Any) -> Any:
 
 
 @members
-@both
 async def test_a_recorded_reply_is_never_asked_for_again(
     member: Any, payer: Any, paid: list[Any], streamed: bool
 ) -> None:
@@ -43,15 +42,15 @@ async def test_a_recorded_reply_is_never_asked_for_again(
     async with member[0]([DOWN, CALL, DOWN, DOWN, DOWN, "done"]) as server:
         model = model_of(member, server)
         agent = Agent("a", model=model, tools=[payer], model_settings=ModelSettings(retry=1))
-        state = (await run(agent, "go", streamed)).to_state()
+        state = (await play(agent, "go", streamed)).to_state()
         [item] = state.get_interruptions()
         state.approve(item)
         with pytest.raises(Exception, match=r"503|scripted") as raised:
-            await run(agent, state, streamed)
+            await play(agent, state, streamed)
         failed: Any = raised.value
         text = failed.run_data.to_state().to_string()
         forget()
-        done = await run(agent, await RunState.from_string(agent, text), streamed)
+        done = await play(agent, await RunState.from_string(agent, text), streamed)
         await model.close()
     assert (done.final_output, paid) == ("done", [("ada", 5)])
     assert len(replies(done.to_state())) == 2
@@ -71,14 +70,13 @@ async def test_a_dropped_stream_leaves_nothing(member: Any, cut: Any, payer: Any
         agent = Agent("a", model=model, tools=[payer], model_settings=ModelSettings(retry=0))
         stream = Runner.run_streamed(agent, "go")
         with pytest.raises(Exception):  # noqa: B017, PT011  # each SDK has its own, and ours says it of an early end
-            async for _event in stream.stream_events():
-                pass
+            await read(stream)
         broken = stream.to_state()
         assert (replies(broken), stream.interruptions, stream.new_items) == ([], [], [])
         assert "I pay" not in broken.to_string()
-        state = (await run(agent, broken, True)).to_state()
+        state = (await play(agent, broken, True)).to_state()
         state.approve(state.get_interruptions()[0])
-        done = await run(agent, state, True)
+        done = await play(agent, state, True)
         await model.close()
     assert (done.final_output, paid) == ("done", [("ada", 5)])
     assert conversation(server.requests[0]) == conversation(server.requests[1])

@@ -13,6 +13,7 @@ from keyturn.models import routing
 from keyturn.models.base import Model, ModelProvider
 from keyturn.models.openai import defaults
 from keyturn.models.routing import MultiProvider, split_name
+from tests.table import each
 
 
 class Fake(Model):
@@ -51,7 +52,7 @@ def found(name: str | None, provider: MultiProvider | None = None) -> Any:
     return (provider or MultiProvider()).get_model(name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "parts"),
     [
         ("gpt-5", (None, "gpt-5")),

@@ -12,6 +12,7 @@ import pytest
 from keyturn import UserError
 from keyturn.models.base import ModelSettings
 from tests.models.test_crossing import MEMBERS, model_of
+from tests.table import each
 
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "models.md"
 
@@ -79,8 +80,8 @@ def test_no_setting_is_forgotten() -> None:
     assert table().keys() == names
 
 
-@pytest.mark.parametrize("provider", MEMBERS)
-@pytest.mark.parametrize("name", VALUES)
+@each("provider", MEMBERS)
+@each("name", VALUES)
 async def test_a_setting_becomes_what_the_manual_says(provider: str, name: str, payer: Any) -> None:
     before = await asked(provider, payer)
     said = table()[name][provider]

@@ -10,6 +10,7 @@ import pytest
 from keyturn.core.errors import UserError
 from keyturn.models.scripted.items import assistant_message, function_call, reasoning
 from keyturn.models.turns import data_url, file_data, own_parts, parts_of, split, text_of, with_own
+from tests.table import each
 
 
 def output(label: str, said: str = "x") -> dict[str, Any]:
@@ -23,7 +24,7 @@ def shape(items: list[Any]) -> list[tuple[str, int]]:
     return [(turn.role, len(turn.items)) for turn in split(items, "x")[1]]
 
 
-@pytest.mark.parametrize("order", [*permutations([output("a"), output("b"), USER])])
+@each("order", [*permutations([output("a"), output("b"), USER])])
 def test_results_find_their_calls_in_any_order(order: Any) -> None:
     _, turns = split([USER, function_call("f", call_id="a"), function_call("f", call_id="b"), *order], "x")
     assert [(turn.role, len(turn.items)) for turn in turns] == [("user", 1), ("assistant", 2), ("user", 1)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from keyturn.policies.rule import Rule
 from keyturn.policies.rules import Policy, allow, ask, deny
 from tests.core.test_predicate import JSON
 from tests.policies.test_limits import Recorded
+from tests.table import each
 
 
 def call(params: Any, **more: Any) -> CallView:
@@ -48,7 +48,7 @@ def test_each_rule_on_the_way_says_why_it_did_not_match() -> None:
     assert "hunter2" not in repr(explained)
 
 
-@pytest.mark.parametrize(
+@each(
     ("policy", "says"),
     [
         (Policy(allow(tool="x")), "no rule matches; the tool's own setting holds"),

@@ -14,6 +14,7 @@ from keyturn.core.events import GrantTerms
 from keyturn.core.people import Decider
 from keyturn.core.predicate import holds
 from keyturn.policies.grants import Grant
+from tests.table import each
 
 HOUR = 3_600_000
 
@@ -34,7 +35,7 @@ def test_a_grant_is_for_one_tool_of_one_agent_from_now_on() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("limits", "says"),
     [({"where": {"amount": {"atmost": 5}}}, "unknown comparison"), ({"where": "amount <= 5"}, "maps the names"),
      ({"where": {"amount": float("nan")}}, "JSON"), ({"where": {"command": {"matches": "(a+)+"}}}, "too long"),
@@ -49,7 +50,7 @@ def test_a_grant_that_could_not_be_kept_is_refused(limits: dict[str, Any], says:
 
 @pytest.mark.parametrize("verdict", ["ask", "", "allow", None, True])
 def test_a_grant_approves_or_rejects(verdict: Any) -> None:
-    with pytest.raises(UserError, match="approves or rejects"):
+    with pytest.raises(UserError, match="must approve or reject"):
         Grant().terms("g1", "desk", "5e1f", 0, verdict=verdict)
 
 

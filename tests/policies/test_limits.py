@@ -22,6 +22,7 @@ from keyturn.policies.limits import Budget, Calls, Rejections
 from keyturn.policies.rules import Policy, Rule, allow, ask, deny
 from tests.core.samples import ALLOW, ASK, asked
 from tests.core.samples import tool as proposed
+from tests.table import each
 
 NOW, MINUTE = 1_700_000_000_000, 60_000
 
@@ -63,7 +64,7 @@ SPENDING = Policy(ask(tool="pay", over=Budget("amount", 100)), allow(tool="pay")
 class TestE12:
     """A budget is about a number, exactly; everything else asks."""
 
-    @pytest.mark.parametrize(
+    @each(
         ("text", "says"),
         [
             ('{"amount": 100}', "allow"), ('{"amount": 0}', "allow"), ('{"amount": 1e2}', "allow"),
@@ -80,8 +81,8 @@ class TestE12:
     def test_what_is_asked_of_one_call(self, text: str, says: str) -> None:
         assert action(SPENDING, call(parse(text))) == says
 
-    @pytest.mark.parametrize("where", [{"amount": {"le": 100}}, {"amount": {"ge": 0, "le": 100}}])
-    @pytest.mark.parametrize(
+    @each("where", [{"amount": {"le": 100}}, {"amount": {"ge": 0, "le": 100}}])
+    @each(
         ("text", "plain"),
         [('{"amount": "100"}', False), ('{"amount": 1e2}', True), ('{"amount": 100.0000001}', False),
          ('{"amount": [100]}', False), ('{"amount": "\\uff11"}', False), ("{}", False), ('{"amount": true}', False)],
@@ -137,10 +138,8 @@ def test_a_rule_counts_the_calls_that_it_is_about() -> None:
     assert euros.verdict(call(**same, past=Recorded(*others, call(**same)))) is not None
 
 
-@pytest.mark.parametrize(
-    ("most", "ran", "over"), [(0, 0, True), (1, 0, False), (1, 1, True), (3, 2, False), (3, 4, True)]
-)
-@pytest.mark.parametrize("per", [None, "1h"])
+@each(("most", "ran", "over"), [(0, 0, True), (1, 0, False), (1, 1, True), (3, 2, False), (3, 4, True)])
+@each("per", [None, "1h"])
 def test_so_many_calls_and_no_more(most: int, ran: int, over: bool, per: str | None) -> None:
     verdict = deny(over=Calls(most, per)).verdict(call(past=Recorded(*[call()] * ran)))
     assert (verdict is not None) is over
@@ -205,7 +204,7 @@ def test_a_policy_says_whether_it_counts() -> None:
     assert not Policy(allow(tool="look"), default="ask").counts
 
 
-@pytest.mark.parametrize(
+@each(
     "made",
     [lambda: Calls(-1), lambda: Calls(True), lambda: Calls("3"), lambda: Calls(2.5), lambda: Calls(3, per="soon"),
      lambda: Calls(3, per=0), lambda: Budget("", 5), lambda: Budget("a..b", 5), lambda: Budget(5, 5),
@@ -222,7 +221,7 @@ def test_a_limit_that_could_not_be_kept_is_refused(made: Any) -> None:
         made()
 
 
-@pytest.mark.parametrize(
+@each(
     ("above", "limit", "hidden"),
     [({"tool": "pay"}, {"tool": "pay"}, True), ({}, {"tool": "pay"}, True), ({"tool": "p*"}, {"tool": "pay"}, True),
      ({"tool": "*"}, {"tool": "p*"}, True), ({"tool": "pay"}, {"tool": "p*"}, False), ({"tool": "x"}, {}, False),
@@ -304,7 +303,7 @@ def test_limits_in_an_operators_file() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("over", "place"),
     [({}, "rule 1, over: this is a table with one of calls, budget, rejections"),
      ({"calls": 3, "budget": "a"}, "one of calls, budget, rejections"), (5, "one of calls, budget, rejections"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -31,13 +30,12 @@ from keyturn.core.codec import Log
 from keyturn.core.events import CallFinished, CallScreened
 from keyturn.core.policy import CallView
 from keyturn.core.strict import parse
-from keyturn.engine import execution as play_module
 from keyturn.engine.run.agents import AgentGraph
 from keyturn.engine.run.open_run import OpenRun
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.testing import ScriptedModel, approve_all
 from keyturn.tools.base import OutcomeUnknown
-from tests.behaviour.conftest import (
+from tests.playing import (
     HOUR,
     Carry,
     Clock,
@@ -52,12 +50,9 @@ from tests.behaviour.conftest import (
     script,
     told,
 )
+from tests.waiting import turns_of_the_loop
 
-# The fixtures of the behaviour tests, which say how a run is driven and how its state travels.
-from tests.behaviour.conftest import _secret as _secret
-from tests.behaviour.conftest import carry as carry
-from tests.behaviour.conftest import effects as effects
-from tests.behaviour.conftest import run as run
+pytestmark = pytest.mark.usefixtures("own_key")
 
 SPENDING = Policy(Rule("ask", tool="pay", over=Budget("amount", 100)), Rule("allow", tool="pay"))
 
@@ -239,7 +234,7 @@ async def test_screenings_of_one_reply_that_overlap_still_share_the_room(
             assert view.past is not None
             ran = sum(other.params["amount"] for other in view.past.ran())
             for _turn in range(5):
-                await asyncio.sleep(0)
+                await turns_of_the_loop()
                 assert inside == [view.call_id], "one is asked about at a time"
             inside.clear()
             return "allow" if ran + view.params["amount"] <= 100 else "deny"
@@ -256,7 +251,7 @@ async def test_a_policy_that_does_not_count_is_asked_side_by_side_and_sees_no_pa
     async def policy(view: CallView, _context: Any) -> Any:
         assert view.past is None
         inside.append(view.call_id)
-        await asyncio.sleep(0)
+        await turns_of_the_loop()
         most.append(len(inside))
         inside.pop()
         return "allow"
@@ -394,9 +389,7 @@ class TestE14:
 # ---------------------------------------------------------------------------------------------------- a crash
 
 
-async def test_a_crash_between_the_verdict_and_the_start_frees_no_room(
-    run: Run, effects: Effects, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_crash_between_the_verdict_and_the_start_frees_no_room(run: Run, effects: Effects) -> None:
     """Cut after every line of the log: whoever takes the run up never spends more than the budget."""
     agent = payer(effects, (60, 60), (40, 1))
     policy = Policy(Rule("deny", tool="pay", over=Budget("amount", 100)), Rule("allow"))
@@ -405,9 +398,9 @@ async def test_a_crash_between_the_verdict_and_the_start_frees_no_room(
     log = whole.to_state().live.log
     for count in range(2, len(log)):
         effects.clear()
-        cut = RunState.at(OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None)), count, [])
+        live = OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None), used=UsedStates())
+        cut = RunState.at(live, count, [])
         ran = sum(amounts(cut))
-        monkeypatch.setattr(play_module, "LEDGER", UsedStates())
         result = await run(agent, cut, policy=policy)
         assert ran + sum(paid(effects)) <= 100, f"cut at line {count}"
         assert result.interruptions or result.final_output == "done"

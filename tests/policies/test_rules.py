@@ -14,6 +14,7 @@ from keyturn.core.policy import Approval, CallView, Verdict
 from keyturn.core.predicate import holds
 from keyturn.policies.base import PolicyLike
 from keyturn.policies.rules import SHADOWS, Policy, Rule, allow, ask, deny
+from tests.table import each
 
 FOUR_EYES = Approval(role="ops", quorum=2)
 
@@ -43,7 +44,7 @@ def test_where_no_rule_matches_the_tools_own_setting_holds() -> None:
     assert Policy(default=stated)(call()) is stated
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "name", "expected"),
     [("pay", "pay", True), ("pay", "Pay", False), ("pay", "pay2", False), ("pay", "repay", False),
      ("p.y", "pay", False),
@@ -115,7 +116,7 @@ def test_a_condition_that_raises_asks_on_the_rules_terms_and_tells_no_secret() -
     assert "hunter2" not in verdict.reason
 
 
-@pytest.mark.parametrize("answer", [None, 1, 0, "yes", "", [], ["yes"], object()])
+@each("answer", [None, 1, 0, "yes", "", [], ["yes"], object()])
 def test_a_condition_that_answers_neither_true_nor_false_asks(answer: Any) -> None:
     verdict = Policy(allow(when=lambda view, context: answer))(call())
     assert verdict == Verdict("ask", "the rule's condition did not answer True or False", None, "policy:1")
@@ -134,7 +135,7 @@ async def _later(view: CallView, context: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "says"),
     [({"action": "Allow"}, "'allow', 'ask' or 'deny'"), ({"action": None}, "'allow', 'ask' or 'deny'"),
      ({"tool": ""}, "tool is a name"), ({"tool": 5}, "tool is a name"), ({"tool": ["pay"]}, "tool is a name"),
@@ -234,7 +235,7 @@ def test_an_operators_file(tmp_path: Path) -> None:
     assert Policy.from_toml('shadow = true\ndefault = "deny"').shadow is True
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "place"),
     [
         ({"rules": [{"action": "allow"}], "defualt": "deny"}, "the policy: unknown key 'defualt'"),
@@ -247,11 +248,11 @@ def test_an_operators_file(tmp_path: Path) -> None:
         ({"rules": [{"action": "ask", "approval": None}]}, "rule 1, approval: this is a table"),
         ({"rules": [{"tool": "pay"}]}, "rule 1: action is missing"), ({"rules": ["allow"]}, "rule 1: this is a table"),
         ({"rules": [{"action": "permit"}]}, "rule 1: a verdict is"),
-        ({"rules": {"action": "allow"}}, "rules is a list"),
+        ({"rules": {"action": "allow"}}, "rules must be a list"),
         ({"rules": [{"action": "allow", "where": {"x": {"lt": True}}}]}, "rule 1: 'lt' on 'x'"),
         ({"rules": [{"action": "allow", "where": {"x": {"no": 1}}}]}, "rule 1: unknown comparison 'no'"),
         ({"rules": [{"action": "allow", "where": 5}]}, "rule 1: a predicate"), ({"default": "maybe"}, "'allow', 'ask'"),
-        ({"default": 5}, "default is"), ({"default": "ask", "shadow": "no"}, "shadow is"), ({}, "neither rules nor"),
+        ({"default": 5}, "default is"), ({"default": "ask", "shadow": "no"}, "shadow must"), ({}, "neither rules nor"),
         ({"rules": []}, "neither rules nor"), ({"shadow": True}, "neither rules nor"), ([], "this is a table"),
         ("ask", "this is a table"),
     ],
@@ -262,7 +263,7 @@ def test_what_a_file_gets_wrong_is_refused_with_its_place(data: Any, place: str)
     assert place in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "says"),
     [("rules = [", "not TOML"), ('default = "ask"\ndefault = "deny"', "not TOML"), ("", "neither rules nor"),
      ("missing.toml", "cannot be read: No such file"), (Path("/nowhere/policy"), "cannot be read"), (Path("/"), "read"),
@@ -318,7 +319,7 @@ STATED: list[dict[str, Any]] = [
 class TestE13:
     """A rule on a tool and its typed arguments is about the whole value: no command is known by how it begins."""
 
-    @pytest.mark.parametrize("where", STATED)
+    @each("where", STATED)
     def test_a_rule_for_one_command_lets_no_other_through(self, where: dict[str, Any]) -> None:
         policy = Policy(allow(tool="run", where=where), default="ask")
         assert action(policy, call("run", {"command": HARMLESS})) == "allow"
@@ -326,8 +327,8 @@ class TestE13:
         assert through == []
         assert len({*SMUGGLED, *BESIDE}) >= 60
 
-    @pytest.mark.parametrize("where", STATED)
-    @pytest.mark.parametrize("shape", [[HARMLESS], [HARMLESS, "rm -rf ~"], {"line": HARMLESS}, None, True, 0])
+    @each("where", STATED)
+    @each("shape", [[HARMLESS], [HARMLESS, "rm -rf ~"], {"line": HARMLESS}, None, True, 0])
     def test_a_command_of_another_shape_asks(self, where: dict[str, Any], shape: Any) -> None:
         assert action(Policy(allow(tool="run", where=where), default="ask"), call("run", {"command": shape})) == "ask"
 

@@ -189,7 +189,7 @@ def test_f6_honest_names(name: str) -> None:
     assert mixed_script(name) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "reason"),
     [
         ("\u13e2\u13aa\u13bd", "looks like 'PAY' but is written with other Cherokee letters or signs"),

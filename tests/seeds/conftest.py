@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from keyturn import Agent, FunctionTool, Runner, RunResult, function_tool
+from keyturn import FunctionTool, function_tool
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
-
-Run = Callable[..., Awaitable[RunResult]]
 
 
 @pytest.fixture(autouse=True)
-def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-seeds")
-
-
-@pytest.fixture(params=["plain", "streamed"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """The two ways to run or resume an agent."""
-
-    async def plain(agent: Agent[Any], given: Any, **options: Any) -> RunResult:
-        return await Runner.run(agent, given, **options)
-
-    async def streamed(agent: Agent[Any], given: Any, **options: Any) -> RunResult:
-        result = Runner.run_streamed(agent, given, **options)
-        async for _ in result.stream_events():
-            pass
-        return await result.run_loop_task
-
-    return plain if request.param == "plain" else streamed
+def _own_key(own_key: None) -> None:
+    """No test reads or makes the user's own key, and none remembers another's logs."""
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from keyturn import (
     function_tool,
 )
 from keyturn.testing import ScriptedModel, function_call
-from tests.seeds.conftest import Run, outputs, sale
+from tests.playing import Run
+from tests.seeds.conftest import outputs, sale
 
 
 async def test_a_pause_is_no_error(run: Run, sell: FunctionTool, sold: list[str]) -> None:

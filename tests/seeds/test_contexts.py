@@ -15,7 +15,8 @@ from keyturn import (
     function_tool,
 )
 from keyturn.testing import ScriptedModel
-from tests.seeds.conftest import Run, sale
+from tests.playing import Run
+from tests.seeds.conftest import sale
 
 
 async def test_a_context_knows_what_was_decided(run: Run, sold: list[str]) -> None:

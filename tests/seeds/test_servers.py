@@ -19,7 +19,8 @@ from keyturn import (
 )
 from keyturn.testing import ScriptedModel, function_call
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.seeds.conftest import Run, outputs
+from tests.playing import Run
+from tests.seeds.conftest import outputs
 
 
 def request_of(name: str, label: str) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from keyturn import (
     function_tool,
 )
 from keyturn.testing import ScriptedModel, function_call
-from tests.seeds.conftest import Run, outputs, sale
+from tests.playing import Run
+from tests.seeds.conftest import outputs, sale
 
 
 class Visitor(BaseModel):

@@ -16,8 +16,9 @@ from keyturn import (
     RunState,
     SQLiteSession,
 )
-from keyturn.testing import ModelStep, ScriptedModel
-from tests.seeds.conftest import Run, sale
+from keyturn.testing import ModelStep, ScriptedModel, approve_all
+from tests.playing import Run, read
+from tests.seeds.conftest import sale
 
 
 @pytest.mark.parametrize("form", ["json", "string"])
@@ -39,8 +40,7 @@ async def test_a_state_is_kept_in_a_file(
             path.write_text(state.to_string())
             state = await RunState.from_string(agent, path.read_text())
         assert len(state.get_interruptions()) == len(result.interruptions)
-        for interruption in state.get_interruptions():
-            state.approve(interruption)
+        approve_all(state)
         result = await run(agent, state)
     assert (result.final_output, sorted(sold)) == ("Three seats.", ["A1", "A2", "A3"])
 
@@ -63,14 +63,12 @@ async def test_usage_and_turns_go_on(sell: FunctionTool) -> None:
     listened = agent()
     stream = Runner.run_streamed(listened, "Two seats")
     for turn in (1, 2):
-        async for _ in stream.stream_events():
-            pass
+        await read(stream)
         assert (stream.current_turn, stream.context_wrapper.usage.requests) == (turn, turn)
         state = await RunState.from_string(listened, stream.to_state().to_string())
         state.approve(state.get_interruptions()[0])
         stream = Runner.run_streamed(listened, state)
-    async for _ in stream.stream_events():
-        pass
+    await read(stream)
     assert (stream.current_turn, stream.final_output) == (3, "Done.")
     assert stream.context_wrapper.usage.requests == 3
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from keyturn.testing.postgres import PostgresMissing, throwaway_postgres
 from tests.needs import missing
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
+def postgres_url(postgres_server: str | None) -> str:
     """The address of a database that is gone after the tests; without a PostgreSQL to start, the test is skipped."""
-    try:
-        with throwaway_postgres() as server:
-            yield server.url
-    except PostgresMissing:
-        pytest.skip(missing("PostgreSQL"))
+    return postgres_server or pytest.skip(missing("PostgreSQL"))

@@ -32,24 +32,19 @@ from keyturn.sessions import conversations
 from keyturn.sessions.history import orphan_calls
 from keyturn.testing import SessionSuite, reasoning
 from keyturn.testing.loopback.server import Fault
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
     model,
     outputs,
     shape,
+    user,
 )
 from tests.sessions.conversations_server import NAMED, ConversationsServer
 
 NOW = {"retry-after": "0"}
-
-
-def said(text: str) -> Item:
-    return {"role": "user", "content": text}
 
 
 def answered(text: str, **more: Any) -> Item:
@@ -73,7 +68,7 @@ class TestConversation(SessionSuite):
         """With two parts: a list of one text is to the API the same as that text, and comes back as the text."""
         session = self.open()
         one = {"type": "input_text", "text": "hello"}
-        item, batch = said("") | {"content": [one, {"type": "input_text", "text": "you"}]}, list[Item]()
+        item, batch = user("") | {"content": [one, {"type": "input_text", "text": "you"}]}, list[Item]()
         batch.append(item)
         original = deepcopy(item)
         await session.add_items(batch)
@@ -81,8 +76,8 @@ class TestConversation(SessionSuite):
         assert await session.get_items() == [original]
         (await session.get_items())[0]["content"].clear()
         assert await session.get_items() == [original]
-        await session.add_items([said("") | {"content": [one]}])
-        assert await session.get_items(1) == [said("goodbye")]
+        await session.add_items([user("") | {"content": [one]}])
+        assert await session.get_items(1) == [user("goodbye")]
 
     async def test_odd_text_comes_back_as_it_was(self) -> None:
         """In values only: the API has its own names for fields and takes no others."""
@@ -94,7 +89,7 @@ class TestConversation(SessionSuite):
             "\U0001f469\u200d\U0001f467 中文",
             "",
         ]
-        items = [said(text) for text in odd]
+        items = [user(text) for text in odd]
         await session.add_items(items)
         assert await session.get_items() == items
 
@@ -144,7 +139,7 @@ async def test_a_conversation_begins_with_its_first_item(
     await session.clear_session()
     await session.add_items([])
     assert server.requests == []
-    await asyncio.gather(*(session.add_items([said(str(number))]) for number in range(4)))
+    await asyncio.gather(*(session.add_items([user(str(number))]) for number in range(4)))
     assert session.session_id == "conv_1"
     assert list(server.kept) == ["conv_1"]
     again = OpenAIConversationsSession(session.session_id, openai_client=client)
@@ -154,17 +149,17 @@ async def test_a_conversation_begins_with_its_first_item(
 async def test_clearing_deletes_the_conversation(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     gone = session.session_id
     await session.clear_session()
     assert (session.session_id, await session.get_items(), server.kept) == ("", [], {})
-    await session.add_items([said("2")])
+    await session.add_items([user("2")])
     assert session.session_id not in ("", gone)
 
 
 async def test_an_unknown_conversation_is_the_providers_error(client: AsyncOpenAI) -> None:
     session = OpenAIConversationsSession("conv_nobody", openai_client=client)
-    for use in (session.get_items(), session.add_items([said("1")]), session.pop_item(), session.clear_session()):
+    for use in (session.get_items(), session.add_items([user("1")]), session.pop_item(), session.clear_session()):
         with pytest.raises(openai.NotFoundError):
             await use
 
@@ -176,9 +171,9 @@ def test_what_is_given_is_checked() -> None:
 
 async def test_settings_say_how_much_is_read_unless_the_reader_does(client: AsyncOpenAI) -> None:
     session = OpenAIConversationsSession(openai_client=client, session_settings=SessionSettings(limit=1))
-    await session.add_items([said("1"), said("2")])
-    assert await session.get_items() == [said("2")]
-    assert await session.get_items(2) == [said("1"), said("2")]
+    await session.add_items([user("1"), user("2")])
+    assert await session.get_items() == [user("2")]
+    assert await session.get_items(2) == [user("1"), user("2")]
     with pytest.raises(UserError, match="0 or more"):
         await session.get_items(-1)
 
@@ -189,7 +184,7 @@ async def test_settings_say_how_much_is_read_unless_the_reader_does(client: Asyn
 async def test_long_conversations_are_read_and_written_in_parts(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:
-    items = [said(str(number)) for number in range(245)]
+    items = [user(str(number)) for number in range(245)]
     await session.add_items(items)
     sizes = [len(request.json["items"]) for request in server.requests if request.path.endswith("/items")]
     assert sizes == [20] * 12 + [5]
@@ -204,10 +199,10 @@ async def test_long_conversations_are_read_and_written_in_parts(
 async def test_a_long_batch_that_is_refused_is_taken_back(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:
-    await session.add_items([said("before")])
+    await session.add_items([user("before")])
     with pytest.raises(openai.BadRequestError, match="Unknown parameter"):
-        await session.add_items([*(said(str(number)) for number in range(50)), {**said("50"), "odd": 1}])
-    assert await session.get_items() == [said("before")]
+        await session.add_items([*(user(str(number)) for number in range(50)), {**user("50"), "odd": 1}])
+    assert await session.get_items() == [user("before")]
 
 
 async def test_a_long_batch_whose_line_broke_is_left_as_far_as_it_came(
@@ -216,8 +211,8 @@ async def test_a_long_batch_whose_line_broke_is_left_as_far_as_it_came(
     """Its reader finds the beginning of what it wrote, and goes on from there; a hole it could not read."""
     server.faults += [None, Fault(events=0)]
     with pytest.raises(openai.APIConnectionError):
-        await session.add_items([said(str(number)) for number in range(50)])
-    assert await session.get_items() == [said(str(number)) for number in range(40)]
+        await session.add_items([user(str(number)) for number in range(50)])
+    assert await session.get_items() == [user(str(number)) for number in range(40)]
 
 
 # Once, and only once
@@ -226,15 +221,15 @@ async def test_a_long_batch_whose_line_broke_is_left_as_far_as_it_came(
 async def test_a_write_whose_answer_was_lost_is_not_sent_again(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     for spoilt in (Fault(events=0), Fault(body=b"<html>")):
         server.faults.append(spoilt)
         with pytest.raises((openai.APIConnectionError, ModelBehaviorError)):
-            await session.add_items([said("2")])
-    assert await session.get_items() == [said("1"), said("2"), said("2")]
+            await session.add_items([user("2")])
+    assert await session.get_items() == [user("1"), user("2"), user("2")]
     server.faults.append(Fault(status=500, headers=NOW))
     with pytest.raises(openai.InternalServerError):
-        await session.add_items([said("3")])
+        await session.add_items([user("3")])
     assert len(await session.get_items()) == 3
 
 
@@ -242,12 +237,12 @@ async def test_a_write_that_surely_was_not_done_is_tried_again(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:
     server.faults += [Fault(status=429, headers=NOW), Fault(status=429, headers=NOW)]
-    await session.add_items([said("1")])
-    assert await session.get_items() == [said("1")]
+    await session.add_items([user("1")])
+    assert await session.get_items() == [user("1")]
     server.faults += [Fault(status=429, headers=NOW)] * 3
     with pytest.raises(openai.RateLimitError):
-        await session.add_items([said("2")])
-    assert await session.get_items() == [said("1")]
+        await session.add_items([user("2")])
+    assert await session.get_items() == [user("1")]
 
 
 @pytest.mark.parametrize("text", [float("nan"), object()])
@@ -255,14 +250,14 @@ async def test_what_has_no_json_form_is_refused_before_anything_is_sent(
     server: ConversationsServer, session: OpenAIConversationsSession, text: Any
 ) -> None:
     with pytest.raises(UserError, match="item 1 of the batch"):
-        await session.add_items([said("good"), said(text)])
+        await session.add_items([user("good"), user(text)])
     assert server.requests == []
 
 
 async def test_half_a_character_does_not_lose_the_batch(session: OpenAIConversationsSession) -> None:
-    whole = said("\U0001f511 and \\udce9 as six letters")
-    await session.add_items([said("caf\udce9.txt"), whole])
-    assert await session.get_items() == [said("caf?.txt"), whole]
+    whole = user("\U0001f511 and \\udce9 as six letters")
+    await session.add_items([user("caf\udce9.txt"), whole])
+    assert await session.get_items() == [user("caf?.txt"), whole]
 
 
 # What the API makes of items
@@ -272,7 +267,7 @@ async def test_ids_and_fields_of_the_provider_do_not_come_back(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:
     items: list[Item] = [
-        said("hi"),
+        user("hi"),
         {"role": "developer", "content": "be kind"},
         {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]},
         {
@@ -328,7 +323,7 @@ def test_the_items_that_need_their_id_are_those_of_the_official_types() -> None:
 async def test_an_item_of_a_kind_that_nobody_knows_is_read(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     new: Item = {"id": "new_1", "type": "telepathy_call", "waves": [1, {"deep": None}], "status": None}
     server.kept[session.session_id].append(new)
     assert (await session.get_items())[1] == {"type": "telepathy_call", "waves": [1, {"deep": None}]}
@@ -342,7 +337,7 @@ async def test_nonsense_is_an_error_of_ours(server: ConversationsServer, answer:
     server.kept["conv_9"] = []
     server.faults.append(Fault(body=answer))
     with pytest.raises(ModelBehaviorError, match="Conversations API's answer"):
-        await session.add_items([said("1")])
+        await session.add_items([user("1")])
     await client.close()
 
 
@@ -350,7 +345,7 @@ async def test_a_server_that_knows_no_pages_is_not_asked_for_ever(
     client: AsyncOpenAI, server: ConversationsServer
 ) -> None:
     session = OpenAIConversationsSession(openai_client=client)
-    await session.add_items([said(str(number)) for number in range(150)])
+    await session.add_items([user(str(number)) for number in range(150)])
     server.paged = False
     with pytest.raises(ModelBehaviorError, match="same page"):
         await session.get_items()
@@ -364,7 +359,7 @@ async def test_the_process_has_a_default_client(server: ConversationsServer, mon
     session = OpenAIConversationsSession()
     async with client_of(server) as client:
         set_default_openai_client(client)
-        await session.add_items([said("1")])
+        await session.add_items([user("1")])
     assert session.session_id == "conv_1"
 
 
@@ -376,11 +371,11 @@ async def test_a_client_is_made_of_the_environment(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     session = OpenAIConversationsSession()
     with pytest.raises(UserError, match="OPENAI_API_KEY"):
-        await session.add_items([said("1")])
+        await session.add_items([user("1")])
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-    await session.add_items([said("1")])
-    assert await session.get_items() == [said("1")]
+    await session.add_items([user("1")])
+    assert await session.get_items() == [user("1")]
     await session.close()
 
 
@@ -398,7 +393,6 @@ def asking(world: World, answers: Any) -> Agent[Any]:
     return Agent("a", model=answers, tools=[world.tool("ask", needs_approval=True), world.tool("free")])
 
 
-@both
 async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Run, client: AsyncOpenAI) -> None:
     calls = [reasoning("hm", item_id="rs_7"), call("ask", "c1", x=7), call("free", "c2")]
     agent = asking(world, model("hello", calls, "done", "bye"))
@@ -420,7 +414,6 @@ async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Ru
     assert shape(await reopened().get_items())[-2:] == ["user", "assistant"]
 
 
-@both
 async def test_the_history_of_a_conversation_is_one_that_the_responses_api_takes(
     world: World, run: Run, server: ConversationsServer, client: AsyncOpenAI
 ) -> None:
@@ -439,7 +432,6 @@ async def test_the_history_of_a_conversation_is_one_that_the_responses_api_takes
     assert world.done == ["ask(7)"]
 
 
-@both
 async def test_a_new_message_supersedes_the_pause(world: World, run: Run, client: AsyncOpenAI) -> None:
     agent = asking(world, model([call("ask", "c1")], [call("ask", "c2", x=2)], "done"))
     session = OpenAIConversationsSession(openai_client=client)
@@ -454,7 +446,6 @@ async def test_a_new_message_supersedes_the_pause(world: World, run: Run, client
     assert outputs(await session.get_items()) == {"c1": "not executed: the user moved on", "c2": "ask(2)"}
 
 
-@both
 @pytest.mark.parametrize("how", [Fault(status=500, headers=NOW), Fault(events=0)], ids=["refused", "lost"])
 async def test_a_failed_append_never_repeats_the_tool(
     world: World, run: Run, server: ConversationsServer, client: AsyncOpenAI, how: Fault
@@ -475,13 +466,12 @@ FORMS: dict[str, list[Item]] = {
     "a part": [{"role": "user", "content": [{"type": "input_text", "text": "go"}]}],
     "two parts": [{"role": "user", "content": [{"type": "input_text", "text": text} for text in ("go", "on")]}],
     "a message": [{"type": "message", "role": "user", "content": "go"}],
-    "an answer": [said("hi"), {"role": "assistant", "content": "hello"}, said("go")],
-    "half a character": [said("caf\udce9")],
-    "thoughts of another": [said("hi"), {"type": "reasoning", "summary": []}, answered("hello"), said("go")],
+    "an answer": [user("hi"), {"role": "assistant", "content": "hello"}, user("go")],
+    "half a character": [user("caf\udce9")],
+    "thoughts of another": [user("hi"), {"type": "reasoning", "summary": []}, answered("hello"), user("go")],
 }
 
 
-@both
 @pytest.mark.parametrize("form", FORMS)
 async def test_input_of_every_form_is_found_again(world: World, run: Run, client: AsyncOpenAI, form: str) -> None:
     agent = asking(world, model([call("ask", "c1")], "done", "bye"))
@@ -492,7 +482,6 @@ async def test_input_of_every_form_is_found_again(world: World, run: Run, client
     assert shape(await session.get_items())[-3:] == ["call c1", "output c1", "assistant"]
 
 
-@both
 @pytest.mark.parametrize("form", FORMS)
 async def test_input_of_every_form_is_written_once_whatever_happens(
     world: World, run: Run, server: ConversationsServer, client: AsyncOpenAI, form: str

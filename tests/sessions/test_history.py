@@ -23,6 +23,7 @@ from keyturn.sessions.history import (
     orphan_outputs,
     superseded_output,
 )
+from tests.table import each
 
 Item = dict[str, Any]
 
@@ -71,7 +72,7 @@ ITEMS = st.lists(st.dictionaries(TEXT, JSON, max_size=4), max_size=4)
 # Pairing
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_call_is_an_orphan_until_its_output_comes(kind: str) -> None:
     other = next(name for name in KINDS if name != kind)
     assert orphan_calls([call(kind, "c1")]) == [call(kind, "c1")]
@@ -150,7 +151,7 @@ def test_settling_every_orphan_call_leaves_none_and_adds_no_orphan_output(items:
     assert orphan_outputs(settled) == orphan_outputs(items)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "expected"),
     [
         ("function_call", {"type": "function_call_output", "call_id": "c1", "output": MOVED_ON}),

@@ -15,19 +15,16 @@ from keyturn import Agent, Conflict, MemorySession, RunResult, SQLiteSession
 from keyturn.core.items import Item
 from keyturn.models.scripted.model import ModelStep, ScriptedModel
 from keyturn.sessions.history import orphan_calls, orphan_outputs
-from tests.behaviour.ways import (
+from tests.models.test_crossing import MEMBERS, model_of
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
-    carried,
     model,
     shape,
     state_of,
 )
-from tests.models.test_crossing import MEMBERS, model_of
 
 members = pytest.mark.parametrize("member", MEMBERS.values(), ids=list(MEMBERS))
 
@@ -70,7 +67,6 @@ async def said(session: Any) -> list[str]:
     return shape(await session.get_items())
 
 
-@both
 async def test_both_are_kept_each_in_one_piece(world: World, run: Run, session: Any) -> None:
     one, other = Timed(world, [call("free", "c1")]), Timed(world, "hello")
     first, second = await one.begin(run, "one", session), await other.begin(run, "two", session)
@@ -79,8 +75,6 @@ async def test_both_are_kept_each_in_one_piece(world: World, run: Run, session: 
     assert await said(session) == ["user", "assistant", "user", "call c1", "output c1", "assistant"]
 
 
-@both
-@carried
 async def test_a_pause_that_came_last_is_gone_on_with(world: World, run: Run, saved: bool, session: Any) -> None:
     one, other = Timed(world, [call("ask", "c1")]), Timed(world, "hello")
     first, second = await one.begin(run, "one", session), await other.begin(run, "two", session)
@@ -91,7 +85,6 @@ async def test_a_pause_that_came_last_is_gone_on_with(world: World, run: Run, sa
     assert await said(session) == ["user", "assistant", "user", "call c1", "output c1", "assistant"]
 
 
-@both
 @members
 async def test_a_pause_that_another_run_overtook_is_superseded(world: World, run: Run, member: Any) -> None:
     """The tool does not run, the late decision is told why, and every provider takes the next request."""
@@ -113,7 +106,6 @@ async def test_a_pause_that_another_run_overtook_is_superseded(world: World, run
     assert shape(items) == ["user", "call c1", "user", "assistant", "output c1", "user", "assistant"]
 
 
-@both
 async def test_many_at_once_lose_nothing(world: World, run: Run, session: Any) -> None:
     agents = [
         Agent("a", model=model([call("free", f"c{n}")], f"done {n}"), tools=[world.tool("free")]) for n in range(6)
@@ -143,8 +135,6 @@ class Failing(MemorySession):
             raise OSError("the store is gone")
 
 
-@both
-@carried
 @pytest.mark.parametrize("how", ["before", "during", "after"])
 @pytest.mark.parametrize("bad", [1, 2, 3])
 async def test_a_failed_append_is_made_good_and_no_tool_runs_again(

@@ -20,22 +20,18 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from keyturn import Agent, Runner, SessionSettings, SQLAlchemySession, SQLiteSession, UserError
 from keyturn.sessions.history import orphan_calls
 from keyturn.testing import SessionSuite
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
-    both,
     call,
     model,
     shape,
+    user,
 )
+from tests.waiting import turns_of_the_loop
 
 _tables = count()
-
-
-def said(words: str) -> dict[str, Any]:
-    return {"role": "user", "content": words}
 
 
 class InADatabase(SessionSuite):
@@ -145,7 +141,7 @@ async def test_what_was_read_is_the_beginning_of_what_is_read_later(open_session
 
     async def write() -> None:
         for number in range(5):
-            await open_session().add_items([said(str(number)), said("again")])
+            await open_session().add_items([user(str(number)), user("again")])
 
     async def read() -> list[list[dict[str, Any]]]:
         seen: list[list[dict[str, Any]]] = []
@@ -162,42 +158,41 @@ async def test_what_was_read_is_the_beginning_of_what_is_read_later(open_session
 
 
 async def test_each_item_is_popped_once(open_session: Open) -> None:
-    await open_session().add_items([said(str(number)) for number in range(8)])
+    await open_session().add_items([user(str(number)) for number in range(8)])
     popped = await asyncio.gather(*(open_session().pop_item() for _ in range(10)))
     texts = [item["content"] for item in popped if item is not None]
     assert sorted(texts, key=int) == [str(number) for number in range(8)]
 
 
 async def test_clearing_and_writing_at_once(open_session: Open) -> None:
-    await open_session().add_items([said("old")])
-    writes = [open_session().add_items([said("1"), said("2")]) for _ in range(4)]
+    await open_session().add_items([user("old")])
+    writes = [open_session().add_items([user("1"), user("2")]) for _ in range(4)]
     clears = [open_session().clear_session() for _ in range(4)]
     await asyncio.gather(*(done for pair in zip(writes, clears, strict=True) for done in pair))
     items = await open_session().get_items()
-    assert items == [said("1"), said("2")] * (len(items) // 2)
+    assert items == [user("1"), user("2")] * (len(items) // 2)
 
 
 async def test_a_batch_that_fails_half_way_is_rolled_back(
     open_session: Open, engine: AsyncEngine, names: dict[str, str]
 ) -> None:
     session, table = open_session(), names["messages_table"]
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     await execute(engine, f"CREATE UNIQUE INDEX once_{table} ON {table} (message_data)")
     with pytest.raises(IntegrityError):
-        await session.add_items([said("2"), said("1"), said("3")])
-    assert await session.get_items() == [said("1")]
-    await session.add_items([said("2")])
-    assert await session.get_items() == [said("1"), said("2")]
+        await session.add_items([user("2"), user("1"), user("3")])
+    assert await session.get_items() == [user("1")]
+    await session.add_items([user("2")])
+    assert await session.get_items() == [user("1"), user("2")]
 
 
 async def test_a_cancelled_append_is_whole_or_absent(open_session: Open) -> None:
     session = open_session()
-    await session.add_items([said("0")])
+    await session.add_items([user("0")])
     for turns in range(0, 30, 4):
         before = len(await session.get_items())
-        adding = asyncio.create_task(session.add_items([said("1"), said("2")]))
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        adding = asyncio.create_task(session.add_items([user("1"), user("2")]))
+        await turns_of_the_loop(turns)
         adding.cancel()
         done = await asyncio.gather(adding, return_exceptions=True)
         after = len(await open_session().get_items())
@@ -205,18 +200,18 @@ async def test_a_cancelled_append_is_whole_or_absent(open_session: Open) -> None
 
 
 async def test_an_append_keeps_what_the_dict_said_when_it_was_called(open_session: Open) -> None:
-    session, item = open_session(), said("before")
+    session, item = open_session(), user("before")
     adding = asyncio.create_task(session.add_items([item]))
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     item["content"] = "after"
     await adding
-    assert await session.get_items() == [said("before")]
+    assert await session.get_items() == [user("before")]
 
 
 async def test_a_lone_surrogate_and_a_nul_do_not_lose_the_batch(open_session: Open) -> None:
     session = open_session()
-    await session.add_items([said("caf\udce9.txt \x00")])
-    assert await session.get_items() == [said("caf\udce9.txt \x00")]
+    await session.add_items([user("caf\udce9.txt \x00")])
+    assert await session.get_items() == [user("caf\udce9.txt \x00")]
 
 
 # Tables
@@ -225,7 +220,7 @@ async def test_a_lone_surrogate_and_a_nul_do_not_lose_the_batch(open_session: Op
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)  # in memory each engine has its own
 async def test_many_make_the_tables_at_once(url: str, names: dict[str, str]) -> None:
     sessions = [SQLAlchemySession("ada", url=url, create_tables=True, **names) for _ in range(6)]
-    await asyncio.gather(*(session.add_items([said(str(number))]) for number, session in enumerate(sessions)))
+    await asyncio.gather(*(session.add_items([user(str(number))]) for number, session in enumerate(sessions)))
     assert len(await sessions[0].get_items()) == 6
     for session in sessions:
         await session.close()
@@ -233,11 +228,11 @@ async def test_many_make_the_tables_at_once(url: str, names: dict[str, str]) -> 
 
 async def test_tables_are_not_made_unasked_and_the_error_says_so(open_session: Open) -> None:
     session = open_session(create_tables=False)
-    for use in (session.get_items(), session.add_items([said("1")]), session.pop_item(), session.clear_session()):
+    for use in (session.get_items(), session.add_items([user("1")]), session.pop_item(), session.clear_session()):
         with pytest.raises(UserError, match="create_tables=True"):
             await use
-    await open_session().add_items([said("1")])
-    assert await session.get_items() == [said("1")]
+    await open_session().add_items([user("1")])
+    assert await session.get_items() == [user("1")]
 
 
 async def test_other_errors_of_the_database_stay_what_they_are(tmp_path: Path) -> None:
@@ -269,11 +264,11 @@ async def test_a_database_of_the_agents_sdk_is_read_and_continued(
     for statement in OF_THE_SDK.format(serial=SERIAL[engine.dialect.name], **names).split(";"):
         await execute(engine, statement)
     add = f"INSERT INTO {names['messages_table']} (session_id, message_data) VALUES ('ada', :data)"
-    await execute(engine, add, data=json.dumps(said("grüß Gott"), ensure_ascii=False))
+    await execute(engine, add, data=json.dumps(user("grüß Gott"), ensure_ascii=False))
     for create in (False, True):
-        await open_session(create_tables=create).add_items([said("again")])
-    await execute(engine, add, data=json.dumps(said("theirs")))
-    expected = [said("grüß Gott"), said("again"), said("again"), said("theirs")]
+        await open_session(create_tables=create).add_items([user("again")])
+    await execute(engine, add, data=json.dumps(user("theirs")))
+    expected = [user("grüß Gott"), user("again"), user("again"), user("theirs")]
     assert await open_session().get_items() == expected
     # They read by time and then by number, and find the same order.
     rows = await execute(engine, f"SELECT message_data FROM {names['messages_table']} ORDER BY created_at, id")
@@ -285,21 +280,21 @@ async def test_a_database_of_the_agents_sdk_is_read_and_continued(
 async def test_a_file_moves_between_this_session_and_the_one_without_sqlalchemy(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     plain = SQLiteSession("ada", path)
-    await plain.add_items([said("1")])
+    await plain.add_items([user("1")])
     session = SQLAlchemySession("ada", url=f"sqlite:///{path}")
-    await session.add_items([said("2")])
-    await plain.add_items([said("3")])
-    assert await session.get_items() == await plain.get_items() == [said("1"), said("2"), said("3")]
-    assert await plain.pop_item() == said("3")
+    await session.add_items([user("2")])
+    await plain.add_items([user("3")])
+    assert await session.get_items() == await plain.get_items() == [user("1"), user("2"), user("3")]
+    assert await plain.pop_item() == user("3")
     await session.clear_session()
     assert await plain.get_items() == []
     plain.close()
     await session.close()
     other = SQLAlchemySession("bob", url=f"sqlite:///{tmp_path}/other.db", create_tables=True)
-    await other.add_items([said("1")])
+    await other.add_items([user("1")])
     await other.close()
     plain = SQLiteSession("bob", tmp_path / "other.db")
-    assert await plain.get_items() == [said("1")]
+    assert await plain.get_items() == [user("1")]
     plain.close()
 
 
@@ -307,21 +302,21 @@ async def test_a_row_that_is_not_json_is_reported_and_can_be_popped(
     open_session: Open, engine: AsyncEngine, names: dict[str, str]
 ) -> None:
     session = open_session()
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     for data in ("{half", "[]"):
         add = f"INSERT INTO {names['messages_table']} (session_id, message_data) VALUES ('ada', :data)"
         await execute(engine, add, data=data)
         for use in (session.get_items(), session.pop_item()):
             with pytest.raises(UserError, match=f"row . of {names['messages_table']} is"):
                 await use
-        assert await session.get_items() == [said("1")]
+        assert await session.get_items() == [user("1")]
 
 
 async def test_nothing_is_left_of_a_cleared_session(
     open_session: Open, engine: AsyncEngine, names: dict[str, str]
 ) -> None:
-    await open_session("ada").add_items([said("1")])
-    await open_session("bob").add_items([said("2")])
+    await open_session("ada").add_items([user("1")])
+    await open_session("bob").add_items([user("2")])
     await open_session("ada").clear_session()
     for table in names.values():
         assert [row[0] for row in await execute(engine, f"SELECT session_id FROM {table}")] == ["bob"]
@@ -343,13 +338,13 @@ def test_an_engine_serves_one_loop_after_another(url: str, names: dict[str, str]
 async def test_closing_ends_the_engine_that_was_made_here_and_no_other(tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/sessions.db"
     own = SQLAlchemySession.from_url("ada", url=url, create_tables=True, engine_kwargs={"pool_size": 1})
-    await own.add_items([said("1")])
+    await own.add_items([user("1")])
     pool = own.engine.pool
     await own.close()
     assert own.engine.pool is not pool
     engine = create_async_engine(url)
     other = SQLAlchemySession("ada", engine=engine)
-    assert await other.get_items() == [said("1")]
+    assert await other.get_items() == [user("1")]
     pool = engine.pool
     await other.close()
     assert engine.pool is pool
@@ -359,16 +354,15 @@ async def test_closing_ends_the_engine_that_was_made_here_and_no_other(tmp_path:
 async def test_a_busy_file_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     session = SQLAlchemySession("ada", url=f"sqlite:///{path}", create_tables=True)
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        adding = asyncio.create_task(session.add_items([said("2")]))
-        for _ in range(100):
-            await asyncio.sleep(0)
+        adding = asyncio.create_task(session.add_items([user("2")]))
+        await turns_of_the_loop(100)
         assert not adding.done()
         other.execute("COMMIT")
     await adding
-    assert await session.get_items() == [said("1"), said("2")]
+    assert await session.get_items() == [user("1"), user("2")]
     await session.close()
 
 
@@ -393,24 +387,21 @@ async def test_table_names_may_be_words_of_sql(engine: AsyncEngine) -> None:
     odd = SQLAlchemySession(
         "ada", engine=engine, create_tables=True, sessions_table='sel"ect', messages_table="Order; --"
     )
-    await odd.add_items([said("odd")])
-    assert await odd.get_items() == [said("odd")]
+    await odd.add_items([user("odd")])
+    assert await odd.get_items() == [user("odd")]
     await odd.clear_session()
 
 
 async def test_settings_say_how_much_is_read_unless_the_reader_does(open_session: Open) -> None:
     session = open_session(session_settings=SessionSettings(limit=1))
-    await session.add_items([said("1"), said("2")])
-    assert await session.get_items() == [said("2")]
-    assert await session.get_items(limit=2) == [said("1"), said("2")]
+    await session.add_items([user("1"), user("2")])
+    assert await session.get_items() == [user("2")]
+    assert await session.get_items(limit=2) == [user("1"), user("2")]
     with pytest.raises(UserError, match="0 or more"):
         await session.get_items(limit=-1)
 
 
 # Runs
-
-
-@both
 async def test_a_run_pauses_and_goes_on_in_another_process(world: World, run: Run, open_session: Open) -> None:
     agent = Agent(
         "a", model=model("hello", [call("ask", "c1", x=7)], "done"), tools=[world.tool("ask", needs_approval=True)]

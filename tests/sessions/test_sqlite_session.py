@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +19,9 @@ from keyturn.sessions import sqlite
 from keyturn.sessions.base import SessionSettings
 from keyturn.sessions.sqlite import SQLiteSession
 from keyturn.testing.suites.sessions import SessionSuite
+from tests.playing import user
+from tests.table import each
+from tests.waiting import turns_of_the_loop
 
 
 class TestSQLiteSessionInMemory(SessionSuite):
@@ -49,10 +51,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "sessions.db"
 
 
-def said(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
 def run(script: str, *arguments: object) -> subprocess.Popen[str]:
     """Another process with our import path."""
     prelude = f"import sys; sys.path[:] = {sys.path!r}\n"
@@ -65,10 +63,10 @@ def run(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 async def test_a_file_outlives_the_session(path: Path) -> None:
     first = SQLiteSession("ada", path)
-    await first.add_items([said("1")])
+    await first.add_items([user("1")])
     first.close()
     second = SQLiteSession("ada", str(path))
-    assert await second.get_items() == [said("1")]
+    assert await second.get_items() == [user("1")]
     second.close()
 
 
@@ -102,16 +100,15 @@ async def test_processes_that_write_one_file_keep_their_batches_whole(path: Path
 
 async def test_a_busy_file_is_waited_for_and_the_loop_goes_on(path: Path) -> None:
     session = SQLiteSession("ada", path)
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        adding = asyncio.create_task(session.add_items([said("2")]))
-        for _ in range(100):  # the loop turns while the other writer holds the lock
-            await asyncio.sleep(0)
+        adding = asyncio.create_task(session.add_items([user("2")]))
+        await turns_of_the_loop(100)  # while the other writer holds the lock
         assert not adding.done()
         other.execute("COMMIT")
     await adding
-    assert await session.get_items() == [said("1"), said("2")]
+    assert await session.get_items() == [user("1"), user("2")]
     session.close()
 
 
@@ -121,7 +118,7 @@ async def test_wal_only_where_this_sqlite_does_not_corrupt_it(
 ) -> None:
     monkeypatch.setattr(sqlite, "WAL_IS_SAFE_FROM", safe_from)
     session = SQLiteSession("ada", path)
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("PRAGMA journal_mode").fetchone() == (mode,)
     session.close()
@@ -129,7 +126,7 @@ async def test_wal_only_where_this_sqlite_does_not_corrupt_it(
 
 async def test_a_batch_that_fails_half_way_is_rolled_back(path: Path) -> None:
     session = SQLiteSession("ada", path)
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     with closing(sqlite3.connect(path)) as other:
         # FAIL keeps the rows before it: only our rollback can take them away again.
         other.execute(
@@ -137,10 +134,10 @@ async def test_a_batch_that_fails_half_way_is_rolled_back(path: Path) -> None:
             "BEGIN SELECT RAISE(FAIL, 'disk full'); END"
         )
     with pytest.raises(sqlite3.IntegrityError, match="disk full"):
-        await session.add_items([said("2"), said("boom"), said("3")])
-    assert await session.get_items() == [said("1")]
-    await session.add_items([said("4")])
-    assert await session.get_items() == [said("1"), said("4")]
+        await session.add_items([user("2"), user("boom"), user("3")])
+    assert await session.get_items() == [user("1")]
+    await session.add_items([user("4")])
+    assert await session.get_items() == [user("1"), user("4")]
     session.close()
 
 
@@ -154,12 +151,12 @@ async def test_a_file_of_the_agents_sdk_is_read_and_continued(path: Path) -> Non
             " FOREIGN KEY (session_id) REFERENCES agent_sessions (session_id) ON DELETE CASCADE);"
             "INSERT INTO agent_sessions (session_id) VALUES ('ada');"
         )
-        row = json.dumps(said("hello"), ensure_ascii=False)
+        row = json.dumps(user("hello"), ensure_ascii=False)
         other.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('ada', ?)", (row,))
         other.commit()
     session = SQLiteSession("ada", path)
-    await session.add_items([said("again")])
-    assert await session.get_items() == [said("hello"), said("again")]
+    await session.add_items([user("again")])
+    assert await session.get_items() == [user("hello"), user("again")]
     session.close()
 
 
@@ -171,7 +168,7 @@ async def test_a_path_that_cannot_be_opened_says_what_to_do(tmp_path: Path) -> N
 
 async def test_a_row_that_is_not_json_is_reported_and_can_be_popped(path: Path) -> None:
     session = SQLiteSession("ada", path)
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     with closing(sqlite3.connect(path)) as other:
         other.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('ada', '{half')")
         other.commit()
@@ -179,7 +176,7 @@ async def test_a_row_that_is_not_json_is_reported_and_can_be_popped(path: Path) 
         await session.get_items()
     with pytest.raises(UserError, match="row 2 of agent_messages"):
         await session.pop_item()
-    assert await session.get_items() == [said("1")]
+    assert await session.get_items() == [user("1")]
     session.close()
 
 
@@ -188,7 +185,7 @@ async def test_a_row_that_is_not_json_is_reported_and_can_be_popped(path: Path) 
 
 def test_one_session_serves_several_loops_and_threads(path: Path) -> None:
     def add(session: SQLiteSession, number: int) -> None:
-        asyncio.run(session.add_items([said(str(number))] * 3))
+        asyncio.run(session.add_items([user(str(number))] * 3))
 
     for session in (SQLiteSession("ada", path), SQLiteSession("ada")):
         with ThreadPoolExecutor(4) as pool:
@@ -201,20 +198,20 @@ def test_one_session_serves_several_loops_and_threads(path: Path) -> None:
 
 async def test_a_cancelled_append_is_whole_or_absent(path: Path) -> None:
     session = SQLiteSession("ada", path)
-    await session.add_items([said("0")])
-    adding = asyncio.create_task(session.add_items([said("1"), said("2")]))
-    await asyncio.sleep(0)
+    await session.add_items([user("0")])
+    adding = asyncio.create_task(session.add_items([user("1"), user("2")]))
+    await turns_of_the_loop()
     adding.cancel()
     with pytest.raises(asyncio.CancelledError):
         await adding
-    await session.add_items([said("3")])
+    await session.add_items([user("3")])
     assert len(await session.get_items()) in (2, 4)
     session.close()
 
 
 async def test_closing_is_final_and_harmless_twice(path: Path) -> None:
     session = SQLiteSession("ada", path)
-    await session.add_items([said("1")])
+    await session.add_items([user("1")])
     session.close()
     session.close()
     with pytest.raises(UserError, match="was closed"):
@@ -222,12 +219,12 @@ async def test_closing_is_final_and_harmless_twice(path: Path) -> None:
 
 
 async def test_an_append_keeps_what_the_dict_said_when_it_was_called(path: Path) -> None:
-    session, item = SQLiteSession("ada", path), said("before")
+    session, item = SQLiteSession("ada", path), user("before")
     adding = asyncio.create_task(session.add_items([item]))
-    await asyncio.sleep(0)
+    await turns_of_the_loop()
     item["content"] = "after"
     await adding
-    assert await session.get_items() == [said("before")]
+    assert await session.get_items() == [user("before")]
     session.close()
 
 
@@ -246,14 +243,14 @@ def test_sqlite_is_imported_at_first_use() -> None:
 # Names, settings and values
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["", "1st", "a b", "a-b", 'a"; DROP TABLE x; --', "a;b", "sqlite_master", "SQLite_x", "é", "a\n", "x" * 101, "a.b"],
 )
 def test_a_table_name_is_an_identifier(name: str) -> None:
-    with pytest.raises(UserError, match="no name for a table"):
+    with pytest.raises(UserError, match="not a table name"):
         SQLiteSession("ada", sessions_table=name)
-    with pytest.raises(UserError, match="no name for a table"):
+    with pytest.raises(UserError, match="not a table name"):
         SQLiteSession("ada", messages_table=name)
 
 
@@ -265,19 +262,19 @@ def test_the_two_tables_are_two() -> None:
 async def test_table_names_may_be_words_of_sql_and_keep_sessions_apart(path: Path) -> None:
     odd = SQLiteSession("ada", path, sessions_table="select", messages_table="order")
     usual = SQLiteSession("ada", path)
-    await odd.add_items([said("odd")])
-    await usual.add_items([said("usual")])
-    assert await odd.get_items() == [said("odd")]
-    assert await usual.pop_item() == said("usual")
+    await odd.add_items([user("odd")])
+    await usual.add_items([user("usual")])
+    assert await odd.get_items() == [user("odd")]
+    assert await usual.pop_item() == user("usual")
     odd.close()
     usual.close()
 
 
 async def test_settings_say_how_much_is_read_unless_the_reader_does() -> None:
     session = SQLiteSession("ada", session_settings=SessionSettings(limit=1))
-    await session.add_items([said("1"), said("2")])
-    assert await session.get_items() == [said("2")]
-    assert await session.get_items(limit=2) == [said("1"), said("2")]
+    await session.add_items([user("1"), user("2")])
+    assert await session.get_items() == [user("2")]
+    assert await session.get_items(limit=2) == [user("1"), user("2")]
     with pytest.raises(UserError, match="0 or more"):
         await session.get_items(limit=-1)
     session.close()
@@ -287,13 +284,13 @@ async def test_settings_say_how_much_is_read_unless_the_reader_does() -> None:
 async def test_a_value_without_json_is_refused_by_position(value: object) -> None:
     session = SQLiteSession("ada")
     with pytest.raises(UserError, match="item 1 of the batch"):
-        await session.add_items([said("good"), {"role": "user", "content": value}])
+        await session.add_items([user("good"), {"role": "user", "content": value}])
     assert await session.get_items() == []
     session.close()
 
 
 async def test_a_lone_surrogate_in_a_tools_output_does_not_lose_the_batch() -> None:
     session = SQLiteSession("ada")
-    await session.add_items([said("caf\udce9.txt")])
-    assert await session.get_items() == [said("caf\udce9.txt")]
+    await session.add_items([user("caf\udce9.txt")])
+    assert await session.get_items() == [user("caf\udce9.txt")]
     session.close()

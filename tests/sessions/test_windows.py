@@ -11,15 +11,12 @@ import pytest
 
 from keyturn import Agent, EncryptedSession, MemorySession, SessionSettings, SQLAlchemySession, SQLiteSession
 from keyturn.sessions.history import orphan_calls, orphan_outputs
-from tests.behaviour.ways import (
+from tests.playing import (
     Run,
     World,
-    a_world,  # noqa: F401  # a fixture, used by its name
     approved,
     asked,
-    both,
     call,
-    carried,
     model,
     shape,
 )
@@ -44,8 +41,6 @@ async def session(request: pytest.FixtureRequest, limit: int, tmp_path: Path) ->
         yield store if request.param == "memory" else EncryptedSession("s", store, "a key of 32 characters by chance")
 
 
-@both
-@carried
 @pytest.mark.parametrize("limit", [0, 1, 2, 4])
 @pytest.mark.parametrize("calls", [1, 3])
 async def test_a_pause_on_it_is_resumed(

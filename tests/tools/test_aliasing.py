@@ -33,10 +33,13 @@ from keyturn import (
 from keyturn.core.digest import canonical
 from keyturn.core.events import ReplyRecorded
 from keyturn.core.policy import Verdict
-from keyturn.engine.run.log_cache import forget
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call, tool_outputs
+from keyturn.testing import approve_all
 from keyturn.tools.base import Prepared, Tool
+
+pytestmark = pytest.mark.usefixtures("own_key")
+
 
 _INSIDE = (
     "raw_item",
@@ -498,8 +501,7 @@ async def play(kind: Kind, place: Place) -> tuple[list[str], Any, list[Any]]:
         given = result.to_state()
         shown += [copy.deepcopy(item.params) for item in given.get_interruptions()]
         place.shown(result, given)
-        for item in given.get_interruptions():
-            given.approve(item)
+        approve_all(given)
     return kind.got, result, shown
 
 
@@ -508,13 +510,6 @@ def recorded(result: Any) -> Any:
     steps = result.to_state().live.log.steps
     replies = [event for step in steps for event in step.events if isinstance(event, ReplyRecorded)]
     return replies[0].output[0]
-
-
-@pytest.fixture(autouse=True)
-def own_world(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
-    yield
-    forget()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -23,7 +23,7 @@ from keyturn import (
 )
 from keyturn.core.items import Item
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.behaviour.ways import Run, both, carried, state_of
+from tests.playing import Run, state_of
 
 README = "# Title\n\nhello\n"
 
@@ -50,8 +50,6 @@ def outputs(result: RunResult) -> list[Item]:
 CHANGE = call("update_file", "README.md", " # Title\n \n-hello\n+goodbye\n")
 
 
-@both
-@carried
 async def test_people_see_the_file_as_it_is_and_as_it_would_be(root: Path, run: Run, saved: bool) -> None:
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [CHANGE])
     result = await run(desk, "go")
@@ -70,8 +68,6 @@ async def test_people_see_the_file_as_it_is_and_as_it_would_be(root: Path, run: 
     ]
 
 
-@both
-@carried
 async def test_a_file_that_changed_after_it_was_shown_asks_again(root: Path, run: Run, saved: bool) -> None:
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [CHANGE])
     state = await state_of(await run(desk, "go"), desk, saved)
@@ -90,7 +86,6 @@ async def test_a_file_that_changed_after_it_was_shown_asks_again(root: Path, run
     assert (root / "README.md").read_text() == "# Title\n\ngoodbye\n\nand more\n"
 
 
-@both
 async def test_a_file_that_appeared_after_it_was_shown_asks_again(root: Path, run: Run) -> None:
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [call("create_file", "new.txt", "+mine\n")])
     state = (await run(desk, "go")).to_state()
@@ -107,7 +102,6 @@ async def test_a_file_that_appeared_after_it_was_shown_asks_again(root: Path, ru
     assert "is there already" in output["output"]
 
 
-@both
 async def test_a_change_of_other_files_matters_to_nobody(root: Path, run: Run) -> None:
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [CHANGE])
     state = (await run(desk, "go")).to_state()
@@ -116,7 +110,6 @@ async def test_a_change_of_other_files_matters_to_nobody(root: Path, run: Run) -
     assert (await run(desk, state)).final_output == "done"
 
 
-@both
 async def test_an_edited_patch_is_compared_by_the_files_of_both(root: Path, run: Run) -> None:
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [CHANGE])
     state = (await run(desk, "go")).to_state()
@@ -129,7 +122,6 @@ async def test_an_edited_patch_is_compared_by_the_files_of_both(root: Path, run:
     assert "A person changed the arguments" in output["output"]
 
 
-@both
 async def test_a_patch_that_does_not_fit_is_told_to_people_and_to_the_model(root: Path, run: Run) -> None:
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [call("update_file", "README.md", "-farewell\n+goodbye\n")])
     result = await run(desk, "go")
@@ -146,7 +138,6 @@ async def test_a_patch_that_does_not_fit_is_told_to_people_and_to_the_model(root
     assert (root / "README.md").read_text() == README
 
 
-@both
 async def test_a_rejection_is_a_failed_result(root: Path, run: Run) -> None:
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [CHANGE])
     state = (await run(desk, "go")).to_state()
@@ -155,7 +146,6 @@ async def test_a_rejection_is_a_failed_result(root: Path, run: Run) -> None:
     assert output == {"type": "apply_patch_call_output", "call_id": "c1", "status": "failed", "output": "not today"}
 
 
-@both
 async def test_as_a_function_it_takes_a_patch_of_several_files(root: Path, run: Run) -> None:
     body = "*** Begin Patch\n*** Update File: README.md\n-hello\n+bye\n*** Add File: b.txt\n+b\n*** End Patch"
     desk = agent(ApplyPatchTool(WorkspaceEditor(root)), [function_call("apply_patch", {"patch": body}, call_id="c1")])
@@ -174,7 +164,6 @@ async def test_as_a_function_it_takes_a_patch_of_several_files(root: Path, run: 
     assert (root / "b.txt").read_text() == "b\n"
 
 
-@both
 async def test_a_callable_is_asked_about_each_operation(root: Path, run: Run) -> None:
     """A patch of which only the last file needs somebody's word waits as a whole, whatever it says of the first."""
     asked: list[str] = []
@@ -191,7 +180,6 @@ async def test_a_callable_is_asked_about_each_operation(root: Path, run: Run) ->
     assert (await run(agent(tool, [CHANGE]), "go")).interruptions == []
 
 
-@both
 async def test_a_grant_may_be_about_a_path(root: Path, run: Run) -> None:
     (root / "docs").mkdir()
     rounds = [
@@ -205,7 +193,6 @@ async def test_a_grant_may_be_about_a_path(root: Path, run: Run) -> None:
     assert (item.call_id, (root / "docs" / "b").read_text()) == ("c3", "x\n")
 
 
-@both
 async def test_on_approval_decides_at_once(root: Path, run: Run) -> None:
     seen: list[str] = []
 
@@ -236,7 +223,6 @@ class Own:
         raise RuntimeError("password=hunter2")
 
 
-@both
 async def test_an_editor_of_ones_own_is_called_with_the_context(run: Run) -> None:
     own = Own()
     tool = ApplyPatchTool(own, needs_approval=False)
@@ -254,13 +240,11 @@ async def test_an_editor_of_ones_own_is_called_with_the_context(run: Run) -> Non
     assert "hunter2" not in json.dumps(result.to_input_list())
 
 
-@both
 async def test_of_an_editor_that_cannot_look_people_see_the_patch(run: Run) -> None:
     result = await run(agent(ApplyPatchTool(Own()), [call("update_file", "y", "-y\n+z\n")]), "go")
     assert result.interruptions[0].preview == Preview((Text("-y\n+z\n", label="update file y"),))
 
 
-@both
 async def test_a_patch_that_ends_midway_says_how_far_it_came(run: Run) -> None:
     body = "*** Begin Patch\n*** Add File: a\n+a\n*** Delete File: b\n*** Add File: c\n+c\n*** End Patch"
     own = Own()

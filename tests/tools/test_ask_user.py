@@ -152,7 +152,7 @@ class TestAskUser(ToolCase):
     def test_it_asks_again_by_itself_after_a_crash(self, monkeypatch: pytest.MonkeyPatch) -> None:
         state = self.asked(ask_user())
         agent = self.agent
-        again = self.run(agent, self.crashed(self.run(agent, state), agent, monkeypatch))
+        again = self.run(agent, self.crashed(self.run(agent, state), agent))
         assert [item.kind for item in again.interruptions] == ["external"], "and nobody must say what became of it"
         assert self.taken(again.to_state(), "Red") == "Red"
 

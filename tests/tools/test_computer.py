@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from typing import Any
@@ -32,10 +31,12 @@ from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
 from keyturn.tools.base import OutcomeUnknown
 from keyturn.tools.word_picture import drawn, written
-from tests.models.openai_serving import plain_and_streamed, served
-from tests.tools.wire import bodies, decided, keep_secrets, run, saved
+from tests.models.openai.serving import served
+from tests.playing import play, through_text
+from tests.tools.wire import bodies, decided
+from tests.waiting import turns_of_the_loop
 
-__all__ = ["keep_secrets"]
+pytestmark = pytest.mark.usefixtures("own_key")
 
 CHECK = {"id": "cu_sc_1", "code": "malicious_instructions", "message": "The page asks for a password."}
 OTHER = {**CHECK, "id": "cu_sc_2"}
@@ -216,7 +217,7 @@ async def test_a_safety_check_asks_and_the_approval_acknowledges_it(needs: Any) 
         "safety check, in the provider's words; to approve is to acknowledge it",
     )
     assert (second.text, actions) == (first.text, Json([CLICK], label="actions"))
-    state = await saved(agent, result)
+    state = await through_text(agent, result)
     state.approve(state.get_interruptions()[0])
     assert (await Runner.run(agent, state)).final_output == "done"
     assert (len(screen.done), output_of(model, [CHECK, OTHER])) == (1, url(1))
@@ -332,7 +333,7 @@ async def test_calls_on_one_computer_run_one_after_another() -> None:
         async def type(self, text: str) -> None:
             for char in text:
                 self.done.append(char)
-                await asyncio.sleep(0)
+                await turns_of_the_loop()
 
     screen = Slow()
     agent, _ = agent_of(screen, [computer_call("c1", typing("abc")), computer_call("c2", typing("xyz"))])
@@ -354,7 +355,6 @@ def test_what_is_no_computer() -> None:
     assert ComputerTool(bare).provider_tool() == {"type": "computer"}
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("kept", [False, True], ids=["whole", "previous"])
 async def test_responses(streamed: bool, kept: bool) -> None:
     """The server refuses a call that has no output, and a safety check that is not acknowledged."""
@@ -377,17 +377,16 @@ async def test_responses(streamed: bool, kept: bool) -> None:
     assert second["input"] == ([output] if kept else [{"role": "user", "content": "go"}, call, output])
 
 
-@plain_and_streamed
 async def test_the_provider_ends_a_conversation_whose_check_nobody_acknowledged(streamed: bool) -> None:
     """That is its own rule. Nothing ran, and the error is the provider's."""
     screen = Screen()
     server = ResponsesServer([[computer_call("c1", CLICK, checks=[CHECK])], "done"])
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[ComputerTool(screen)])
-        state = (await run(agent, "go", streamed)).to_state()
+        state = (await play(agent, "go", streamed)).to_state()
         state.reject(state.get_interruptions()[0])
         with pytest.raises(openai.BadRequestError, match="unacknowledged safety check"):
-            await run(agent, state, streamed)
+            await play(agent, state, streamed)
     assert screen.done == []
 
 

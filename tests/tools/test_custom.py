@@ -14,10 +14,10 @@ from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import plain_and_streamed, served
-from tests.tools.wire import bodies, decided, keep_secrets
+from tests.models.openai.serving import served
+from tests.tools.wire import bodies, decided
 
-__all__ = ["keep_secrets"]
+pytestmark = pytest.mark.usefixtures("own_key")
 
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "select" /.+/'}
 
@@ -106,7 +106,7 @@ def test_a_tool_that_is_declared_wrongly() -> None:
     with pytest.raises(UserError, match="on_approval must be"):
         tool(on_approval=True)
     for given in (3, ["select 1"], {"input": "select 1"}):
-        with pytest.raises(InvalidArguments, match="must be a text"):
+        with pytest.raises(InvalidArguments, match="must be a string"):
             tool().prepare(called("c1", given))
 
 
@@ -128,7 +128,6 @@ async def test_a_decision_in_line(answer: Any, ran: bool | None) -> None:
     assert model.calls[1].input[-1]["output"] == ("ran select 1" if ran else "not today")
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("kept", [False, True], ids=["whole", "previous"])
 async def test_responses(streamed: bool, kept: bool) -> None:
     script = [ModelStep([called("c1", "select 1")], response_id="resp_1"), "done"]
@@ -146,7 +145,6 @@ async def test_responses(streamed: bool, kept: bool) -> None:
     assert second.get("previous_response_id") == ("resp_1" if kept else None)
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("openais", [True, False], ids=["OpenAI's server", "another server"])
 async def test_chat_completions(streamed: bool, openais: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenAI's own takes custom tools; any other server is told of a function."""
@@ -172,7 +170,6 @@ async def test_chat_completions(streamed: bool, openais: bool, monkeypatch: pyte
     assert second["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "ran select 1"}
 
 
-@plain_and_streamed
 async def test_anthropic_calls_it_as_a_function(streamed: bool) -> None:
     from keyturn import AnthropicModel
 

@@ -13,7 +13,7 @@ from keyturn.tools.filesystem.problems import FileTooLarge, PathRefused
 from keyturn.tools.filesystem.workspace import MOST_LINES
 from keyturn.tools.patches.hunks import InvalidPatch
 from keyturn.tools.patches.v4a import apply_diff
-from tests.behaviour.ways import Run, both, state_of
+from tests.playing import Run, state_of
 
 CALLS: dict[str, dict[str, Any]] = {
     "edit_file": {"path": "a.txt", "old_string": "two", "new_string": "2"},
@@ -52,7 +52,6 @@ class Meanwhile(RunHooks):
             self.path.write_text(self.text)
 
 
-@both
 @pytest.mark.parametrize("text", ["one\ntwo\nthree\n", "", None], ids=["changed", "emptied", "deleted"])
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_file_that_changes_after_the_last_look_is_left_alone(
@@ -68,7 +67,6 @@ async def test_a_file_that_changes_after_the_last_look_is_left_alone(
     assert [path.read_text() for path in root.iterdir()] == ([] if text is None else [text])
 
 
-@both
 @pytest.mark.parametrize("name", ["edit_file", "apply_patch"])
 async def test_what_did_not_fit_when_it_was_shown_is_not_done_when_it_fits(root: Path, run: Run, name: str) -> None:
     """Who approved saw that it would change nothing; so it changes nothing, though the file was made to fit."""
@@ -81,7 +79,6 @@ async def test_what_did_not_fit_when_it_was_shown_is_not_done_when_it_fits(root:
     assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
-@both
 @pytest.mark.parametrize("name", ["edit_file", "apply_patch"])
 async def test_who_mends_what_did_not_fit_gets_it_done(root: Path, run: Run, name: str) -> None:
     wrong = {
@@ -100,7 +97,6 @@ async def test_who_mends_what_did_not_fit_gets_it_done(root: Path, run: Run, nam
     assert (root / "a.txt").read_text() == "one\n2\n"
 
 
-@both
 async def test_a_move_is_asked_about_where_it_goes_too(root: Path, run: Run) -> None:
     """A rule that lets through what is in drafts/ lets nothing be moved out of it."""
 
@@ -117,7 +113,6 @@ async def test_a_move_is_asked_about_where_it_goes_too(root: Path, run: Run) -> 
         (root / "drafts" / "x.py").write_text("x\n")
 
 
-@both
 async def test_lines_in_an_envelope_are_not_the_head_of_another_patch(root: Path, run: Run) -> None:
     """A file that holds a diff can be changed, and no file is changed that only that diff names."""
     (root / "change.diff").write_text("-- a/a.txt\nkeep\n")
@@ -128,7 +123,6 @@ async def test_lines_in_an_envelope_are_not_the_head_of_another_patch(root: Path
     assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
-@both
 @pytest.mark.parametrize(
     ("old", "new", "changed"),
     [("a/a.txt", "a/a.txt", "a/a.txt"), ("a/a.txt", "b/a.txt", "a.txt"), ("b/a.txt", "b/a.txt", "b/a.txt")],
@@ -164,7 +158,6 @@ def test_what_other_programs_run_is_not_changed(root: Path, path: str) -> None:
         files.write(path, b"[hooks]\n")
 
 
-@both
 async def test_a_name_that_is_kept_from_reading_is_kept_from_searching(root: Path, run: Run) -> None:
     """As the page of the file tools does it: grep shows what is in files, so it is asked as well."""
 

@@ -10,7 +10,9 @@ import pytest
 
 from keyturn import Agent, Diff, Json, RunResult, UserError, Workspace, filesystem_tools
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.behaviour.ways import Run, both, carried, state_of
+from keyturn.testing import approve_all
+from tests.playing import Run, state_of
+from tests.waiting import turns_of_the_loop
 
 NOTES = "one\ntwo\nthree\n"
 
@@ -37,7 +39,6 @@ def told(result: RunResult) -> list[str]:
     return [item["output"] for item in result.to_input_list() if item.get("type") == "function_call_output"]
 
 
-@both
 async def test_reading_asks_nobody(root: Path, run: Run) -> None:
     calls = [
         {"tool": "ls"},
@@ -61,8 +62,6 @@ async def test_reading_asks_nobody(root: Path, run: Run) -> None:
     ]
 
 
-@both
-@carried
 async def test_writing_asks_and_shows_the_file_before_and_after(root: Path, run: Run, saved: bool) -> None:
     desk = agent(
         root,
@@ -82,8 +81,6 @@ async def test_writing_asks_and_shows_the_file_before_and_after(root: Path, run:
     assert told(result)[0] == "Created 'new/list.txt'."
 
 
-@both
-@carried
 async def test_a_file_that_changed_after_it_was_shown_asks_again(root: Path, run: Run, saved: bool) -> None:
     desk = agent(root, {"tool": "edit_file", "path": "notes.txt", "old_string": "two", "new_string": "2"})
     state = await state_of(await run(desk, "go"), desk, saved)
@@ -99,7 +96,6 @@ async def test_a_file_that_changed_after_it_was_shown_asks_again(root: Path, run
     assert (root / "notes.txt").read_text() == "zero\none\n2\nthree\n"
 
 
-@both
 async def test_two_changes_of_one_file_are_shown_one_after_the_other(root: Path, run: Run) -> None:
     """Both are approved together, but the second was shown a file that the first one changes."""
     first, second = (
@@ -107,9 +103,7 @@ async def test_two_changes_of_one_file_are_shown_one_after_the_other(root: Path,
         for old, new in (("one", "1"), ("three", "3"))
     )
     desk = agent(root, first, second)
-    state = (await run(desk, "go")).to_state()
-    for item in state.get_interruptions():
-        state.approve(item)
+    state = approve_all(await run(desk, "go"))
     result = await run(desk, state)
     while result.interruptions:
         [item] = result.interruptions
@@ -126,7 +120,6 @@ async def test_two_changes_of_one_file_are_shown_one_after_the_other(root: Path,
     )
 
 
-@both
 async def test_changes_that_ask_nobody_do_not_lose_each_other(root: Path, run: Run) -> None:
     (root / "list.txt").write_text("".join(f"<{number}>\n" for number in range(12)))
     calls = [
@@ -138,7 +131,6 @@ async def test_changes_that_ask_nobody_do_not_lose_each_other(root: Path, run: R
     assert (root / "list.txt").read_text() == "".join(f"{number}\n" for number in range(12))
 
 
-@both
 async def test_what_cannot_be_done_is_told_in_words(root: Path, run: Run) -> None:
     (root / "blob").write_bytes(b"\0")
     calls = [
@@ -170,7 +162,6 @@ async def test_what_cannot_be_done_is_told_in_words(root: Path, run: Run) -> Non
     assert (root / "notes.txt").read_text() == NOTES
 
 
-@both
 async def test_a_change_that_does_not_fit_is_shown_as_such(root: Path, run: Run) -> None:
     desk = agent(root, {"tool": "edit_file", "path": "notes.txt", "old_string": "nine", "new_string": "9"})
     [item] = (await run(desk, "go")).interruptions
@@ -180,7 +171,6 @@ async def test_a_change_that_does_not_fit_is_shown_as_such(root: Path, run: Run)
     assert arguments == Json(item.params)
 
 
-@both
 async def test_each_tool_asks_as_it_is_told(root: Path, run: Run) -> None:
     def outside_src(_context: Any, params: dict[str, Any], _call_id: str) -> bool:
         return not params["path"].startswith("src/")
@@ -225,7 +215,7 @@ async def test_nothing_else_waits_while_files_are_searched(root: Path) -> None:
     task = asyncio.create_task(grep.invoke(None, grep.prepare({"arguments": '{"pattern": "(a+)+$"}'})))
     ticks = 0
     while not task.done():
-        await asyncio.sleep(0.005)
+        await turns_of_the_loop()
         ticks += 1
     assert ticks > 50
     with pytest.raises(Exception, match="longer than"):

@@ -131,7 +131,7 @@ def test_a_wrong_option_is_refused_when_it_is_declared(options: dict[str, Any], 
 
 @pytest.mark.parametrize("name", ["", None, 3])
 def test_a_tool_has_a_name(name: Any) -> None:
-    with pytest.raises(UserError, match="a tool's name must be a text"):
+    with pytest.raises(UserError, match="a tool's name must be a non-empty string"):
         FunctionTool(name, "", {}, echo)
 
 

@@ -25,11 +25,11 @@ from keyturn import (
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_items import KNOWN
-from tests.models.openai_serving import plain_and_streamed, served
-from tests.tools.wire import bodies, decided, keep_secrets
+from tests.models.openai.items import KNOWN
+from tests.models.openai.serving import served
+from tests.tools.wire import bodies, decided
 
-__all__ = ["keep_secrets"]
+pytestmark = pytest.mark.usefixtures("own_key")
 
 CHECK: TypeAdapter[Any] = TypeAdapter(ResponseCreateParams)
 CONTAINER = {"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["file_1"]}}
@@ -64,7 +64,6 @@ def pay(to: str) -> str:
     return f"paid {to}"
 
 
-@plain_and_streamed
 async def test_they_are_offered_and_their_items_are_carried_through(streamed: bool) -> None:
     script = [[*MADE, function_call("pay", {"to": "ada"}, call_id="c1")], [assistant_message("done")]]
     async with served(server := ResponsesServer(script)) as model:

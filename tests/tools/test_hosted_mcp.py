@@ -29,11 +29,12 @@ from keyturn.core.items import Item
 from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_message, function_call
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import plain_and_streamed, served
+from tests.models.openai.serving import served
+from tests.playing import play, through_text
 from tests.table import each
-from tests.tools.wire import bodies, decided, keep_secrets, run, saved
+from tests.tools.wire import bodies, decided
 
-__all__ = ["keep_secrets"]
+pytestmark = pytest.mark.usefixtures("own_key")
 
 CHECK: TypeAdapter[Any] = TypeAdapter(ResponseCreateParams)
 REFUSED = "Tool execution was not approved."
@@ -107,7 +108,6 @@ async def test_what_people_see_of_a_request() -> None:
     assert type(result.new_items[0]) is MCPApprovalRequestItem
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("kept", [None, "previous", "auto", "conversation"])
 async def test_requests_of_one_reply_are_decided_one_by_one(streamed: bool, kept: str | None) -> None:
     """Two servers and a function in one reply. The exact requests; where the server keeps the conversation, only what
@@ -137,17 +137,17 @@ async def test_requests_of_one_reply_are_decided_one_by_one(streamed: bool, kept
     }[kept]
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[server_of(), server_of("mail", require_approval="always"), pay])
-        result = await run(agent, "go", streamed, **options)
+        result = await play(agent, "go", streamed, **options)
         assert [item.call_id for item in result.interruptions] == ["mcpr_1", "c1", "mcpr_2", "mcpr_3"]
         for label in ("mcpr_3", "c1", "mcpr_1"):
-            state = await saved(agent, result)
+            state = await through_text(agent, result)
             state.approve(next(item for item in state.get_interruptions() if item.call_id == label))
-            result = await run(agent, state, streamed)
+            result = await play(agent, state, streamed)
         [last] = result.interruptions
         assert len(server.requests) == 1, "the model waits for all of them"
-        state = await saved(agent, result)
+        state = await through_text(agent, result)
         state.reject(last, rejection_message="not this file")
-        result = await run(agent, state, streamed)
+        result = await play(agent, state, streamed)
     assert result.final_output == "done"
     first, second = bodies(server)
     CHECK.validate_python(first)
@@ -245,12 +245,11 @@ def test_no_words_of_anybody_are_an_approval() -> None:
     ],
     ids=["the same tool", "another tool", "the same name on another server"],
 )
-@plain_and_streamed
 async def test_a_grant_is_for_one_tool_of_one_server(second: Item, covered: bool, streamed: bool) -> None:
     agent, model = agent_of([asks("r1")], [second], tools=[server_of(), server_of("mail")])
-    state = await saved(agent, await run(agent, "go", streamed))
+    state = await through_text(agent, await play(agent, "go", streamed))
     state.approve(state.get_interruptions()[0], always_approve=True)
-    result = await run(agent, state, streamed)
+    result = await play(agent, state, streamed)
     assert [item.call_id for item in result.interruptions] == ([] if covered else ["r2"])
     assert model.calls[1].input[-1] == response("r1")
 
@@ -297,21 +296,20 @@ async def test_an_approval_is_no_result_of_a_tool() -> None:
     assert len(model.calls) == 2
 
 
-@plain_and_streamed
 async def test_a_new_message_supersedes_a_request(streamed: bool) -> None:
     session = MemorySession("s")
     server = ResponsesServer([[asks("mcpr_1")], "never mind"])
     async with served(server) as model:
         agent = Agent("a", model=model, tools=[server_of()])
-        paused = await run(agent, "go", streamed, session=session)
+        paused = await play(agent, "go", streamed, session=session)
         assert paused.interruptions
-        result = await run(agent, "never mind", streamed, session=session)
+        result = await play(agent, "never mind", streamed, session=session)
         assert result.final_output == "never mind"
         assert bodies(server)[1]["input"][2] == response("mcpr_1", False, "not executed: the user moved on")
         state = paused.to_state()
         state.approve(state.get_interruptions()[0])
         with pytest.raises(Conflict):
-            await run(agent, state, streamed, session=session)
+            await play(agent, state, streamed, session=session)
 
 
 async def test_keys_are_in_no_log_and_may_change_while_a_request_waits() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shlex
 import threading
@@ -30,6 +29,9 @@ from keyturn.render import html, terminal
 from keyturn.testing import ScriptedModel, ToolSuite, assistant_message, drive, function_call
 from keyturn.testing.crash import Effects
 from keyturn.tools.shell_preview import NOT_UNDERSTOOD
+from tests.playing import cut_off
+from tests.table import each
+from tests.waiting import until
 
 
 def shell_call(label: str, *commands: Any, **action: Any) -> Item:
@@ -122,7 +124,6 @@ def agent(tool: Any, *calls: Item) -> Agent[Any]:
     return Agent("desk", model=ScriptedModel([list(calls), "Done."]), tools=[tool])
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_real_command_runs_when_it_was_approved(tmp_path: Any, streamed: bool) -> None:
     tool = ShellTool(LocalExecutor(tmp_path))
     calls = [shell_call("c1", "echo one; echo two >&2; exit 3", "pwd", max_output_length=500)]
@@ -327,7 +328,7 @@ def test_each_command_is_shown_exactly_and_then_what_a_shell_reads_in_it() -> No
     assert {"in: /tmp", "timeout_ms: 500"} <= {*runs.text.splitlines()}
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "ls $(id\nprograms: ls)",
@@ -381,29 +382,12 @@ def test_a_command_that_seems_to_end_the_preview_does_not() -> None:
     assert all(line.startswith("| ") for line in lines if "Approved by ops" in line)
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_run_that_is_cancelled_ends_its_commands_and_is_in_doubt(tmp_path: Any, streamed: bool) -> None:
     command = f"echo > begun; trap '' TERM; sleep 50; echo > {tmp_path}/late"
     desk = agent(ShellTool(LocalExecutor(tmp_path)), shell_call("c1", command))
     state = (await Runner.run(desk, "go")).to_state()
     state.approve(state.get_interruptions()[0])
-    if streamed:
-        stream = Runner.run_streamed(desk, state)
-        await _seen(tmp_path / "begun")
-        stream.cancel()
-        async for _event in stream.stream_events():
-            pass
-    else:
-        running = asyncio.create_task(Runner.run(desk, state))
-        await _seen(tmp_path / "begun")
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
+    await cut_off(desk, state, lambda: until((tmp_path / "begun").exists), streamed)
     [item] = (await Runner.run(desk, state)).interruptions
     assert (item.kind, item.call_id) == ("in_doubt", "c1")
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
-
-
-async def _seen(path: Any) -> None:
-    while not path.exists():
-        await asyncio.sleep(0.01)

@@ -6,10 +6,10 @@ import asyncio
 import threading
 from typing import Any
 
-import pytest
-
 from keyturn import Agent, Runner, ShellCommandRequest, ShellTool
 from keyturn.testing import ScriptedModel
+from tests.playing import cut_off
+from tests.table import each
 
 CALL = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["make"], "timeout_ms": 10}}
 
@@ -41,24 +41,12 @@ class Held:
         assert await asyncio.to_thread(self.began.wait, 30)
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_cancelled_run_does_not_wait_for_a_function_and_its_call_is_in_doubt(streamed: bool) -> None:
     held = Held()
     desk = agent(held)
     state = (await Runner.run(desk, "go")).to_state()
     state.approve(state.get_interruptions()[0])
-    if streamed:
-        stream = Runner.run_streamed(desk, state)
-        await held.has_begun()
-        stream.cancel()
-        async for _event in stream.stream_events():
-            pass
-    else:
-        running = asyncio.create_task(Runner.run(desk, state))
-        await held.has_begun()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
+    await cut_off(desk, state, held.has_begun, streamed)
     assert not held.ended.is_set(), "a thread cannot be stopped, and nobody waited for it"
     held.goes_on.set()
     assert await asyncio.to_thread(held.ended.wait, 30)
@@ -90,10 +78,8 @@ async def test_a_function_may_give_back_what_is_to_be_awaited() -> None:
     assert told(done)["stdout"] == "later: ['make']"
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["function", "coroutine"])
-@pytest.mark.parametrize(
-    "error", [StopIteration("x"), GeneratorExit(), SystemExit(3), TimeoutError("hunter2")], ids=repr
-)
+@each("asynchronous", [False, True], ids=["function", "coroutine"])
+@each("error", [StopIteration("x"), GeneratorExit(), SystemExit(3), TimeoutError("hunter2")], ids=repr)
 async def test_whatever_an_executor_raises_is_a_failed_result(error: BaseException, asynchronous: bool) -> None:
     def function(_request: Any) -> str:
         raise error

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keyturn import ShellCallOutcome, ShellCommandOutput, ShellResult, UserError
-from keyturn.tools.shell_results import bounded, noticed, output_item, parts_of
+from keyturn.tools.shell_results import bounded, noticed, output_item, output_parts
 from tests.table import each
 
 CALL = {"type": "shell_call", "call_id": "c1"}
@@ -51,7 +51,7 @@ def test_as_a_function_it_is_json_that_no_output_can_leave() -> None:
 
 @each("value", ["words", {"a": 1}, [], [{"stdout": "x"}], 3, None])
 def test_words_of_others_are_no_success(value: Any) -> None:
-    [part] = parts_of(value)
+    [part] = output_parts(value)
     assert part["outcome"] == {"type": "exit", "exit_code": 1}
     assert part["stdout"] == ""
     assert part["stderr"] == (value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
@@ -62,5 +62,5 @@ def test_the_length_that_the_model_asked_for_holds_for_every_executor() -> None:
     assert len(made.output[0].stdout) + len(made.output[0].stderr) <= 100
     assert made.max_output_length == 100
     assert bounded(ShellResult([ShellCommandOutput("x" * 900)], max_output_length=50), None).max_output_length == 50
-    with pytest.raises(UserError, match="ShellResult or a text, not int"):
+    with pytest.raises(UserError, match="ShellResult or a string, not int"):
         bounded(3, None)

@@ -13,10 +13,11 @@ from keyturn.testing import ModelStep, function_call
 from keyturn.testing.loopback.anthropic import MessagesServer
 from keyturn.testing.loopback.chat import ChatServer
 from keyturn.testing.loopback.responses import ResponsesServer
-from tests.models.openai_serving import plain_and_streamed, served
-from tests.tools.wire import bodies, decided, keep_secrets, run
+from tests.models.openai.serving import served
+from tests.playing import play
+from tests.tools.wire import bodies, decided
 
-__all__ = ["keep_secrets"]
+pytestmark = pytest.mark.usefixtures("own_key")
 
 CALL: Item = {
     "type": "shell_call",
@@ -33,7 +34,6 @@ def approve(state: Any, item: Any) -> None:
     state.approve(item)
 
 
-@plain_and_streamed
 @pytest.mark.parametrize("kept", [False, True], ids=["whole", "previous"])
 async def test_responses(streamed: bool, kept: bool, tmp_path: Any) -> None:
     script = [ModelStep([CALL], response_id="resp_1"), "done"]
@@ -49,7 +49,6 @@ async def test_responses(streamed: bool, kept: bool, tmp_path: Any) -> None:
     assert second.get("previous_response_id") == ("resp_1" if kept else None)
 
 
-@plain_and_streamed
 async def test_chat_completions_calls_it_as_a_function(streamed: bool, tmp_path: Any) -> None:
     async with served(server := ChatServer([[AS_FUNCTION], "done"])) as model:
         agent = Agent("a", model=model, tools=[tool := ShellTool(LocalExecutor(tmp_path))])
@@ -61,7 +60,6 @@ async def test_chat_completions_calls_it_as_a_function(streamed: bool, tmp_path:
     assert json.loads(second["messages"][-1]["content"]) == PARTS
 
 
-@plain_and_streamed
 async def test_anthropic_calls_it_as_a_function(streamed: bool, tmp_path: Any) -> None:
     async with MessagesServer([[AS_FUNCTION], "done"]) as server:
         model = AnthropicModel("m", api_key="k", base_url=server.base_url)
@@ -71,7 +69,6 @@ async def test_anthropic_calls_it_as_a_function(streamed: bool, tmp_path: Any) -
     assert json.loads(told["content"]) == PARTS
 
 
-@plain_and_streamed
 async def test_a_local_shell_call(streamed: bool, tmp_path: Any) -> None:
     action = {"type": "exec", "command": ["echo", "hello"], "env": {}}
     call = {"type": "local_shell_call", "call_id": "c1", "status": "completed", "action": action}
@@ -88,5 +85,5 @@ async def test_what_only_openai_has_is_offered_to_nobody_else() -> None:
         async with MessagesServer(["done"]) as server:
             model = AnthropicModel("m", api_key="k", base_url=server.base_url)
             with pytest.raises(UserError, match="Responses API"):
-                await run(Agent("a", model=model, tools=[tool]), "go", streamed=False)
+                await play(Agent("a", model=model, tools=[tool]), "go")
         assert bodies(server) == []

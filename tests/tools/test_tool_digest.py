@@ -21,7 +21,6 @@ from keyturn import (
     function_tool,
 )
 from keyturn.core.items import Item
-from keyturn.engine.run.log_cache import forget
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.testing.suites.tool_case import script
 from keyturn.tools.base import Prepared, tool_digest
@@ -30,11 +29,8 @@ DONE: list[str] = []
 
 
 @pytest.fixture(autouse=True)
-def own_world(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("KEYTURN_SECRET", "the secret of these tests")
+def own_world(own_key: None) -> None:
     DONE.clear()
-    yield
-    forget()
 
 
 class Place:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from keyturn.engine.run.log_cache import forget
 from tests.tracing.watching import Seen
 
 
 @pytest.fixture(autouse=True)
-def _secret(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-tracing-tests")
-    yield
-    forget()
+def _own_key(own_key: None) -> None:
+    """No test reads or makes the user's own key, and none remembers another's logs."""
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from typing import Any
 from keyturn import Agent, MemoryJournal, RunConfig, Runner, RunState, function_tool, trace
 from keyturn.engine.run.log_cache import forget
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.tracing.watching import Run, Seen, approved, both, of, through_text
+from tests.playing import Run, approved, through_text
+from tests.tracing.watching import Seen, of
 
 
 def paying(name: str = "Clerk", **options: Any) -> tuple[Agent[Any], list[str]]:
@@ -26,7 +27,6 @@ def paying(name: str = "Clerk", **options: Any) -> tuple[Agent[Any], list[str]]:
     return Agent(name=name, model=model, tools=[pay]), done
 
 
-@both
 async def test_the_execution_links_to_its_request_in_the_same_trace(run: Run, seen: Seen) -> None:
     agent, done = paying()
     paused = await run(
@@ -43,7 +43,7 @@ async def test_the_execution_links_to_its_request_in_the_same_trace(run: Run, se
     assert of(request)["keyturn.request.kind"] == "approval"
     seen.clear()
 
-    await run(agent, await approved(agent, paused), run_config=seen.config())
+    await run(agent, await approved(paused, agent, saved=True), run_config=seen.config())
     assert done == ["ada"]
     assert seen.tree() == [
         "invoke_workflow Bills",
@@ -148,7 +148,7 @@ async def test_a_nested_request_is_below_its_agent_and_found_again(seen: Seen) -
     assert seen.tree()[-2:] == ["        chat scripted", "        request_approval pay"]
     request = seen.one("request_approval pay")
     seen.clear()
-    await Runner.run(agent, await approved(agent, paused), run_config=seen.config())
+    await Runner.run(agent, await approved(paused, agent, saved=True), run_config=seen.config())
     assert done == ["ada"]
     assert seen.tree() == [
         "invoke_workflow Agent workflow",
@@ -185,8 +185,8 @@ async def test_a_run_that_began_untraced_keeps_the_trace_it_got(seen: Seen) -> N
     model = ScriptedModel([[function_call("pay", {})], [function_call("pay", {})], "done"])
     agent = Agent(name="Clerk", model=model, tools=[pay])
     result = await Runner.run(agent, "go")
-    result = await Runner.run(agent, await approved(agent, result), run_config=seen.config())
-    result = await Runner.run(agent, await approved(agent, result), run_config=seen.config())
+    result = await Runner.run(agent, await approved(result, agent, saved=True), run_config=seen.config())
+    result = await Runner.run(agent, await approved(result, agent, saved=True), run_config=seen.config())
     assert result.final_output == "done"
     assert len(seen.traces()) == 1
     first, second = seen.named("execute_tool pay")
@@ -199,7 +199,7 @@ async def test_taken_up_inside_another_trace_a_run_keeps_its_own_and_links(seen:
     began = seen.traces()
     seen.clear()
     with trace("Inbox", tracing=seen.provider):
-        await Runner.run(agent, await approved(agent, paused), run_config=seen.config())
+        await Runner.run(agent, await approved(paused, agent, saved=True), run_config=seen.config())
     inbox, taken_up = seen.one("invoke_workflow Inbox"), seen.one("invoke_workflow Agent workflow")
     assert {f"trace_{taken_up.context.trace_id:032x}"} == began
     assert [link.context.span_id for link in taken_up.links] == [inbox.context.span_id]
@@ -210,7 +210,7 @@ async def test_one_trace_around_the_pause_needs_no_second_workflow(seen: Seen) -
     agent, _done = paying()
     with trace("Chat", tracing=seen.provider):
         paused = await Runner.run(agent, "go")
-        await Runner.run(agent, await approved(agent, paused))
+        await Runner.run(agent, await approved(paused, agent, saved=True))
     assert [name for name in seen.tree() if "invoke" in name] == [
         "invoke_workflow Chat",
         "  invoke_agent Clerk",

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from keyturn import Agent, RunConfig, Runner, Secret, function_tool
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.tracing.watching import Run, Seen, approved, both, of
+from tests.playing import Run, approved
+from tests.tracing.watching import Seen, of
 
 WORDS = ("hunter2", "ada", "let me in", "Be a doorman", "welcome", "she is in")
 
@@ -25,11 +26,10 @@ def doorman() -> Agent[Any]:
 async def play(run: Run, seen: Seen, **settings: Any) -> None:
     agent = doorman()
     paused = await run(agent, "let me in", run_config=seen.config(**settings))
-    result = await run(agent, await approved(agent, paused), run_config=seen.config(**settings))
+    result = await run(agent, await approved(paused, agent, saved=True), run_config=seen.config(**settings))
     assert result.final_output == "welcome"
 
 
-@both
 async def test_nothing_is_told_by_default(run: Run, seen: Seen) -> None:
     assert RunConfig().trace_include_sensitive_data is False
     await play(run, seen)
@@ -37,7 +37,6 @@ async def test_nothing_is_told_by_default(run: Run, seen: Seen) -> None:
     assert [word for word in WORDS if word in seen.text()] == []
 
 
-@both
 async def test_what_is_told_is_in_the_form_of_the_conventions_and_holds_no_secret(run: Run, seen: Seen) -> None:
     await play(run, seen, trace_include_sensitive_data=True)
     assert "hunter2" not in seen.text()
@@ -58,7 +57,6 @@ async def test_what_is_told_is_in_the_form_of_the_conventions_and_holds_no_secre
     ]
 
 
-@both
 async def test_a_call_of_a_tool_that_nobody_knows_shows_no_arguments(run: Run, seen: Seen) -> None:
     history = [
         {"type": "function_call", "call_id": "c0", "name": "gone", "arguments": '{"password":"hunter2"}'},
@@ -72,7 +70,6 @@ async def test_a_call_of_a_tool_that_nobody_knows_shows_no_arguments(run: Run, s
     assert "hunter2" not in seen.text()
 
 
-@both
 async def test_the_secrets_of_another_agents_tool_stay_secret_after_a_handoff(run: Run, seen: Seen) -> None:
     @function_tool
     async def login(password: Annotated[str, Secret]) -> str:

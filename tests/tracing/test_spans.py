@@ -24,7 +24,8 @@ from keyturn import (
     tool_output_guardrail,
 )
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.tracing.watching import Run, Seen, both, of
+from tests.playing import Run
+from tests.tracing.watching import Seen, of
 
 
 def model(*steps: Any, **options: Any) -> ScriptedModel:
@@ -41,7 +42,6 @@ def looking(*more: Any) -> ScriptedModel:
     return model([function_call("look", {"at": "sky"}, call_id="c1")], *more)
 
 
-@both
 async def test_a_run_is_a_workflow_with_an_agent_its_questions_and_its_tools(run: Run, seen: Seen) -> None:
     agent = Agent(name="Clerk", model=looking("blue"), tools=[look])
     result = await run(agent, "sky?", run_config=seen.config(workflow_name="Weather", group_id="chat 7"))
@@ -77,7 +77,6 @@ async def test_a_run_is_a_workflow_with_an_agent_its_questions_and_its_tools(run
     assert len(seen.traces()) == 1
 
 
-@both
 async def test_a_question_says_its_model_its_settings_and_what_it_used(run: Run, seen: Seen) -> None:
     asked = model("hello", default_usage=Usage(requests=1, input_tokens=12, output_tokens=3, total_tokens=15))
     named: Any = asked
@@ -91,7 +90,6 @@ async def test_a_question_says_its_model_its_settings_and_what_it_used(run: Run,
     assert (said["gen_ai.usage.input_tokens"], said["gen_ai.usage.output_tokens"]) == (12, 3)
 
 
-@both
 async def test_a_nested_agent_is_below_the_call_that_opened_it(run: Run, seen: Seen) -> None:
     inner = Agent(name="Scout", model=looking("blue"), tools=[look])
     outer = model([function_call("scout", {"input": "sky?"}), function_call("look", {"at": "sea"})], "done")
@@ -116,7 +114,6 @@ async def test_a_nested_agent_is_below_the_call_that_opened_it(run: Run, seen: S
     assert (nested.end_time or 0) <= (scout.end_time or 0)
 
 
-@both
 async def test_a_handoff_ends_one_agents_span_and_begins_the_others(run: Run, seen: Seen) -> None:
     second = Agent(name="Expert", model=model("done"))
     first = Agent(name="Clerk", model=model([function_call("transfer_to_expert", {})]), handoffs=[second])
@@ -134,7 +131,6 @@ async def test_a_handoff_ends_one_agents_span_and_begins_the_others(run: Run, se
     assert (seen.one("invoke_agent Clerk").end_time or 0) <= (seen.one("invoke_agent Expert").start_time or 0)
 
 
-@both
 async def test_guardrails_are_spans_where_they_look(run: Run, seen: Seen) -> None:
     @input_guardrail
     async def polite(ctx: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
@@ -220,7 +216,6 @@ async def test_calls_of_one_reply_run_side_by_side_under_one_agent(seen: Seen) -
     assert [span.parent and span.parent.span_id for span in seen.named("execute_tool meet")] == [clerk] * 3
 
 
-@both
 async def test_a_run_that_fails_says_so_and_not_with_which_words(run: Run, seen: Seen) -> None:
     agent = Agent(name="Clerk", model=model(RuntimeError("the key is hunter2")))
     with pytest.raises(RuntimeError):
@@ -241,7 +236,6 @@ async def test_the_words_of_an_error_are_told_when_the_user_says_so(seen: Seen) 
     assert seen.one("chat scripted").status.description == "out of paper"
 
 
-@both
 async def test_a_tool_that_raises_is_an_error_of_its_span_alone(run: Run, seen: Seen) -> None:
     @function_tool
     async def burn() -> str:
@@ -255,7 +249,6 @@ async def test_a_tool_that_raises_is_an_error_of_its_span_alone(run: Run, seen: 
     assert "hunter2" not in seen.text()
 
 
-@both
 async def test_a_nested_agent_that_fails_is_an_error_of_its_call(run: Run, seen: Seen) -> None:
     inner = Agent(name="Scout", model=model(RuntimeError("lost")))
     asked = model([function_call("scout", {"input": "x"})], "done")

@@ -26,7 +26,8 @@ from keyturn import (
     trace,
 )
 from keyturn.models.scripted.model import ScriptedModel, function_call
-from tests.tracing.watching import Run, Seen, both, of
+from tests.playing import Run
+from tests.tracing.watching import Seen, of
 
 
 def greeter(*replies: Any) -> Agent[Any]:
@@ -78,7 +79,6 @@ def test_opentelemetry_without_a_provider_traces_nothing() -> None:
     assert (answer, set(places)) == ("done", {0})
 
 
-@both
 async def test_trace_groups_runs_under_one_workflow(run: Run, seen: Seen) -> None:
     agent = greeter()
     async with trace("Chat", group_id="thread 1", metadata={"user": 7}, tracing=seen.provider) as current:
@@ -154,7 +154,6 @@ async def test_the_process_can_switch_tracing_off_and_on(seen: Seen) -> None:
         set_tracing_disabled(cast("Any", "yes"))
 
 
-@both
 async def test_a_run_can_be_left_out_with_all_that_is_in_it(run: Run, seen: Seen) -> None:
     helper = greeter()
 
@@ -206,7 +205,6 @@ class Raising(SpanProcessor):
         raise OSError("still burning")
 
 
-@both
 async def test_a_processor_that_raises_harms_no_run(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     provider = TracerProvider()
     provider.add_span_processor(Raising())

@@ -2,49 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from keyturn import Agent, RunConfig, Runner, RunState
-from keyturn.engine.run.log_cache import forget
-
-Run = Callable[..., Awaitable[Any]]
-
-
-async def plain(agent: Agent[Any], given: Any, **options: Any) -> Any:
-    """Run to the end or to a pause."""
-    return await Runner.run(agent, given, **options)
-
-
-async def streamed(agent: Agent[Any], given: Any, **options: Any) -> Any:
-    """The same, every event read."""
-    result = Runner.run_streamed(agent, given, **options)
-    async for _event in result.stream_events():
-        pass
-    return result
-
-
-both = pytest.mark.parametrize("run", [plain, streamed], ids=["plain", "streamed"])
-
-
-async def through_text(agent: Agent[Any], result: Any) -> RunState[Any]:
-    """The state of a paused run as another process would read it."""
-    text = result.to_state().to_string()
-    forget()
-    return await RunState.from_string(agent, text)
-
-
-async def approved(agent: Agent[Any], result: Any) -> RunState[Any]:
-    """The same, with all that waits approved."""
-    state = await through_text(agent, result)
-    for item in state.get_interruptions():
-        state.approve(item)
-    return state
+from keyturn import RunConfig
 
 
 class Seen:

@@ -1,4 +1,4 @@
-"""What the engine takes from the real world, made here while a simulation runs: time, ids, and one ledger a process.
+"""What the engine takes from the real world, made here while a simulation runs: time and ids.
 
 Nothing else is replaced: the code that runs is the code that ships.
 """
@@ -13,7 +13,6 @@ from typing import Any
 from keyturn.core.seal import Ring
 from keyturn.engine import execution, worker
 from keyturn.engine.run import open_run
-from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import memory
 
 from .loop import PROCESS, Process, VirtualLoop
@@ -53,23 +52,6 @@ class _Secrets:
         return f"{Made.dice.getrandbits(size * 8):0{size * 2}x}"
 
 
-class _Ledgers:
-    """The ledger of whatever process asks: nothing of it outlives the process."""
-
-    def take(self, run: str, position: int) -> None:
-        self._own().take(run, position)
-
-    def give_back(self, run: str, position: int | None) -> None:
-        self._own().give_back(run, position)
-
-    def _own(self) -> UsedStates:
-        here = PROCESS.get(_NOBODY).here
-        ledger: UsedStates | None = here.get("ledger")
-        if ledger is None:
-            ledger = here["ledger"] = UsedStates()
-        return ledger
-
-
 def journal_time() -> int:
     """The journal's time, which is never wrong."""
     return EPOCH_MS + round(Made.loop.now * 1_000)
@@ -83,7 +65,6 @@ def made_world() -> Generator[None]:
         (open_run, "secrets", _Secrets),
         (open_run, "_PROCESS_SECRET", b"simulated" * 3),
         (memory, "_RING", Ring([b"simulated" * 3])),
-        (execution, "LEDGER", _Ledgers()),
         (execution, "_PROCESS", "process"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]

@@ -14,6 +14,7 @@ from typing import Any
 from keyturn import Conflict, KeyturnError, Runner, RunState
 from keyturn.app import App
 from keyturn.core.errors import StorageError
+from keyturn.engine.run.used_states import UsedStates
 
 from .cast import ProviderDown, cast_of
 from .loop import Process
@@ -31,6 +32,7 @@ class Site:
     def __init__(self, world: World, name: str, left: int | None = None, skew: int = 0) -> None:
         self.world, self.process = world, Process(name, left, skew)
         self.process.here["world"] = world
+        self.used = UsedStates()
         self.store = FaultyStore(world, self.process)
         self.agent = cast_of(world.plan.root, world)
         fate = world.fate
@@ -60,7 +62,9 @@ class Site:
         if self.by_app:
             await self.tried("start", lambda: self._started(context))
         else:
-            await self.drive("go", context=context, max_turns=6)
+            state = RunState(context, "go", self.agent, 6)
+            state.live.used = self.used
+            await self.drive(state)
 
     async def _started(self, context: Any) -> None:
         run = await self.app.start("desk", "go", context=context, max_turns=6)
@@ -74,10 +78,12 @@ class Site:
     async def load(self, run: str) -> RunState[Any] | None:
         """A state of a run, if it can be had."""
         try:
-            return await RunState.load(self.store, run, self.agent)
+            state = await RunState.load(self.store, run, self.agent)
         except EXPECTED as error:
             self.refused("load", error)
             return None
+        state.live.used = self.used
+        return state
 
     async def move(self, run: str, max_turns: int | None = None) -> None:
         """Take a run up with nothing new to say."""

@@ -208,7 +208,7 @@ class Witness:
 
     def _explained(self, error: str) -> None:
         """An agent fails for a reason that this world gives it, and not because the engine tripped over itself."""
-        if error not in _REASONS:
+        if error.partition(":")[0] not in _REASONS:
             self._wrong(f"an agent failed with {error}")
 
     def run_cancelled(self, seen: RunSeen, _event: ev.RunCancelled) -> None:

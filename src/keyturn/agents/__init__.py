@@ -1,1 +1,4 @@
-"""Agents: what a user declares. Objects, not data; a log names them by their path."""
+"""What users declare: agents, handoffs, guardrails, hooks, settings.
+
+They are objects, not data; a log names agents by their path.
+"""

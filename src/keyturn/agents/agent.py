@@ -1,4 +1,4 @@
-"""Agents: what a user declares of one, checked when it is declared.
+"""An agent as users declare it, checked when it is declared.
 
 An agent is an object with settings. It holds no state of any run, so that one agent serves many runs at once;
 what it does in a run is the engine's.
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class StopAtTools(TypedDict):
-    """A `tool_use_behavior`: the first result of one of these tools is the final output.
+    """Lists tools for a `tool_use_behavior`: the first result of one of them is the final output.
 
     >>> StopAtTools(stop_at_tool_names=["book"])
     {'stop_at_tool_names': ['book']}
@@ -49,7 +49,7 @@ class StopAtTools(TypedDict):
 
 @dataclass
 class ToolsToFinalOutputResult:
-    """What a `tool_use_behavior` callable says of a turn's tool results.
+    """Holds what a `tool_use_behavior` callable returns for a turn's tool results.
 
     >>> ToolsToFinalOutputResult(is_final_output=True, final_output="booked").final_output
     'booked'
@@ -61,7 +61,7 @@ class ToolsToFinalOutputResult:
 
 @dataclass
 class FunctionToolResult:
-    """One tool's result, as a `tool_use_behavior` callable gets it.
+    """Holds one tool's result, as a `tool_use_behavior` callable gets it.
 
     >>> FunctionToolResult(tool=None, output="42", run_item=None).output
     '42'
@@ -82,7 +82,7 @@ ToolsToFinalOutputFunction = Callable[
 
 @dataclass(eq=False)
 class Agent(AgentBase[TContext], Generic[TContext]):
-    """A model with instructions, tools and other agents to hand over to.
+    """Declares a model with instructions, tools and other agents to hand over to.
 
     >>> agent = Agent(name="Support", instructions="Help politely.")
     >>> agent.clone(name="Sales").instructions
@@ -113,7 +113,10 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         _check_entries(self)
 
     def clone(self, **changes: Any) -> Agent[TContext]:
-        """A copy with some settings changed. Lists are shared unless they are among the changes."""
+        """Copy the agent with some settings changed.
+
+        Lists are shared unless they are among the changes.
+        """
         return replace(self, **changes)
 
     def as_tool(
@@ -136,7 +139,7 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         include_input_schema: bool = False,
         on_stream_max_pending_events: int | None = 1024,
     ) -> AgentTool:
-        """This agent as a tool of another: it answers one call and the other agent goes on.
+        """Make this agent a tool of another: it answers one call and the other agent goes on.
 
         Where more events than `on_stream_max_pending_events` wait for `on_stream`, the call fails; None is no limit.
 
@@ -165,7 +168,7 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         )
 
     async def get_system_prompt(self, run_context: RunContextWrapper[TContext]) -> str | None:
-        """The instructions for this run."""
+        """Return the instructions for this run."""
         if isinstance(self.instructions, str):
             return self.instructions
         # Looked at once per function: reading a signature costs more than calling it.
@@ -175,7 +178,7 @@ class Agent(AgentBase[TContext], Generic[TContext]):
         return await system_prompt(self.instructions, run_context, self)
 
     async def get_prompt(self, run_context: RunContextWrapper[TContext]) -> dict[str, Any] | None:
-        """The provider's prompt for this run."""
+        """Return the provider's prompt for this run."""
         return await resolved_prompt(self.prompt, run_context, self)
 
 

@@ -1,4 +1,4 @@
-"""What every kind of agent has: a name, tools, and servers that bring more tools.
+"""The base of every kind of agent: a name, tools, and servers that bring more tools.
 
 The tools an agent offers now are worked out here, since what is enabled may depend on the run. Nothing here
 runs a tool, talks to a model or knows what an agent says.
@@ -16,7 +16,7 @@ from .context import RunContextWrapper, TContext
 
 
 class MCPConfig(TypedDict):
-    """How an agent uses the tools of its MCP servers.
+    """Says how an agent uses the tools of its MCP servers.
 
     >>> MCPConfig(convert_schemas_to_strict=True)
     {'convert_schemas_to_strict': True}
@@ -29,7 +29,7 @@ class MCPConfig(TypedDict):
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """Something that brings tools of its own to an agent, as an MCP server does.
+    """Brings tools of its own to an agent, as an MCP server does.
 
     >>> class Nothing:
     ...     async def tools_for(self, context, agent): return []
@@ -38,12 +38,12 @@ class ToolSource(Protocol):
     """
 
     async def tools_for(self, context: RunContextWrapper[Any], agent: Any) -> list[Any]:
-        """The tools for this agent in this run; `agent.mcp_config` says how they are wanted."""
+        """Return the tools for this agent in this run; `agent.mcp_config` says how they are wanted."""
         ...
 
 
 class AgentBase(Generic[TContext]):
-    """What `Agent` and `RealtimeAgent` have in common.
+    """Holds what `Agent` and `RealtimeAgent` have in common.
 
     >>> import inspect
     >>> inspect.iscoroutinefunction(AgentBase.get_all_tools)
@@ -57,7 +57,7 @@ class AgentBase(Generic[TContext]):
     mcp_config: MCPConfig
 
     def static_tools(self) -> list[Any] | None:
-        """The enabled tools where nobody has to be asked which those are, None where somebody has."""
+        """Return the enabled tools where that needs no question, None where a callable or a server must be asked."""
         if self.mcp_servers:
             return None
         offered: list[Any] = []
@@ -70,7 +70,7 @@ class AgentBase(Generic[TContext]):
         return offered
 
     async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
-        """The tools that are enabled now, the MCP servers' included."""
+        """Return the tools that are enabled now, those of the MCP servers included."""
         tools = self.static_tools()
         if tools is None:
             tools = [tool for tool in self.tools if await is_enabled(tool, run_context, self)]
@@ -81,7 +81,7 @@ class AgentBase(Generic[TContext]):
         return tools
 
     async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
-        """The tools of the MCP servers that are enabled now."""
+        """Return the tools of the MCP servers that are enabled now."""
         tools: list[Any] = []
         for server in self.mcp_servers:
             if not isinstance(server, ToolSource):
@@ -97,7 +97,7 @@ class AgentBase(Generic[TContext]):
 
 
 async def is_enabled(tool: Any, context: RunContextWrapper[Any], agent: AgentBase[Any]) -> bool:
-    """Whether a tool or handoff of an agent is offered in this run."""
+    """Return whether a tool or handoff of an agent is offered in this run."""
     enabled: Any = getattr(tool, "is_enabled", True)
     if isinstance(enabled, bool):
         return enabled
@@ -133,7 +133,7 @@ def _remedy(*tools: Any) -> str:
 
 
 def snake_name(text: str) -> str:
-    """A text, such as an agent's name, as a name that every provider accepts for a tool.
+    """Convert a text, such as an agent's name, to a tool name that every provider accepts.
 
     >>> snake_name("Refund Agent")
     'refund_agent'
@@ -142,7 +142,7 @@ def snake_name(text: str) -> str:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a callable can be called with exactly that many positional arguments."""
+    """Return whether a callable can be called with exactly that many positional arguments."""
     try:
         signature(function).bind(*[Parameter.empty] * count)
     except TypeError:

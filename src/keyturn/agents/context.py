@@ -1,6 +1,4 @@
-"""The context of a run, as the code around agents knows it. It is defined below, in the room of the tools it is
-given to; nothing is defined here but the names that users and the engine import.
-"""
+"""The names of a run's context that users and the engine import; they are defined in `tools/context.py`."""
 
 from __future__ import annotations
 

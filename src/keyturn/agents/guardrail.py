@@ -18,7 +18,7 @@ from .context import RunContextWrapper, TContext
 
 @dataclass
 class GuardrailFunctionOutput:
-    """A guardrail's report: whatever it found out, and whether to stop.
+    """Holds a guardrail's report: its findings, and whether to stop.
 
     >>> GuardrailFunctionOutput(output_info="off topic", tripwire_triggered=True).tripwire_triggered
     True
@@ -38,7 +38,7 @@ OutputGuardrailFunction = Callable[
 
 @dataclass
 class OutputGuardrailBlockedMessageArgs(Generic[TContext]):
-    """What `RunConfig.output_guardrail_blocked_message` gets, where it is a callable: never what was withheld.
+    """Holds what a callable `RunConfig.output_guardrail_blocked_message` gets: never what was withheld.
 
     >>> def words(args: OutputGuardrailBlockedMessageArgs) -> str:
     ...     return f"Withheld by {args.guardrail_name}."
@@ -57,15 +57,15 @@ BlockedMessage = str | OutputGuardrailBlockedMessageFormatter
 
 
 def check_blocked_message(message: Any) -> None:
-    """Refuse what could not stand in place of what is withheld."""
+    """Refuse a value that cannot replace what is withheld."""
     fits = bool(message) if isinstance(message, str) else message is None or callable(message)
     if not fits or iscoroutinefunction(message):
-        raise UserError("output_guardrail_blocked_message must be a text, a callable that does not wait, or None")
+        raise UserError("output_guardrail_blocked_message must be a string, a synchronous callable, or None")
 
 
 @dataclass(eq=False)
 class InputGuardrail(Generic[TContext]):
-    """Looks at the input of a run's first agent, beside the first model call or, not in parallel, before it.
+    """Checks the input of a run's first agent, beside the first model call or, not in parallel, before it.
 
     >>> async def short(context, agent, input):
     ...     return GuardrailFunctionOutput(None, tripwire_triggered=len(input) > 1000)
@@ -81,20 +81,20 @@ class InputGuardrail(Generic[TContext]):
         _check_callable(self.guardrail_function)
 
     def get_name(self) -> str:
-        """The guardrail's name, else its function's."""
+        """Return the guardrail's name, else its function's."""
         return self.name or getattr(self.guardrail_function, "__name__", type(self.guardrail_function).__name__)
 
     async def run(
         self, agent: Any, input: str | list[Item], context: RunContextWrapper[TContext]
     ) -> InputGuardrailResult:
-        """Ask the guardrail about this input."""
+        """Run the guardrail on this input."""
         answer = self.guardrail_function(context, agent, input)
         return InputGuardrailResult(self, _report(self, await answer if isawaitable(answer) else answer))
 
 
 @dataclass(eq=False)
 class OutputGuardrail(Generic[TContext]):
-    """Looks at an agent's final output before anybody gets it.
+    """Checks an agent's final output before anybody gets it.
 
     >>> def polite(context, agent, output):
     ...     return GuardrailFunctionOutput(None, tripwire_triggered="damn" in output)
@@ -109,11 +109,11 @@ class OutputGuardrail(Generic[TContext]):
         _check_callable(self.guardrail_function)
 
     def get_name(self) -> str:
-        """The guardrail's name, else its function's."""
+        """Return the guardrail's name, else its function's."""
         return self.name or getattr(self.guardrail_function, "__name__", type(self.guardrail_function).__name__)
 
     async def run(self, context: RunContextWrapper[TContext], agent: Any, agent_output: Any) -> OutputGuardrailResult:
-        """Ask the guardrail about this output."""
+        """Run the guardrail on this output."""
         answer = self.guardrail_function(context, agent, agent_output)
         report = _report(self, await answer if isawaitable(answer) else answer)
         return OutputGuardrailResult(self, agent_output, agent, report)
@@ -121,7 +121,7 @@ class OutputGuardrail(Generic[TContext]):
 
 @dataclass
 class InputGuardrailResult:
-    """Which input guardrail reported what.
+    """Pairs an input guardrail with its report.
 
     >>> InputGuardrailResult(None, GuardrailFunctionOutput("fine", False)).output.output_info
     'fine'
@@ -133,7 +133,7 @@ class InputGuardrailResult:
 
 @dataclass
 class OutputGuardrailResult:
-    """Which output guardrail reported what, and on which output of which agent.
+    """Pairs an output guardrail with its report, the agent and its output.
 
     >>> OutputGuardrailResult(None, "hi", None, GuardrailFunctionOutput(None, False)).agent_output
     'hi'
@@ -167,7 +167,7 @@ def input_guardrail(
 def input_guardrail(
     func: InputGuardrailFunction | None = None, *, name: str | None = None, run_in_parallel: bool = True
 ) -> InputGuardrail[Any] | Callable[[InputGuardrailFunction], InputGuardrail[Any]]:
-    """Make a function an input guardrail; bare, or called with its options.
+    """Make a function an input guardrail; used bare, or called with its options.
 
     >>> @input_guardrail(name="length", run_in_parallel=False)
     ... def check(context, agent, input):
@@ -189,7 +189,7 @@ def output_guardrail(*, name: str | None = None) -> Callable[[OutputGuardrailFun
 def output_guardrail(
     func: OutputGuardrailFunction | None = None, *, name: str | None = None
 ) -> OutputGuardrail[Any] | Callable[[OutputGuardrailFunction], OutputGuardrail[Any]]:
-    """Make a function an output guardrail; bare, or called with its options.
+    """Make a function an output guardrail; used bare, or called with its options.
 
     >>> @output_guardrail
     ... async def no_secrets(context, agent, output):

@@ -33,7 +33,9 @@ OnHandoff = Callable[..., Any]
 
 @dataclass(eq=False)
 class Handoff(Tool, Generic[TContext, TAgent]):
-    """A handoff as the model's tool. `handoff` makes one for an agent; make one by hand for full control.
+    """Hands the conversation over, as a tool of the model.
+
+    `handoff` makes one for an agent; make one by hand for full control.
 
     Where no `input_filter` says what the next agent sees, here or in the `RunConfig`, `nest_handoff_history` says
     whether it sees the conversation told in one message; None leaves that to the `RunConfig`.
@@ -77,16 +79,16 @@ class Handoff(Tool, Generic[TContext, TAgent]):
 
     @property
     def description(self) -> str:
-        """What the model is told of the handoff."""
+        """Return what the model is told of the handoff."""
         return self.tool_description
 
     @property
     def params_json_schema(self) -> dict[str, Any]:
-        """The schema of the arguments, under the name it has for every other tool."""
+        """Return the schema of the arguments, under the name it has for every other tool."""
         return self.input_json_schema
 
     def spec(self) -> dict[str, Any]:
-        """Name, description, schema and target: the same dict until one of them is replaced."""
+        """Return name, description, schema and target: the same dict until one of them is replaced."""
         told = self._spec
         if (
             told is None
@@ -100,7 +102,7 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         return told
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The model's arguments; where the schema has none, whatever it wrote counts as none."""
+        """Validate the model's arguments; where the schema has none, whatever it wrote counts as none."""
         text: str = item.get("arguments") or ""
         if self._structured is not None:
             return self._structured.freeze(text)
@@ -109,12 +111,12 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         return any_object(self.name, text)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Handover:
-        """Ask who goes on, and hand over."""
+        """Find out who goes on, and hand over."""
         target = _agent(await self.on_invoke_handoff(context, prepared.text), f"handoff {self.tool_name!r}")
         return Handover(target, self.get_transfer_message(target), self.input_filter or self._nesting(context))
 
     def _nesting(self, context: Any) -> HandoffInputFilter | None:
-        """The filter that tells the conversation in one message, where that is wanted and no filter of the run's is."""
+        """Return the filter that nests the conversation, where that is wanted and the run has no filter."""
         config: Any = getattr(context, "run_config", None)
         nested = self.nest_handoff_history
         if nested is None:
@@ -124,27 +126,27 @@ class Handoff(Tool, Generic[TContext, TAgent]):
         return partial(nest_handoff_history, history_mapper=getattr(config, "handoff_history_mapper", None))
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The call's result as the model reads it."""
+        """Return the call's result as the model reads it."""
         text = value.text if isinstance(value, Handover) else str(value)
         return {"type": "function_call_output", "call_id": item["call_id"], "output": text}
 
     def preview(self, params: Any) -> Preview:
-        """Who would go on, and with what input."""
+        """Show who would go on, and with what input."""
         target = Text(f"Hand the conversation over to {self.agent_name}.")
         return Preview((target, Json(redact(params, self.secrets))) if params else (target,))
 
     def get_transfer_message(self, agent: AgentBase[Any]) -> str:
-        """What the call's result says: who goes on."""
+        """Return the text of the call's result: who goes on."""
         return json.dumps({"assistant": agent.name})
 
     @classmethod
     def default_tool_name(cls, agent: AgentBase[Any]) -> str:
-        """The tool's name where none is given."""
+        """Return the tool's name where none is given."""
         return snake_name(f"transfer_to_{agent.name}")
 
     @classmethod
     def default_tool_description(cls, agent: AgentBase[Any]) -> str:
-        """The tool's description where none is given."""
+        """Return the tool's description where none is given."""
         about = agent.handoff_description or ""
         return f"Handoff to the {agent.name} agent to handle the request. {about}".strip()
 
@@ -159,7 +161,7 @@ def handoff(
     nest_handoff_history: bool | None = None,
     is_enabled: bool | Callable[[Any, Any], bool | Awaitable[bool]] = True,
 ) -> Handoff[Any, TAgent]:
-    """A handoff to an agent, with a callback, an input or a filter of its own.
+    """Make a handoff to an agent, with a callback, an input or a filter of its own.
 
     `on_handoff` is called with the context, and with the input where `input_type` says what the model must give.
     `nest_handoff_history=True` tells the next agent the conversation in one message.
@@ -187,7 +189,7 @@ def handoff(
 
 
 class _Go(Generic[TAgent]):
-    """The way to one fixed agent, past the user's callback."""
+    """Resolves to one fixed agent, past the user's callback."""
 
     def __init__(self, agent: TAgent, on_handoff: OnHandoff | None, structured: StructuredInput | None) -> None:
         self.agent, self.structured = agent, structured
@@ -221,7 +223,7 @@ def _check_callback(name: str, on_handoff: Any, structured: StructuredInput | No
 
 
 def handoffs_of(agent: Any) -> list[Handoff[Any, Any]]:
-    """The handoffs of an agent; a plain agent among them is wrapped once and stays the same tool."""
+    """Return the handoffs of an agent; a plain agent among them is wrapped once and stays the same tool."""
     made: dict[int, Handoff[Any, Any]] = agent.__dict__.setdefault("_handoffs", {})
     return [
         cast("Handoff[Any, Any]", entry) if isinstance(entry, Handoff) else _wrapped(agent, entry, made)

@@ -41,7 +41,7 @@ def _kept(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _of_tools(item: Any) -> bool:
-    """Whether a run item, or a plain item that a filter put among them, belongs to a call."""
+    """Return whether a run item, or a plain item that a filter put among them, belongs to a call."""
     if isinstance(item, Mapping):
         return _of_call(cast("Mapping[str, Any]", item))
     return getattr(item, "type", "") in _TOOL_RUN_ITEMS

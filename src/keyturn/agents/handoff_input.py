@@ -1,4 +1,4 @@
-"""What the next agent sees after a handoff: the data that a filter gets, and a whole conversation told in one message.
+"""What the next agent sees after a handoff: the data for an input filter, and the nested history as one message.
 
 Nothing here hands over. A filter changes what is seen, never what happened: the run keeps every item.
 """
@@ -65,7 +65,7 @@ def reset_conversation_history_wrappers() -> None:
 
 @dataclass(frozen=True)
 class HandoffInputData:
-    """What the next agent would see, as an `input_filter` gets it and gives it back.
+    """Holds what the next agent would see; an `input_filter` gets it and returns it.
 
     `new_items` are the items of the turn that handed over. `input_items`, where set, are sent in their place.
 
@@ -81,7 +81,7 @@ class HandoffInputData:
     input_items: tuple[Any, ...] | None = None
 
     def clone(self, **changes: Any) -> HandoffInputData:
-        """The same data with some of it changed."""
+        """Copy the data with some of it changed."""
         return replace(self, **changes)
 
 
@@ -91,7 +91,7 @@ HandoffInputFilter = Callable[[HandoffInputData], HandoffInputData | Awaitable[H
 def nest_handoff_history(
     handoff_input_data: HandoffInputData, *, history_mapper: HandoffHistoryMapper | None = None
 ) -> HandoffInputData:
-    """An input filter: the next agent sees what the mapper makes of the whole conversation, one message by default.
+    """Filter the input so that the next agent sees the whole conversation nested, in one message by default.
 
     >>> data = nest_handoff_history(HandoffInputData("hi", (), ()))
     >>> print(data.input_history[0]["content"])
@@ -112,7 +112,7 @@ def nest_handoff_history(
 
 
 def default_handoff_history_mapper(transcript: list[Item]) -> list[Item]:
-    """The conversation as one message of an assistant; one that was told so before is gone on with.
+    """Map the conversation to one message of an assistant; a nested one is continued.
 
     >>> once = default_handoff_history_mapper([{"role": "user", "content": "hi"}])
     >>> again = default_handoff_history_mapper([*once, {"role": "assistant", "content": "hello"}])
@@ -136,7 +136,7 @@ def _plain(item: Any) -> Item:
 
 
 def _told_before(item: Item) -> list[str] | None:
-    """The lines of a conversation that an earlier handoff told, None for every other item."""
+    """Return the lines of a conversation that an earlier handoff nested, None for every other item."""
     content = item.get("content")
     if item.get("role") != "assistant" or not isinstance(content, str):
         return None
@@ -147,7 +147,7 @@ def _told_before(item: Item) -> list[str] | None:
 
 
 def _line(item: Item) -> str:
-    """An item on one line, so that no text can pass for another entry or for the end of them all."""
+    """Render an item on one line, so that no text can pass for another entry or for the end of them all."""
     content, role = item.get("content"), item.get("role")
     text = _text(content) if item.get("type", "message") == "message" and isinstance(role, str) else None
     if text is not None and not any(mark in text for mark in ("\n", "</", _Wrapped.start, _Wrapped.end)):
@@ -156,7 +156,7 @@ def _line(item: Item) -> str:
 
 
 def _text(content: Any) -> str | None:
-    """A content that is text and nothing else."""
+    """Return a content that is text and nothing else."""
     if isinstance(content, str):
         return content
     parts = cast("list[Any]", content) if isinstance(content, list) else [None]
@@ -165,7 +165,7 @@ def _text(content: Any) -> str | None:
 
 
 def _told(item: Item) -> Item:
-    """What is worth telling of an item that is no plain text."""
+    """Return what is worth showing of an item that is no plain text."""
     told = {name: value for name, value in item.items() if name not in _UNTOLD}
     if isinstance(told.get("content"), list):
         told["content"] = [_part(part) for part in told["content"]]
@@ -173,7 +173,7 @@ def _told(item: Item) -> Item:
 
 
 def _part(part: Any) -> Any:
-    """A part of a message; of an image or a file that is spelled out, only what it is."""
+    """Render a part of a message; of an inline image or file, only its kind."""
     if not isinstance(part, Mapping):
         return part
     told = {name: value for name, value in cast("Item", part).items() if name not in _UNTOLD}

@@ -1,4 +1,4 @@
-"""Hooks: what a user may watch while a run goes on.
+"""Hooks, which a user subclasses to watch a run.
 
 Every method does nothing by default and is awaited where the thing happens. A hook sees and may raise; it
 never decides whether a tool runs: that is what `needs_approval`, guardrails and policies are for.
@@ -58,6 +58,11 @@ class RunHooksBase(Generic[TContext, TAgent]):
     async def on_tool_end(self, context: RunContextWrapper[TContext], agent: TAgent, tool: Any, result: Any) -> None:
         """Called when a tool has run; `context` is that call's `ToolContext`."""
 
+    async def on_tool_error(
+        self, context: RunContextWrapper[TContext], agent: TAgent, tool: Any, error: BaseException
+    ) -> None:
+        """Called when a tool raised, once its result is recorded: the model reads other words than the error's."""
+
 
 class AgentHooksBase(Generic[TContext, TAgent]):
     """Watches one agent: set it as `Agent(hooks=...)`.
@@ -83,6 +88,11 @@ class AgentHooksBase(Generic[TContext, TAgent]):
 
     async def on_tool_end(self, context: RunContextWrapper[TContext], agent: TAgent, tool: Any, result: Any) -> None:
         """Called when a tool of this agent has run; `context` is that call's `ToolContext`."""
+
+    async def on_tool_error(
+        self, context: RunContextWrapper[TContext], agent: TAgent, tool: Any, error: BaseException
+    ) -> None:
+        """Called when a tool of this agent raised, once its result is recorded."""
 
     async def on_llm_start(
         self,

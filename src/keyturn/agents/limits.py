@@ -1,4 +1,4 @@
-"""How much a run may use before its models are asked no more: data, which `engine/driving/usage_limits.py` checks.
+"""Limits on the usage of a run: data, which `engine/driving/usage_limits.py` checks.
 
 Limits are recorded with the run, so that they outlive a pause like everything else that was promised about it.
 """
@@ -15,7 +15,7 @@ from ..core.usage import Amount, Price, amount
 
 @dataclass(frozen=True)
 class UsageLimits:
-    """Where a run stops to ask its models; None is no limit.
+    """Sets where a run stops asking its models; None is no limit.
 
     All of it is the run's: every pause, every nested agent. It is looked at before each request, so the reply that
     passes a limit is still read and what it calls still runs. `cost` needs `prices` of all models that are asked.
@@ -40,7 +40,7 @@ class UsageLimits:
             if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
                 raise UserError(f"UsageLimits {name} must be a whole number of 0 or more, or None, not {most!r}")
         if (self.cost is None) != (self.prices is None):
-            raise UserError("UsageLimits: a cost limit and the prices to reckon it with are given together")
+            raise UserError("UsageLimits: a cost limit needs prices, and prices need a cost limit: give both")
         if self.cost is not None:
             object.__setattr__(self, "cost", amount(self.cost, "UsageLimits cost"))
             object.__setattr__(
@@ -48,7 +48,7 @@ class UsageLimits:
             )
 
     def record(self) -> dict[str, Any]:
-        """The limits as data for the run's log; no limits are no data."""
+        """Return the limits as data for the run's log; no limits are no data."""
         kept: dict[str, Any] = {name: most for name in COUNTED if (most := getattr(self, name)) is not None}
         if self.cost is not None:
             kept["cost"] = str(self.cost)

@@ -1,4 +1,4 @@
-"""The type of a final answer: the schema that the model is given, and its text as a value of that type.
+"""The type of a final answer: the schema for the model, and the parser of its text.
 
 Objects (models, dataclasses, typed dicts) are asked for as they are, every other type inside
 `{"response": ...}`, because providers want an object at the top. Nothing here runs an agent, and
@@ -22,7 +22,7 @@ _ANSWER = Limits(bytes=64 << 20)
 
 
 class AgentOutputSchemaBase(abc.ABC):
-    """What an agent's final answer must be. Subclass it to bring your own schema or parser.
+    """Describes what an agent's final answer must be; subclass it to bring your own schema or parser.
 
     >>> class Shouted(AgentOutputSchemaBase):
     ...     def is_plain_text(self) -> bool: return False
@@ -36,27 +36,27 @@ class AgentOutputSchemaBase(abc.ABC):
 
     @abc.abstractmethod
     def is_plain_text(self) -> bool:
-        """Whether the answer is text as the model wrote it, not JSON."""
+        """Return whether the answer is text as the model wrote it, not JSON."""
 
     @abc.abstractmethod
     def name(self) -> str:
-        """The name of the type, for providers and messages."""
+        """Return the name of the type, for providers and messages."""
 
     @abc.abstractmethod
     def json_schema(self) -> dict[str, Any]:
-        """The JSON schema that the model is given. Not called for plain text."""
+        """Return the JSON schema that the model is given; it is not called for plain text."""
 
     @abc.abstractmethod
     def is_strict_json_schema(self) -> bool:
-        """Whether the schema keeps to the provider's strict form."""
+        """Return whether the schema keeps to the provider's strict form."""
 
     @abc.abstractmethod
     def validate_json(self, json_str: str) -> Any:
-        """The answer as a value, or `ModelBehaviorError`. Not called for plain text."""
+        """Parse the answer, or raise `ModelBehaviorError`; it is not called for plain text."""
 
 
 class AgentOutputSchema(AgentOutputSchemaBase):
-    """The schema of a Python type.
+    """Describes a Python type as the output schema.
 
     >>> schema = AgentOutputSchema(list[int])
     >>> schema.name(), schema.validate_json('{"response": [1, 2]}')
@@ -91,25 +91,25 @@ class AgentOutputSchema(AgentOutputSchemaBase):
             raise UserError(f"output type {self._name} has no JSON schema: {reason}") from error
 
     def is_plain_text(self) -> bool:
-        """Whether the type is `str`."""
+        """Return whether the type is `str`."""
         return self._adapter is None
 
     def name(self) -> str:
-        """The type as it is written."""
+        """Return the type as it is written."""
         return self._name
 
     def json_schema(self) -> dict[str, Any]:
-        """The schema that the model is given; `UserError` for plain text, which has none."""
+        """Return the schema that the model is given; raise `UserError` for plain text, which has none."""
         if self._adapter is None:
             raise UserError("plain text has no JSON schema: ask is_plain_text() first")
         return self._schema
 
     def is_strict_json_schema(self) -> bool:
-        """Whether the schema is in the strict form."""
+        """Return whether the schema is in the strict form."""
         return self._strict
 
     def validate_json(self, json_str: str) -> Any:
-        """The answer as a value of the type, or `ModelBehaviorError` that names the type and what is wrong."""
+        """Parse the answer as the type, or raise `ModelBehaviorError` that says what is wrong."""
         if self._adapter is None:
             return json_str
         try:
@@ -122,7 +122,7 @@ class AgentOutputSchema(AgentOutputSchemaBase):
 
 
 def output_schema_for(output_type: Any) -> AgentOutputSchemaBase | None:
-    """The schema for what an agent declares as its output type; None where that is plain text.
+    """Return the schema for what an agent declares as its output type; None where that is plain text.
 
     >>> output_schema_for(str) is None, output_schema_for(int) is output_schema_for(int)
     (True, True)
@@ -144,7 +144,7 @@ def _cached(output_type: Any, _written: str) -> AgentOutputSchema:
 
 
 def dump(value: Any) -> JsonValue:
-    """An answer as JSON, for the log. What JSON cannot hold is written as text, never an error.
+    """Convert an answer to JSON for the log; what JSON cannot hold becomes text, never an error.
 
     >>> import datetime
     >>> dump([datetime.date(2030, 1, 31), {1}])
@@ -163,12 +163,12 @@ def dump(value: Any) -> JsonValue:
 
 
 def _text(text: str) -> str:
-    """A text that UTF-8 can hold: lone surrogates, as in names of files, are written as escapes."""
+    """Make a text fit for UTF-8: lone surrogates, as in names of files, are written as escapes."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def _is_object(output_type: Any) -> bool:
-    """Whether a type's JSON is an object whose keys the type names."""
+    """Return whether a type's JSON is an object whose keys the type names."""
     from pydantic import BaseModel, RootModel
     from typing_extensions import is_typeddict
 

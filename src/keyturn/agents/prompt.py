@@ -16,7 +16,7 @@ from .context import RunContextWrapper
 
 
 class Prompt(TypedDict):
-    """A prompt that the provider keeps, by its id.
+    """Names a prompt that the provider keeps.
 
     >>> Prompt(id="pmpt_1", version="3")["version"]
     '3'
@@ -29,7 +29,7 @@ class Prompt(TypedDict):
 
 @dataclass
 class GenerateDynamicPromptData:
-    """What a function gets that chooses the prompt.
+    """Holds what a function that chooses the prompt gets.
 
     >>> GenerateDynamicPromptData(RunContextWrapper(None), agent=None).agent is None
     True
@@ -44,7 +44,7 @@ DynamicPromptFunction = Callable[[GenerateDynamicPromptData], Prompt | Awaitable
 
 
 async def system_prompt(instructions: Any, context: RunContextWrapper[Any], agent: Any) -> str | None:
-    """The instructions as text, for this run."""
+    """Return the instructions as text, for this run."""
     if instructions is None or isinstance(instructions, str):
         return instructions
     answer = instructions(context, agent)
@@ -62,7 +62,7 @@ def check_instructions(instructions: Any) -> None:
 
 
 async def resolved_prompt(prompt: Any, context: RunContextWrapper[Any], agent: Any) -> dict[str, Any] | None:
-    """The provider's prompt with all its fields, or None."""
+    """Return the provider's prompt with all its fields, or None."""
     if prompt is None:
         return None
     made: Any = prompt

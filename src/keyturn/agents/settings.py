@@ -1,4 +1,4 @@
-"""How a run is to go: what a caller sets for a whole run, and the data its callbacks get.
+"""Settings of a whole run, and the data that its callbacks get.
 
 Settings are plain data, checked when they are made; a name or a value that nobody knows is an error, never a
 setting without effect. Nothing here acts on them.
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass
 class ToolExecutionConfig:
-    """How tools are run.
+    """Says how tools are run.
 
     `pre_approval_tool_input_guardrails` runs a tool's input guardrails before anybody is asked as well: what
     they reject bothers nobody.
@@ -49,7 +49,9 @@ class ToolExecutionConfig:
 
 @dataclass
 class ToolErrorFormatterArgs(Generic[TContext]):
-    """What a `tool_error_formatter` gets; it returns the text for the model, or None for `default_message`.
+    """Holds what a `tool_error_formatter` gets.
+
+    It returns the text for the model, or None for `default_message`.
 
     >>> def formatter(args: ToolErrorFormatterArgs) -> str | None:
     ...     return "Ask the user first." if args.kind == "approval_rejected" else None
@@ -68,7 +70,7 @@ class ToolErrorFormatterArgs(Generic[TContext]):
 
 @dataclass
 class ModelInputData:
-    """What a model is about to be told.
+    """Holds what a model is about to be sent.
 
     >>> ModelInputData(input=[{"role": "user", "content": "hi"}], instructions=None).instructions is None
     True
@@ -80,7 +82,7 @@ class ModelInputData:
 
 @dataclass
 class CallModelData(Generic[TContext]):
-    """What a `call_model_input_filter` gets; it returns the `ModelInputData` to use.
+    """Holds what a `call_model_input_filter` gets; it returns the `ModelInputData` to use.
 
     >>> CallModelData(ModelInputData([], "Be brief."), agent=None, context=None).model_data.instructions
     'Be brief.'
@@ -101,7 +103,7 @@ SessionInputCallback = Callable[[list[Item], list[Item]], list[Item] | Awaitable
 
 @dataclass
 class RunConfig:
-    """Settings for one whole run, whichever agents take part in it.
+    """Holds the settings for one whole run, whichever agents take part in it.
 
     `policy` says of every call whether it may run. `usage_limits` are recorded with the run and hold after a pause
     until others are given; `UsageLimits()` takes them away. `paused_session` says what a new message does to a run that
@@ -160,7 +162,7 @@ class RunConfig:
 
     @classmethod
     def of(cls, value: RunConfig | Mapping[str, Any] | None) -> RunConfig:
-        """The settings that a caller gave, as an object of the run's own.
+        """Return the settings that a caller gave, as an object of the run's own.
 
         >>> RunConfig.of({"workflow_name": "Refunds"}).workflow_name
         'Refunds'
@@ -204,7 +206,7 @@ def _made(kind: type[_T], value: Any, setting: str) -> _T | None:
 
 @dataclass
 class RunErrorData:
-    """A run as far as it came when it failed.
+    """Holds a run as far as it came when it failed.
 
     >>> RunErrorData(input="hi", new_items=[], history=[], output=[], raw_responses=[], last_agent=None).input
     'hi'
@@ -220,7 +222,7 @@ class RunErrorData:
 
 @dataclass
 class RunErrorHandlerInput(Generic[TContext]):
-    """What an error handler gets: the error, the context, and the run as far as it came.
+    """Holds what an error handler gets: the error, the context, and the run as far as it came.
 
     >>> RunErrorHandlerInput(MaxTurnsExceeded("10 turns"), RunContextWrapper("ctx"), run_data=None).context.context
     'ctx'
@@ -233,7 +235,7 @@ class RunErrorHandlerInput(Generic[TContext]):
 
 @dataclass
 class RunErrorHandlerResult:
-    """What an error handler answers: the run's final output in place of the error.
+    """Holds what an error handler answers: the run's final output in place of the error.
 
     `include_in_history` adds the output to the conversation as a message.
 
@@ -246,7 +248,7 @@ class RunErrorHandlerResult:
 
     @classmethod
     def of(cls, answer: Any) -> RunErrorHandlerResult | None:
-        """A handler's answer: a result, a dict of one, or just the output; None leaves the error as it is."""
+        """Convert a handler's answer: a result, a dict of one, or just the output; None keeps the error."""
         if answer is None or isinstance(answer, cls):
             return answer
         if isinstance(answer, dict):
@@ -260,7 +262,7 @@ RunErrorHandler = Callable[[RunErrorHandlerInput[Any]], Any]
 
 
 class RunErrorHandlers(TypedDict, total=False):
-    """What to do instead of raising: one handler for each kind of error, each sync or async.
+    """Declares what to do instead of raising: one handler for each kind of error, each sync or async.
 
     >>> handlers: RunErrorHandlers = {"max_turns": lambda data: "I ran out of turns."}
     >>> sorted(handlers)
@@ -286,7 +288,7 @@ def check_error_handlers(handlers: Mapping[str, Any] | None) -> None:
 async def handled(
     handlers: Mapping[str, Any] | None, kind: str, data: RunErrorHandlerInput[Any]
 ) -> RunErrorHandlerResult | None:
-    """What the handler of this kind of error answers; None where there is none or it leaves the error be."""
+    """Call the handler of this kind of error; return None where there is none or it keeps the error."""
     handler: Any = (handlers or {}).get(kind)
     if handler is None:
         return None

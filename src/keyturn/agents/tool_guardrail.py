@@ -17,7 +17,7 @@ from .context import TContext, ToolContext
 
 
 class AllowBehavior(TypedDict):
-    """Go on.
+    """Says to go on.
 
     >>> AllowBehavior(type="allow")
     {'type': 'allow'}
@@ -27,7 +27,7 @@ class AllowBehavior(TypedDict):
 
 
 class RejectContentBehavior(TypedDict):
-    """Give the model `message` in place of the call's result.
+    """Says to give the model `message` in place of the call's result.
 
     >>> RejectContentBehavior(type="reject_content", message="not this file")["message"]
     'not this file'
@@ -38,7 +38,7 @@ class RejectContentBehavior(TypedDict):
 
 
 class RaiseExceptionBehavior(TypedDict):
-    """Stop the run.
+    """Says to stop the run.
 
     >>> RaiseExceptionBehavior(type="raise_exception")
     {'type': 'raise_exception'}
@@ -53,7 +53,7 @@ def _allow() -> AllowBehavior | RejectContentBehavior | RaiseExceptionBehavior:
 
 @dataclass
 class ToolGuardrailFunctionOutput:
-    """A tool guardrail's report: whatever it found out, and what to do.
+    """Holds a tool guardrail's report: its findings, and what to do.
 
     >>> ToolGuardrailFunctionOutput.reject_content("outside the workspace").behavior
     {'type': 'reject_content', 'message': 'outside the workspace'}
@@ -64,23 +64,23 @@ class ToolGuardrailFunctionOutput:
 
     @classmethod
     def allow(cls, output_info: Any = None) -> ToolGuardrailFunctionOutput:
-        """Go on."""
+        """Report that the run goes on."""
         return cls(output_info, AllowBehavior(type="allow"))
 
     @classmethod
     def reject_content(cls, message: str, output_info: Any = None) -> ToolGuardrailFunctionOutput:
-        """Give the model this message in place of the call's result; the run goes on."""
+        """Report that the model gets this message in place of the result; the run goes on."""
         return cls(output_info, RejectContentBehavior(type="reject_content", message=message))
 
     @classmethod
     def raise_exception(cls, output_info: Any = None) -> ToolGuardrailFunctionOutput:
-        """Stop the run with a tripwire exception."""
+        """Report that the run stops with a tripwire exception."""
         return cls(output_info, RaiseExceptionBehavior(type="raise_exception"))
 
 
 @dataclass
 class ToolInputGuardrailData:
-    """What a tool input guardrail looks at; the arguments are `context.tool_arguments`.
+    """Holds what a tool input guardrail checks; the arguments are `context.tool_arguments`.
 
     >>> ToolInputGuardrailData(ToolContext(None, tool_arguments="{}"), agent=None).context.tool_arguments
     '{}'
@@ -92,7 +92,7 @@ class ToolInputGuardrailData:
 
 @dataclass
 class ToolOutputGuardrailData(ToolInputGuardrailData):
-    """What a tool output guardrail looks at: the call, and what the tool returned.
+    """Holds what a tool output guardrail checks: the call, and what the tool returned.
 
     >>> ToolOutputGuardrailData(ToolContext(None), agent=None, output="42").output
     '42'
@@ -112,6 +112,8 @@ TData = TypeVar("TData")
 
 @dataclass(eq=False)
 class _ToolGuardrail(Generic[TData]):
+    """Implements what input and output guardrails of tools share."""
+
     guardrail_function: Callable[[TData], ToolGuardrailFunctionOutput | Awaitable[ToolGuardrailFunctionOutput]]
     name: str | None = None
 
@@ -122,17 +124,17 @@ class _ToolGuardrail(Generic[TData]):
             )
 
     def get_name(self) -> str:
-        """The guardrail's name, else its function's."""
+        """Return the guardrail's name, else its function's."""
         return self.name or getattr(self.guardrail_function, "__name__", type(self.guardrail_function).__name__)
 
     async def run(self, data: TData) -> ToolGuardrailFunctionOutput:
-        """Ask the guardrail about this call."""
+        """Run the guardrail on this call."""
         answer = self.guardrail_function(data)
         return _report(self.get_name(), await answer if isawaitable(answer) else answer)
 
 
 class ToolInputGuardrail(_ToolGuardrail[ToolInputGuardrailData], Generic[TContext]):
-    """Looks at a call's arguments just before the tool runs.
+    """Checks a call's arguments just before the tool runs.
 
     >>> def inside(data):
     ...     return ToolGuardrailFunctionOutput.allow()
@@ -142,7 +144,7 @@ class ToolInputGuardrail(_ToolGuardrail[ToolInputGuardrailData], Generic[TContex
 
 
 class ToolOutputGuardrail(_ToolGuardrail[ToolOutputGuardrailData], Generic[TContext]):
-    """Looks at what a tool returned before the model reads it.
+    """Checks what a tool returned before the model reads it.
 
     >>> def no_keys(data):
     ...     return ToolGuardrailFunctionOutput.reject_content("withheld")
@@ -153,7 +155,7 @@ class ToolOutputGuardrail(_ToolGuardrail[ToolOutputGuardrailData], Generic[TCont
 
 @dataclass
 class ToolInputGuardrailResult:
-    """Which tool input guardrail reported what.
+    """Pairs a tool input guardrail with its report.
 
     >>> ToolInputGuardrailResult(None, ToolGuardrailFunctionOutput.allow("ok")).output.output_info
     'ok'
@@ -165,7 +167,7 @@ class ToolInputGuardrailResult:
 
 @dataclass
 class ToolOutputGuardrailResult:
-    """Which tool output guardrail reported what.
+    """Pairs a tool output guardrail with its report.
 
     >>> ToolOutputGuardrailResult(None, ToolGuardrailFunctionOutput.allow("ok")).output.output_info
     'ok'
@@ -200,7 +202,7 @@ def tool_input_guardrail(
 def tool_input_guardrail(
     func: ToolInputGuardrailFunction | None = None, *, name: str | None = None
 ) -> ToolInputGuardrail[Any] | Callable[[ToolInputGuardrailFunction], ToolInputGuardrail[Any]]:
-    """Make a function a tool input guardrail; bare, or called with its options.
+    """Make a function a tool input guardrail; used bare, or called with its options.
 
     >>> @tool_input_guardrail
     ... def inside(data):
@@ -224,7 +226,7 @@ def tool_output_guardrail(
 def tool_output_guardrail(
     func: ToolOutputGuardrailFunction | None = None, *, name: str | None = None
 ) -> ToolOutputGuardrail[Any] | Callable[[ToolOutputGuardrailFunction], ToolOutputGuardrail[Any]]:
-    """Make a function a tool output guardrail; bare, or called with its options.
+    """Make a function a tool output guardrail; used bare, or called with its options.
 
     >>> @tool_output_guardrail(name="keys")
     ... async def no_keys(data):

@@ -1,4 +1,4 @@
-"""A call as the checker knows it, and the digests that its decisions must be bound to, computed with its own code.
+"""The checker's view of a call, and the digests that its decisions must be bound to, computed with its own code.
 
 The core computes canonical texts and digests with code of its own, to be fast; here the same is done with the standard
 library alone, so that a fault there cannot hide itself here.
@@ -79,7 +79,7 @@ def request_name(salt: str, call_id: str) -> str:
 
 @dataclass
 class AuditedCall:
-    """One call as its log tells it.
+    """Tracks one call as its log tells it.
 
     `place` is new, asked, ready, running, doubt (in doubt), asking (its tool needs an answer), dead (it will not run)
     or settled (it has its result). `asks` counts what made earlier words on it void, `rounds` the questions of its
@@ -121,7 +121,7 @@ class AuditedCall:
     stricter_in: int = 0
 
     def propose(self, proposal: ev.Proposal) -> None:
-        """Stand as the model, or the tool that changed, has it now; nothing of what was decided counts any more."""
+        """Reset the call to what the model, or the changed tool, proposes now; earlier decisions are void."""
         self.proposal = proposal
         own: Any = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         refused = proposal.refused is not None
@@ -164,18 +164,18 @@ class AuditedCall:
 
     @property
     def edited(self) -> bool:
-        """Whether its newest decision carries arguments that a person wrote."""
+        """Return whether its newest decision carries arguments that a person wrote."""
         return self.decision is not None and self.decision.args is not None
 
     @property
     def expires_at(self) -> int | None:
-        """When its request runs out; only what waits for approval does."""
+        """Return when its request expires; only what waits for approval does."""
         wait = self.terms.expires_ms if self.terms is not None and self.place not in ("doubt", "asking") else None
         return None if wait is None else self.asked_at + wait
 
     @property
     def warns_at(self) -> int | None:
-        """When somebody may first be told that its request will run out."""
+        """Return when somebody may first be told that its request will expire."""
         ends = self.expires_at
         before = self.terms.warn_before_ms if self.terms is not None else None
         return None if ends is None or before is None else max(ends - before, self.asked_at)

@@ -1,4 +1,4 @@
-"""Whether a journal kept the promises: every run read line by line, believed in nothing, and compared with its rows.
+"""Check a journal: every run is read line by line, nothing is believed, and its rows are compared.
 
 Any store will do, and so will a bare state. One run is in memory at a time. Nothing is written, and nothing is asked of
 the code that decides: the laws of the gate stand here a second time, in `gate.py` and `log.py`.
@@ -39,7 +39,7 @@ async def check(
     acknowledged: Iterable[Told | tuple[str, str, str]] = (),
     heads: Mapping[str, Head | tuple[int, str]] | None = None,
 ) -> CheckReport:
-    """Read a store, or one state, and say which of the invariants I1 to I8 do not hold, where.
+    """Check a store, or one state, and report which of the invariants I1 to I8 do not hold, where.
 
     `effects` says how often the world saw each idempotency key, `acknowledged` which decisions somebody was told are
     kept, `heads` how far logs had come, as `heads()` said it and somebody kept it elsewhere: only by that is a tail
@@ -64,7 +64,7 @@ async def check(
 
 
 async def heads(store: Store) -> dict[str, Head]:
-    """How far each log has come: keep it elsewhere, and give it to a later `check`.
+    """Return how far each log has come: keep it elsewhere, and give it to a later `check`.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -81,7 +81,7 @@ async def heads(store: Store) -> dict[str, Head]:
 
 @dataclass
 class _Taken:
-    """One run as it stood at one moment."""
+    """Holds one run as it stood at one moment."""
 
     run: str
     lines: list[bytes]
@@ -106,7 +106,7 @@ def _check_state(state: RunState[Any], outside: Outside, report: CheckReport) ->
 
 
 def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | None:
-    """Read the lines of a run through the automaton; what they come to, None where they break a promise."""
+    """Read the lines of a run through the automaton; return the folded run, None where they break a promise."""
     read = _Read(LogAutomaton(taken.run))
     for position, line in enumerate(taken.lines):
         fault = read.line(line, outside)
@@ -121,7 +121,7 @@ def _check_log(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | 
 
 
 class _Read:
-    """A log as far as it was read: what the automaton knows, what the core folds, and the rows that it means."""
+    """Holds a log as far as it was read: what the automaton knows, what the core folds, and the rows that it means."""
 
     def __init__(self, automaton: LogAutomaton) -> None:
         self.automaton, self.rows = automaton, DerivedRows(automaton)
@@ -129,7 +129,7 @@ class _Read:
         self.started_at = 0
 
     def line(self, line: bytes, outside: Outside) -> Broken | None:
-        """Read one more line; what is wrong with it."""
+        """Read one more line; return what is wrong with it."""
         try:
             step = decode(line)
             self.automaton.read(step)
@@ -147,7 +147,7 @@ class _Read:
         return None
 
     def stuck(self) -> bool:
-        """Whether the run is open and nothing and nobody could move it."""
+        """Return whether the run is open and nothing and nobody could move it."""
         run = self.run
         if run.status not in ("running", "failed") or not all(frame.barrier for frame in run.frames.values()):
             return False  # a model that goes on talking moves its run by itself
@@ -201,13 +201,13 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
 
 
 async def _names(store: Store) -> list[str]:
-    """Every run of which anything is kept: no page of rows says so, since an altered one is not in it."""
+    """Return every run of which anything is kept: no page of rows says so, since an altered one is not in it."""
     every: Any = getattr(store, "every_run", None)
     return [row.run async for row in _runs(store)] if every is None else await every()
 
 
 async def _take(store: Store, run: str) -> _Taken | None:
-    """All that a store has of a run; None where it changed each time that was tried."""
+    """Read all that a store has of a run; None where it changed each time that was tried."""
     for _ in range(_TRIES):
         head = await _head(store, run)
         before = await store.hashes(run)
@@ -229,7 +229,7 @@ async def _take(store: Store, run: str) -> _Taken | None:
 
 
 async def _head(store: Store, run: str) -> int | None:
-    """How many lines the store says a run has; None where what it says is no number."""
+    """Return how many lines the store says a run has; None where what it says is no number."""
     try:
         return await store.head(run)
     except LogDamaged:
@@ -261,7 +261,7 @@ async def _grants(store: Store, run: str | None) -> AsyncGenerator[GrantRow, Non
 
 
 async def _check_orphans(store: Store, report: CheckReport) -> None:
-    """Rows of runs that have no log: somebody took it away, or it never was."""
+    """Report rows of runs that have no log: somebody took it away, or it never was."""
     known = ""
     async for row in _requests(store, None):
         if row.run != known and not await _has_log(store, row.run):

@@ -1,4 +1,4 @@
-"""Who may decide a call, said a second time: from its terms and from what is recorded of the decider, nothing else.
+"""Check who may decide a call, from its terms and from what is recorded of the decider, by code of its own.
 
 Only data types are shared with the core. What is not known of somebody counts against them.
 """
@@ -19,7 +19,7 @@ _FACTS = ("ran", "did_not_run", "expire")
 
 
 def objection(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:
-    """Say what these terms have against a decider; "" where they have nothing.
+    """Return what these terms have against a decider; "" where they have nothing.
 
     >>> objection(Approval(users=["ada"]), Decider("bob", strength="authenticated"), None)
     'by somebody whom its terms do not name'
@@ -45,7 +45,7 @@ def objection(terms: Approval | None, who: Decider | None, requester: str | None
 
 
 def takes_people(terms: Approval | None) -> bool:
-    """Say whether only people who are known for sure may decide under these terms."""
+    """Return whether only people who are known for sure may decide under these terms."""
     if terms is None:
         return False
     several = terms.quorum > 1 or terms.deny_quorum > 1
@@ -61,7 +61,7 @@ def quorum(terms: Approval | None, verdict: str) -> int:
 
 
 def agree(vote: ev.Decision, made: ev.Decision) -> bool:
-    """Say whether two decisions have the same content; only a rejection has none but itself."""
+    """Return whether two decisions have the same content; only a rejection has none but itself."""
     if vote.verdict != made.verdict or vote.verdict == "reject":
         return vote.verdict == made.verdict
     if vote.verdict == "edit" and (vote.args, vote.basis) != (made.args, made.basis):
@@ -70,14 +70,14 @@ def agree(vote: ev.Decision, made: ev.Decision) -> bool:
 
 
 def lacks_reason(terms: Approval | None, made: ev.Decision) -> bool:
-    """Say whether a decision comes without the reason that the terms ask for."""
+    """Return whether a decision comes without the reason that the terms ask for."""
     if terms is None or made.note or made.message:
         return False
     return terms.reason == "required" or (terms.reason == "on_reject" and made.verdict == "reject")
 
 
 def is_escalation(before: Approval, after: Approval | None) -> bool:
-    """Say whether terms are exactly what others become when they are escalated."""
+    """Return whether terms are exactly what others become when they are escalated."""
     if after is None:
         return False
     people = tuple(name for name in before.escalate_to if not name.startswith(_ROLE))

@@ -1,4 +1,4 @@
-"""The agents at work in one run and their open calls, as the checker knows them: what all laws of a log look at.
+"""Track the agents at work in one run and their open calls, which all laws of a log look at.
 
 Nothing is judged here. What is settled is forgotten, so that what is kept is what is open.
 """
@@ -12,7 +12,7 @@ from .calls import AuditedCall, Broken
 
 @dataclass
 class AuditedFrame:
-    """An agent at work: its guardrails, its calls, and whose turn it is.
+    """Tracks an agent at work: its guardrails, its calls, and whose turn it is.
 
     `phase` is model, calls or judge. `judged` says that the agent looks at the results of its calls before its model.
     `calls` are those of the last reply, or without `barrier` those that are open; `open` counts those without a result.
@@ -30,7 +30,10 @@ class AuditedFrame:
 
 
 class Frames:
-    """What is open in one run. `starts` counts how often each call was started, those that are settled included."""
+    """Holds what is open in one run.
+
+    `starts` counts how often each call was started, those that are settled included.
+    """
 
     def __init__(self) -> None:
         self.calls: dict[str, AuditedCall] = {}
@@ -53,11 +56,11 @@ class Frames:
         return frame
 
     def framed(self, call: str) -> bool:
-        """Say whether a nested agent answers a call."""
+        """Return whether a nested agent answers a call."""
         return call in self.frames
 
     def may_run(self, call: AuditedCall) -> str:
-        """Say why a call may not start now because of what is around it; "" where it may."""
+        """Return why a call may not start now because of what is around it; "" where it may."""
         frame = self.frame(call.frame)
         if frame.guarded or frame.tripped:
             return "before its agent's guardrails let it"
@@ -66,7 +69,7 @@ class Frames:
         return "before its siblings had their results" if early else ""
 
     def settled(self, call: AuditedCall) -> None:
-        """Take note that a call has its result."""
+        """Record that a call has its result."""
         frame = self.frame(call.frame)
         frame.open -= 1
         if not frame.barrier:  # its model reads each result as it comes

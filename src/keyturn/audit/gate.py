@@ -1,4 +1,7 @@
-"""The laws of the gate, said a second time: which event a call may meet where, and what lets it run.
+"""Check the laws of the gate with an automaton of its own: which event a call may meet where, and what lets it run.
+
+It works on the events of a log, asks nothing of the code that folds and decides, and raises `Broken` at the first event
+that no honest gate would have written.
 
 An automaton of its own over the events of a log. It asks the code that folds and decides nothing, and raises `Broken`
 at the first event that no honest gate would have written.
@@ -31,7 +34,7 @@ _NO_START = {
 
 
 class Gate(Standing):
-    """The calls of one run; `restoring` says that this line must end with the restoring of the run."""
+    """Checks the calls of one run; `restoring` says that this line must end with the restoring of the run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,6 +44,7 @@ class Gate(Standing):
     # Verdicts ------------------------------------------------------------------------------------------------------
 
     def screened(self, event: ev.CallScreened) -> None:
+        """Check the verdict of a tool or policy on a call."""
         call = self.at(event.call)
         need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
         if call.place == "ready" and call.recheck:
@@ -66,7 +70,7 @@ class Gate(Standing):
         call.screened_in = self.line
 
     def _as_stated(self, event: ev.CallScreened, call: AuditedCall) -> None:
-        """A tool that always asks is asked about: on its own terms, those of an escalation or of the newest policy."""
+        """Check that a tool which always asks is asked about: on its terms, their escalation or the newest policy's."""
         if call.proposal.gate != "ask" or event.action == "deny":
             return
         asks = event.action == "ask" or event.by.startswith(GRANT)
@@ -86,6 +90,7 @@ class Gate(Standing):
     # Decisions -----------------------------------------------------------------------------------------------------
 
     def voted(self, event: ev.VoteCast) -> None:
+        """Check a vote that does not settle the call yet."""
         made = event.decision
         call = self.at(made.call)
         need(call.place in WAITING, "I3", f"somebody voted on call {call.id}, which was not waiting")
@@ -101,6 +106,7 @@ class Gate(Standing):
         call.votes[made.by or ""] = made
 
     def decided(self, event: ev.CallDecided) -> None:
+        """Check a decision that settles what a call waits for."""
         made = event.decision
         call = self.at(made.call)
         need(call.place in _MAY, "I3", f"call {call.id} was decided while it was {call.place}")
@@ -129,7 +135,7 @@ class Gate(Standing):
         self.decided_now.append(call)
 
     def _check(self, call: AuditedCall, made: ev.Decision) -> None:
-        """What holds for every decision, whether it settles the call or not."""
+        """Check what holds for every decision, whether it settles the call or not."""
         need(made.digest == call.digest(self.run), "I4", f"a decision of call {call.id} is for other bytes")
         self._check_via(call, made)
         if made.via == "clock":
@@ -147,7 +153,7 @@ class Gate(Standing):
             need(not lacks, "I1", f"call {call.id} was decided without the reason that its terms ask for")
 
     def _check_via(self, call: AuditedCall, made: ev.Decision) -> None:
-        """Whether what decided may decide this: a person, or what is none."""
+        """Check whether what decided may decide this: a person, or what is none."""
         if made.via == "person":
             why = objection(call.terms, made.decider, self.requester, made.proof)
             need(not why, "I1", f"call {call.id} was decided {why}")
@@ -183,13 +189,13 @@ class Gate(Standing):
             need(made.via == "clock", "I7", f"call {call.id} was decided by something unknown")
 
     def _voices(self, call: AuditedCall, made: ev.Decision) -> int:
-        """How many people have said the same as this decision, its own decider among them."""
+        """Count the people who have said the same as this decision, its own decider among them."""
         within = call.terms.execute_by_ms if call.terms is not None else None
         fresh = {by: vote for by, vote in call.votes.items() if within is None or self.now <= vote.at + within}
         return len({by for by, vote in fresh.items() if agree(vote, made)} | {made.by or ""})
 
     def _check_edit(self, call: AuditedCall, made: ev.Decision) -> None:
-        """Whether what will run is what was shown, or exactly what a person wrote in its place."""
+        """Check that what will run is what was shown, or exactly what a person wrote in its place."""
         if made.args is None:
             need(made.verdict != "edit", "I4", f"call {call.id} was edited, and the log does not say to what")
             need(made.runs is None, "I4", f"call {call.id} was not edited and is bound to an edit")
@@ -213,6 +219,7 @@ class Gate(Standing):
         need(not more, "I6", f"call {call.id} expired where its terms say that somebody is asked once more")
 
     def asked_again(self, event: ev.CallAskedAgain) -> None:
+        """Check that a call asks again with a reason."""
         call = self.at(event.call)
         may = {"restored": WAITING, "terms": ("doubt",)}.get(event.why, ("asked",))
         need(call.place in may, "I3", f"call {call.id} was asked about again while it was {call.place}")
@@ -247,6 +254,7 @@ class Gate(Standing):
         call.revoked = True
 
     def warned(self, event: ev.ExpiryNear) -> None:
+        """Check a warning that a request will expire."""
         call = self.at(event.call)
         due = call.warns_at if call.place == "asked" else None
         need(not call.warned, "I8", f"call {call.id} was said to run out soon a second time")
@@ -255,7 +263,7 @@ class Gate(Standing):
         call.warned = True
 
     def restored(self, event: ev.RunRestored) -> None:
-        """After a copy was put back, nothing that may have run goes on without a new word."""
+        """Check that after a restore nothing that may have run goes on without a new decision."""
         self.restoring = False
         for call in self.calls.values():
             left = call.place in ("ready", "running") and not self.framed(call.id)
@@ -273,6 +281,7 @@ class Gate(Standing):
     # The effect ----------------------------------------------------------------------------------------------------
 
     def voided(self, event: ev.CallVoided) -> None:
+        """Check that a call may be proposed again: it waits or is new, and had no effect."""
         call = self.at(event.call)
         self.restoring = self.restoring or call.place == "new"
         may = call.place in ("asked", "ready", "new")
@@ -293,6 +302,7 @@ class Gate(Standing):
             self.settled(call)
 
     def started(self, event: ev.CallStarted) -> None:
+        """Check that a call which starts was let run."""
         call = self.at(event.call)
         if call.place != "ready":
             invariant, how = _NO_START[call.place]
@@ -314,6 +324,7 @@ class Gate(Standing):
         self.starts[call.id] = self.starts.get(call.id, 0) + 1
 
     def needed(self, event: ev.CallNeeds) -> None:
+        """Check that a running tool asks a question."""
         call = self._running(event.call, "asks for an answer")
         need(event.at == self.now, "I8", f"call {call.id} asks for an answer with another time than its line has")
         call.place = "asking"
@@ -324,6 +335,7 @@ class Gate(Standing):
         call.question = event
 
     def lost(self, event: ev.CallLost) -> None:
+        """Check that a call is called lost only where it ran, or where a restore puts it in doubt."""
         call = self.at(event.call)
         if call.place == "ready" and not event.again and not self.framed(call.id):
             # What was never started is in doubt only where the log itself may be behind the world.
@@ -352,6 +364,7 @@ class Gate(Standing):
         return call
 
     def finished(self, event: ev.CallFinished) -> None:
+        """Check a call's result against what the call was."""
         call = self.at(event.call)
         refused = call.place == "ready" and event.failed and (call.supplied or not call.acted)
         comes = call.place == "running" or (not self.over and (call.place == "dead" or refused))

@@ -1,4 +1,4 @@
-"""The laws of standing decisions: given with a decision of the same person, used for what they cover, and counted."""
+"""Check the laws of standing decisions: given with a decision of the same person, used for what they cover, counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRANT = "grant:"
 
 
 class Standing(Frames):
-    """The standing decisions of one run.
+    """Tracks the standing decisions of one run.
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
     of a grant that must be counted next, `decided_now` are the calls that this line decides.
@@ -32,6 +32,7 @@ class Standing(Frames):
         self._given_in: dict[str, int] = {}
 
     def given(self, event: ev.GrantGiven) -> None:
+        """Check that a new grant comes with a decision of the same person on a call of its tool and agent."""
         grant = event.grant
         need(grant.id not in self.uses, "I3", f"grant {grant.id} was given twice")
         need(grant.verdict in ("approve", "reject"), "I7", f"grant {grant.id} neither approves nor rejects")
@@ -43,11 +44,15 @@ class Standing(Frames):
         self._given_in[grant.id] = self.line
 
     def taken_back(self, event: ev.GrantRevoked) -> None:
+        """Check that a revoked grant was standing."""
         need(event.grant in self.grants, "I8", f"grant {event.grant} was revoked and did not stand")
         del self.grants[event.grant]
 
     def by_grant(self, call: AuditedCall, made: ev.Decision) -> None:
-        """Owe the use of a grant that decides a call: one that waits already takes a new grant, or a person."""
+        """Record that the use of a grant is owed, for a call that the grant decided.
+
+        A call that waits already takes a new grant, or a person.
+        """
         name = made.grant or ""
         at_once = call.screened_in == self.line and not call.must_ask
         timely = at_once or self._given_in.get(name) == self.line
@@ -55,6 +60,7 @@ class Standing(Frames):
         self.owed = (name, call.id)
 
     def used(self, event: ev.GrantUsed) -> None:
+        """Check that a grant's use is counted where the grant decided a call."""
         owed = self.owed
         self.owed = None
         need(owed == (event.grant, event.call), "I1", f"grant {event.grant} was counted and decided nothing")
@@ -75,7 +81,7 @@ class Standing(Frames):
         return next((grant.verdict for grant in grants if not self.uncovered(grant, call, terms)), "")
 
     def uncovered(self, grant: ev.GrantTerms, call: AuditedCall, terms: Approval | None) -> str:
-        """Say why a grant does not cover a call; "" where it does."""
+        """Return why a grant does not cover a call; "" where it does."""
         if (grant.agent, grant.tool) != (call.agent, call.proposal.tool):
             return "is for another tool or agent"
         if grant.uses is not None and self.uses[grant.id] >= grant.uses:
@@ -92,7 +98,7 @@ class Standing(Frames):
 
 
 def _goes_with(grant: ev.GrantTerms, call: AuditedCall) -> bool:
-    """Say whether the giver of a grant decided this call, in the same sense."""
+    """Return whether the giver of a grant decided this call, in the same sense."""
     if (call.agent, call.proposal.tool) != (grant.agent, grant.tool):
         return False
     said = [call.decision] if call.decision is not None else []

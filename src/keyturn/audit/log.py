@@ -1,4 +1,4 @@
-"""The laws of a whole log: a run begins once and ends once, its agents come and go, and the model waits for results.
+"""Check the laws of a whole log: a run begins and ends once, its agents come and go, the model waits for results.
 
 With `gate.py` this is the automaton that a log must pass line by line. It keeps what is open, not what happened.
 """
@@ -35,7 +35,7 @@ class LogAutomaton(Gate):
         self._answered: str | None = None
 
     def read(self, step: ev.Step) -> None:
-        """Take in one step, whole."""
+        """Read one step, whole."""
         need(step.events, "I8", "the log has a line in which nothing happened")
         self.now = max(self.now, step.at)
         self.line += 1
@@ -61,6 +61,7 @@ class LogAutomaton(Gate):
     # The run and its frames ----------------------------------------------------------------------------------------
 
     def began(self, event: ev.RunStarted) -> None:
+        """Check that the run starts once, and that the log is its own."""
         need(not self.run, "I8", "the run started a second time")
         need(event.run == self.name, "I8", "the log is that of another run")
         self.run = event.run
@@ -68,9 +69,11 @@ class LogAutomaton(Gate):
         self.requester = event.requester
 
     def ended(self, _event: ev.RunCancelled) -> None:
+        """Record that the run is over."""
         self.over = True
 
     def opened(self, event: ev.FrameOpened) -> None:
+        """Check that an agent begins to work where none is working yet."""
         root = event.frame == ev.ROOT
         need(
             event.frame not in self.frames,
@@ -82,6 +85,7 @@ class LogAutomaton(Gate):
         self.frames[event.frame] = AuditedFrame(event.agent, event.guarded, barrier=event.barrier)
 
     def closed(self, event: ev.FrameClosed) -> None:
+        """Check that an agent ends with no open calls, on an answer of its model or an error."""
         frame = self.frame(event.frame)
         answered = event.error or not frame.open
         need(answered, "I6", f"the agent of {event.frame} gave its answer while calls of it were open")
@@ -100,6 +104,7 @@ class LogAutomaton(Gate):
             self._answered = event.frame
 
     def reported(self, event: ev.GuardrailReported) -> None:
+        """Check that no report takes back a guardrail that stopped the agent."""
         frame = self.frames.get(event.on)
         if frame is not None:
             need(not frame.tripped, "I7", f"a guardrail of {event.on} had stopped the agent, and this was taken back")
@@ -107,6 +112,7 @@ class LogAutomaton(Gate):
             frame.tripped = any(report.tripped for report in event.reports)
 
     def handed_off(self, event: ev.HandedOff) -> None:
+        """Check that an agent hands over only without open calls."""
         frame = self.frame(event.frame)
         free = not frame.open or not frame.barrier
         need(free, "I6", f"{event.frame} was handed to another agent while calls of it were open")
@@ -115,17 +121,20 @@ class LogAutomaton(Gate):
         frame.judged = False
 
     def judged(self, event: ev.ToolsJudged) -> None:
+        """Check that results are judged only when there is something to judge."""
         frame = self.frame(event.frame)
         need(frame.phase == "judge", "I8", f"the agent of {event.frame} judged results when there was nothing to judge")
         frame.phase = "model"
         frame.judged = False
 
     def added(self, event: ev.InputAdded) -> None:
+        """Record a message that was added to the conversation."""
         frame = self.frame(event.frame)
         if frame.phase == "judge" and not frame.judged:  # who answers an answer asks for another
             frame.phase = "model"
 
     def replied(self, event: ev.ReplyRecorded) -> None:
+        """Check that the model was asked, and its reply's calls."""
         frame = self.frame(event.frame)
         free = not frame.open or not frame.barrier
         need(free, "I6", f"the model of {event.frame} was asked while calls of it were open")
@@ -166,16 +175,19 @@ class LogAutomaton(Gate):
         frame.calls[call.id] = None
 
     def remade(self, event: ev.CallVoided) -> None:
+        """Check a call that is proposed again because its tool changed."""
         self.tools.update(event.tools)
         self.voided(event)
 
     def answered(self, event: ev.CallFinished) -> None:
+        """Check that a nested agent's answer goes to its own call, then the result."""
         if self._answered is not None:
             need(event.call == self._answered, "I8", "a nested agent ended and another call got its result")
             self._answered = None
         self.finished(event)
 
     def told_session(self, event: ev.SessionWritten) -> None:
+        """Check that what was written to a session is of a frame at work."""
         self.frame(event.frame)
 
 

@@ -1,4 +1,4 @@
-"""What is known of runs from elsewhere than their store, held against it: effects, acknowledged decisions, heads.
+"""Compare a store with what is known elsewhere: effects, acknowledged decisions, heads of logs.
 
 A store alone cannot show what was taken out of it together with every trace, nor what happened in the world.
 """
@@ -15,7 +15,7 @@ from .report import CheckReport, Head, Told
 
 
 class Outside:
-    """What somebody else saw, and what of it was not met yet.
+    """Holds what somebody else saw, and what of it was not found yet.
 
     >>> report = CheckReport()
     >>> Outside(None, [("run", "r/1.0", "approve")], None).left(report)
@@ -40,7 +40,7 @@ class Outside:
         self._whole = True
 
     def compare_head(self, run: str, links: Sequence[tuple[str, str]], report: CheckReport) -> None:
-        """A log goes on from where it was seen."""
+        """Check that a log goes on from where it was seen."""
         self._runs.discard(run)
         lines, hash_ = self._heads.get(run, (0, ""))
         report.unproven += max(0, len(links) - lines)
@@ -50,7 +50,7 @@ class Outside:
             report.add("I8", run, None, f"the first {lines} lines are not those that were seen")
 
     def compare_effects(self, automaton: LogAutomaton, report: CheckReport) -> None:
-        """What the world saw was started, each time."""
+        """Check that each effect the world saw was started, each time."""
         if not self._effects:
             return
         for call, starts in automaton.starts.items():
@@ -61,7 +61,7 @@ class Outside:
                 report.add("I2", automaton.name, None, what)
 
     def heard(self, automaton: LogAutomaton, event: ev.AnyEvent) -> None:
-        """A decision that somebody was told of is found."""
+        """Check off a decision that somebody was told of."""
         waiting = self._told.get(automaton.name)
         if waiting and isinstance(event, ev.CallDecided | ev.VoteCast):
             made = event.decision
@@ -73,12 +73,12 @@ class Outside:
             ]
 
     def unread(self, run: str) -> None:
-        """A log could not be read to its end: what was not met may stand there, and its fault is found already."""
+        """Skip a log that could not be read to its end: what was not found may stand there."""
         self._told.pop(run, None)
         self._whole = False
 
     def left(self, report: CheckReport) -> None:
-        """Say what was met nowhere."""
+        """Report what was found nowhere."""
         for run in sorted(self._runs):
             report.add("I5", run, None, "the run was seen and is gone")
         for told in (told for run in self._told.values() for told in run):

@@ -1,4 +1,4 @@
-"""What a check found: violations by invariant, run and place, and how much was looked at.
+"""The report of a check: violations by invariant, run and place, and how much was read.
 
 A violation names its place and never quotes what stands there: reports are read by more people than journals are.
 """
@@ -25,7 +25,7 @@ MOST = 1_000
 
 
 class Violation(NamedTuple):
-    """One promise that was not kept: which, in which run, at which line of its log (from 0), and what is wrong.
+    """Describes one broken promise: which, in which run, at which line of its log (from 0), and what is wrong.
 
     >>> print(Violation("I2", "run", 7, "call r/1.0 started twice"))
     I2  run  line 7  call r/1.0 started twice
@@ -43,7 +43,7 @@ class Violation(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A decision of which somebody was told that it is kept; `call` is the call's id or its request's.
+    """Names a decision that somebody was told is kept; `call` is the call's id or its request's.
 
     >>> Told("run", "r/1.0", "approve").by is None
     True
@@ -56,7 +56,7 @@ class Told(NamedTuple):
 
 
 class Head(NamedTuple):
-    """How far a log had come when somebody kept this elsewhere: its number of lines, and the hash of the last.
+    """Says how far a log had come when somebody kept this elsewhere: its number of lines, and the hash of the last.
 
     >>> Head(2, "5e1f").lines
     2
@@ -68,7 +68,9 @@ class Head(NamedTuple):
 
 @dataclass
 class CheckReport:
-    """What was looked at and what was found. `unproven` counts the lines that no head kept elsewhere vouches for.
+    """Counts what was read and lists what was found.
+
+    `unproven` counts the lines that no head kept elsewhere vouches for.
 
     The first thousand violations are listed, all are counted. `moving` are runs that changed each time they were read.
 
@@ -88,17 +90,17 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every promise was kept."""
+        """Return whether every promise was kept."""
         return self.found == 0
 
     def add(self, invariant: str, run: str, position: int | None, what: str) -> None:
-        """Note that a promise was not kept."""
+        """Record a violation."""
         self.found += 1
         if len(self.violations) < MOST:
             self.violations.append(Violation(invariant, run, position, what))
 
     def __str__(self) -> str:
-        """The same as a table."""
+        """Render the report as a table."""
         looked = f"{self.runs} runs, {self.lines} lines"
         more = [(self.erased, "runs erased"), (self.moving, "runs moving too fast to be read")]
         more += [(self.unproven, "lines that no head kept elsewhere vouches for")]

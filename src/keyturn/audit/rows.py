@@ -1,4 +1,4 @@
-"""The rows of a run derived anew from its log, and compared with those that its store has.
+"""Derive the rows of a run again from its log, and compare them with those that its store has.
 
 All that people are shown of a call is made of its log, so all of it is compared: as it would run, and without what the
 call's proposal marks as secret.
@@ -41,7 +41,7 @@ Fault = tuple[str, str]
 
 
 class DerivedRows:
-    """The rows that a log means. `feed` takes each step after the automaton has."""
+    """Derives the rows that a log means; `feed` takes each step after the automaton has."""
 
     def __init__(self, automaton: LogAutomaton) -> None:
         self._log = automaton
@@ -51,7 +51,7 @@ class DerivedRows:
         self._open: dict[str, str] = {}
 
     def feed(self, step: ev.Step) -> None:
-        """Take in what a step changes."""
+        """Apply what a step changes."""
         for event in step.events:
             self._close(event)
             self._grant(event)
@@ -101,7 +101,7 @@ class DerivedRows:
         )
 
     def _body(self, call: AuditedCall) -> dict[str, Any]:
-        """What people are shown of a waiting call beside the columns of its row."""
+        """Return what people are shown of a waiting call beside the columns of its row."""
         made = call.proposal
         params = _hidden(value_of(call.args), made.secrets)
         without = {"edit": made.fixed, "answer": made.elsewhere} if call.place == "asked" else {}
@@ -140,7 +140,7 @@ class DerivedRows:
     # What the store has --------------------------------------------------------------------------------------------
 
     def compare_requests(self, rows: list[RequestRow]) -> Iterator[Fault]:
-        """How the rows of requests differ from what the log says."""
+        """Return how the rows of requests differ from what the log says."""
         stored = {row.id: row for row in rows}
         for name, wanted in self.requests.items():
             row = stored.pop(name, None)
@@ -159,7 +159,7 @@ class DerivedRows:
             yield "I8", f"a request of call {row.call} has a row and was never asked"
 
     def compare_grants(self, rows: list[GrantRow]) -> Iterator[Fault]:
-        """How the rows of grants differ from what the log says."""
+        """Return how the rows of grants differ from what the log says."""
         stored = {row.id: row for row in rows}
         for name, wanted in self.grants.items():
             row = stored.pop(name, None)
@@ -180,7 +180,7 @@ class DerivedRows:
 
 
 def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault]:
-    """How the row of a run differs from what its log folds to."""
+    """Return how the row of a run differs from what its log folds to."""
     if row is None:
         yield "I6", "the run has no row"
         return
@@ -204,12 +204,12 @@ def compare_run(run: Run, started_at: int, row: RunRow | None) -> Iterator[Fault
 
 
 def _kept(value: Any) -> Any:
-    """A value as every store keeps it: text without half characters and without NUL."""
+    """Return a value as every store keeps it: text without lone surrogates and without NUL."""
     return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
 
 
 def _opened(step: ev.Step) -> Iterator[str]:
-    """The calls whose requests a step may have opened or changed."""
+    """Return the calls whose requests a step may have opened or changed."""
     for event in step.events:
         if isinstance(event, _OPENING):
             yield event.call
@@ -219,7 +219,7 @@ def _opened(step: ev.Step) -> Iterator[str]:
 
 
 def _unlike(body: str, wanted: dict[str, Any]) -> list[str]:
-    """The fields in which the body of a row differs from what people are to be shown."""
+    """Return the fields in which the body of a row differs from what people are to be shown."""
     try:
         told: Any = value_of(body)
         if not isinstance(told, dict):
@@ -233,7 +233,7 @@ def _unlike(body: str, wanted: dict[str, Any]) -> list[str]:
 
 
 def _hidden(value: Any, secrets: Collection[str]) -> Any:
-    """A value as people may see it: "a.b" names what is in "a", through lists as well, and a key that has the dot."""
+    """Redact a value: "a.b" names what is in "a", through lists as well, and a key that has the dot."""
     if isinstance(value, list):
         return [_hidden(member, secrets) for member in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -246,7 +246,7 @@ def _hidden(value: Any, secrets: Collection[str]) -> Any:
 
 
 def _preview(call: AuditedCall, params: Any) -> Any:
-    """The preview that people see where it says more than the arguments do; a row leaves it out where it does not."""
+    """Return the preview where it says more than the arguments do; a row leaves it out where it does not."""
     plain = Preview((Json(params),))
     made = call.preview or call.proposal.preview
     if call.place == "asking" and call.question is not None:

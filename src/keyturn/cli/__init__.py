@@ -1,1 +1,1 @@
-"""The terminal: one command a row, each imported when it is asked for. What a command does belongs to the engine."""
+"""The command line: one file a command, each imported when it is used; what a command does belongs to the engine."""

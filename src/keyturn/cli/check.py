@@ -1,4 +1,6 @@
-"""`keyturn check`: whether a journal kept the promises. Nothing is written, but for the heads that `--keep` asks for.
+"""The command `keyturn check` checks whether a journal kept the promises.
+
+Nothing is written, but for the heads that `--keep` asks for.
 
 What is found is printed as a table; what it means is `keyturn.audit.checker`.
 """
@@ -18,11 +20,11 @@ import msgspec
 from ..audit.checker import CheckReport, Head, check, heads
 from ..core.errors import KeyturnError, UnsafeStore, UserError
 from ..journal import open_journal
-from .rows import must_be_there, print_labelled, print_row
+from .printing import must_be_there, print_labelled, print_row
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments of this command."""
+    """Add the arguments of this command."""
     parser.add_argument(
         "url", metavar="URL", help="the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
     )
@@ -33,7 +35,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check a journal: 0 where every promise was kept, 1 where one was not, 2 where that could not be seen."""
+    """Check a journal; return 0 where every promise was kept, 1 where one was not, 2 where it could not be checked."""
     with warnings.catch_warnings():
         if arguments.strict:
             warnings.simplefilter("error", UnsafeStore)

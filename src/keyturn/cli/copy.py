@@ -1,4 +1,4 @@
-"""`keyturn copy FROM TO`: move a journal to another database, SQLite to PostgreSQL or back."""
+"""The command `keyturn copy FROM TO` copies a journal to another database, SQLite to PostgreSQL or back."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..core.errors import KeyturnError, UserError
 from ..journal import open_journal
 from ..journal.moving import copy_store
 from ..journal.sql_journal import SQLJournal
-from .rows import must_be_there, print_labelled
+from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments."""
+    """Add the arguments of this command."""
     parser.add_argument("source", help="the journal that is copied, as its URL; its workers must be stopped")
     parser.add_argument("target", help="the empty journal that it is copied to, as its URL")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy, and say what was copied."""
+    """Copy, and print what was copied."""
     try:
         counts = asyncio.run(_copy(arguments.source, arguments.target))
     except KeyturnError as error:
@@ -42,5 +42,5 @@ async def _copy(source: str, target: str) -> dict[str, int]:
 def _kept(url: str) -> SQLJournal:
     journal = open_journal(url)
     if not isinstance(journal, SQLJournal):
-        raise UserError(f"{url} is lost with its process; name a sqlite:/// or postgresql:// journal")
+        raise UserError(f"{url} is gone when its process ends; name a sqlite:/// or postgresql:// journal")
     return journal

@@ -1,4 +1,4 @@
-"""`keyturn demo`: the main job, in the terminal. This file starts the two processes and says how each one ended.
+"""The command `keyturn demo` plays an agent that waits, dies and goes on; this file starts its two processes.
 
 What happens in them is in `demo_stages`; with `--stage` this command is one of them.
 """
@@ -22,11 +22,11 @@ from .demo_agent import demo_agent
 from .demo_player import Player
 from .demo_stages import LEFT, Stage
 from .demo_voice import Voice
-from .rows import print_labelled
+from .printing import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments of this command."""
+    """Add the arguments of this command."""
     parser.add_argument("--resume", metavar="PATH", type=Path, help="go on with a run that you left, from its file")
     parser.add_argument("--dir", metavar="DIR", type=Path, help="keep the demo's files in this directory")
     which = parser.add_mutually_exclusive_group()
@@ -37,7 +37,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play the demo; the exit code."""
+    """Play the demo; return the exit code."""
     played = arguments.play or not sys.stdin.isatty()
     player = Player.chosen(arguments.model, scripted=arguments.scripted)
     try:
@@ -90,7 +90,7 @@ def _introduce(voice: Voice, state_file: Path, player: Player, played: bool) -> 
 
 
 def _stage(name: str, state_file: Path, played: bool, flags: Sequence[str] = ()) -> int:
-    """Run one process of the demo; its exit code, or minus the signal that ended it."""
+    """Run one process of the demo; return its exit code, or minus the signal that ended it."""
     sys.stdout.flush()
     # -P: what lies in the working directory is not to be imported.
     command = [sys.executable, "-P", "-m", "keyturn.cli.main", "demo", "--resume", str(state_file), "--stage", name]
@@ -104,5 +104,5 @@ def _resume(state_file: Path, player: Player | None, *, played: bool) -> int:
 
 
 def _left_is_well(code: int) -> int:
-    """To leave is not to fail."""
+    """Return 0 where the person left: that is no failure."""
     return 0 if code == LEFT else code

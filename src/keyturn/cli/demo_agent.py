@@ -1,12 +1,16 @@
-"""The demo's agent: six tools, five of which wait for a person, and the words of a model that needs no key.
+"""The demo's agent, its six tools, of which five wait for a person, its scripted model, and the world file.
 
-The tools get the world's path as the run's context, which is saved with the run, so that the next process finds the
-same world.
+The tools get the path of the world, a JSON file, as the run's context, which is saved with the run, so that the next
+process finds the same world.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, LiteralString
 
@@ -16,7 +20,6 @@ from ..core.preview import Json, Preview, Text
 from ..models.base import ModelRequest
 from ..models.scripted.model import assistant_message, function_call, tool_outputs
 from ..tools.function import function_tool
-from .demo_world import World
 
 TASK: LiteralString = (
     "The key of the staging API turned up in a log. Rotate it, restart what uses it, clear out old backups, "
@@ -27,7 +30,7 @@ Context = RunContextWrapper[Any]
 
 
 def demo_agent(model: Any) -> Agent[Any]:
-    """The agent, the same in every process."""
+    """Make the agent, the same in every process."""
     return Agent(
         name="ops",
         instructions="You look after a staging environment. Look before you act. Tell people what you did.",
@@ -96,7 +99,7 @@ def ask_person(question: str) -> str:
 
 
 def reply(request: ModelRequest) -> list[Any]:
-    """What the model says next. It reads the conversation and remembers nothing, so any process can go on with it."""
+    """Return the model's next reply from the conversation alone, so that any process can go on with it."""
     done = {label: str(output) for label, output in tool_outputs(request).items()}
     for label, step in _STEPS.items():
         if label not in done:
@@ -148,3 +151,50 @@ _STEPS = {
     "notice-ops": _notice("ops"),
     "notice-dev": _notice("dev"),
 }
+
+
+AT_FIRST: dict[str, Any] = {
+    "services": {
+        "api": {"status": "running", "key": "key-4f21 (leaked)", "restarts": 0},
+        "worker": {"status": "running", "key": "key-90ab", "restarts": 0},
+    },
+    "backups": ["api-2026-03-01", "api-2026-07-01", "api-2026-11-01", "api-2026-11-20"],
+    "notices": [],
+    "effects": [],
+}
+
+
+_CHANGING = threading.Lock()
+
+
+class World:
+    """Reads and changes the world of the demo's tools: a JSON file, which outlives a process.
+
+    >>> import tempfile
+    >>> world = World(Path(tempfile.mkdtemp()) / "world.json")
+    >>> world.change("add a notice", lambda data: data["notices"].append("hello"))
+    >>> world.read()["notices"]
+    ['hello']
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, Any]:
+        """Return the world as it is; before anything happened, as it was at first."""
+        made: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else AT_FIRST
+        return made
+
+    def text(self) -> str:
+        """Return the world as a text to read."""
+        return json.dumps(self.read(), indent=2) + "\n"
+
+    def change(self, effect: str, how: Callable[[dict[str, Any]], object]) -> None:
+        """Change the world, and record which process did it."""
+        with _CHANGING:  # calls that were approved together run together, and these tools run in threads
+            data = json.loads(json.dumps(self.read()))
+            how(data)
+            data["effects"].append(f"{effect}, by process {os.getpid()}")
+            draft = self.path.with_suffix(".draft")
+            draft.write_text(json.dumps(data, indent=2) + "\n")
+            os.replace(draft, self.path)

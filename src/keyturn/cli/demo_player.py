@@ -1,4 +1,4 @@
-"""Which model plays the demo: the one that was asked for, else a real one whose key is set, else the scripted one.
+"""Choose the model that plays the demo: the one asked for, else a real one whose key is set, else the scripted one.
 
 What was chosen is said, and what does not work is an error that says what to do: nothing takes another's place in
 silence. The scripted model's words are in `demo_agent`.
@@ -25,7 +25,7 @@ _WITHOUT = "or play without a provider: keyturn demo --scripted"
 
 
 class Provider(NamedTuple):
-    """Who answers, the variable that holds the key, the package that asks, and the model if none is named."""
+    """Describes a provider: its name, the variable of its key, its package, and its default model."""
 
     name: str
     key: str
@@ -43,14 +43,14 @@ PROVIDERS: dict[str, Provider] = {
 
 @dataclass(frozen=True)
 class Player:
-    """A model by name, or the scripted one, and why it was chosen."""
+    """Names a model, or the scripted one, and why it was chosen."""
 
     name: str
     why: str = ""
 
     @classmethod
     def chosen(cls, model: str | None = None, *, scripted: bool = False) -> Player:
-        """The player for these flags and the keys in the environment.
+        """Choose the player by these flags and the keys in the environment.
 
         >>> Player.chosen(scripted=True).name
         'scripted'
@@ -69,22 +69,22 @@ class Player:
 
     @property
     def is_real(self) -> bool:
-        """Whether a provider is asked, so that nobody knows what will happen."""
+        """Return whether a provider is asked, so that nobody knows what will happen."""
         return self.name != SCRIPTED
 
     @property
     def flags(self) -> list[str]:
-        """What makes another process choose the same."""
+        """Return the flags that make another process choose the same."""
         return ["--model", self.name] if self.is_real else ["--scripted"]
 
     @property
     def provider(self) -> Provider:
-        """Who is asked. A bare name is OpenAI's."""
+        """Return the provider that is asked; a bare name is OpenAI's."""
         prefix = (split_name(self.name)[0] or "openai").partition("-")[0]
         return PROVIDERS.get(prefix) or Provider(prefix, "", "", "")
 
     def sentence(self) -> str:
-        """Which model plays, for people."""
+        """Describe which model plays, for people."""
         if not self.is_real:
             because = f", because {self.why}" if self.why else ""
             return f"scripted{because}: it answers from the conversation alone, needs no key and asks no network"
@@ -92,7 +92,7 @@ class Player:
         return f"{self.name}, asked over the network{because}; what it will do, nobody knows"
 
     def model(self) -> Any:
-        """The model, or `UserError` that says what is missing."""
+        """Return the model, or raise `UserError` that says what is missing."""
         if not self.is_real:
             return ScriptedModel(reply)
         package = self.provider.package
@@ -105,7 +105,7 @@ class Player:
         return default_provider().get_model(self.name)
 
     def trouble(self, error: Exception) -> str | None:
-        """What to tell of a provider's error, None where it is none. What it says of a key is not repeated."""
+        """Describe a provider's error, None where it is none, without what it says of a key."""
         status, who = status_of(error), self.provider
         if status in (401, 403) or (status == 400 and "api key" in str(error).lower()):
             return f"{who.name} did not accept the key in {who.key} ({status}): set another one, {_WITHOUT}"

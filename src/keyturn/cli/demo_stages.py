@@ -1,4 +1,4 @@
-"""The demo's two processes: one starts the run and is killed at the pause, the other takes it up from a file.
+"""The demo's two processes: one starts the run and is killed at the pause, the other resumes it from a file.
 
 The file is the only thing that passes from one to the other. Leaving at a prompt decides nothing: the run stays in
 the file, and `keyturn demo --resume` goes on with it.
@@ -11,7 +11,9 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -24,11 +26,9 @@ from ..engine.runner import Runner
 from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.items import ItemHelpers
-from .demo_agent import TASK, demo_agent
+from .demo_agent import AT_FIRST, TASK, World, demo_agent
 from .demo_player import SCRIPTED, Player
-from .demo_script import scripted
 from .demo_voice import Voice
-from .demo_world import AT_FIRST, World
 
 TURNS = 30  # enough for any model that means well
 LEFT = 3  # the exit code of a process that a person left at a prompt
@@ -36,7 +36,7 @@ LEFT = 3  # the exit code of a process that a person left at a prompt
 
 @dataclass(frozen=True)
 class Stage:
-    """One process of the demo: its model, its world, and the file that holds the run."""
+    """Runs one process of the demo: its model, its world, and the file that holds the run."""
 
     state_file: Path
     voice: Voice
@@ -45,12 +45,12 @@ class Stage:
 
     @classmethod
     def at(cls, state_file: Path, player: Player | None, *, played: bool) -> Stage:
-        """A stage of this process."""
+        """Make a stage in this process."""
         return cls(state_file, Voice(Terminal.here()), player, played)
 
     @property
     def world(self) -> World:
-        """The world beside the run's file."""
+        """Return the world beside the run's file."""
         return World(self.state_file.with_name("world.json"))
 
     async def first(self) -> int:
@@ -111,7 +111,7 @@ class Stage:
         return 0
 
     def _decided(self, state: RunState[Any]) -> RunState[Any]:
-        """The state with a person's decisions; a run that failed half-way may wait for none."""
+        """Return the state with a person's decisions; a run that failed half-way may wait for none."""
         if not state.get_interruptions():
             return state
         ask = scripted(state, self.voice.screen.show) if self.played else None
@@ -120,7 +120,7 @@ class Stage:
         return made
 
     async def _watch(self, running: RunResultStreaming, player: Player) -> None:
-        """Tell what happens as it happens; a provider's trouble is told in words."""
+        """Print events as they come; a provider's error is told in words."""
         try:
             await self._tell(running)
         except KeyturnError:
@@ -147,7 +147,7 @@ class Stage:
             self.voice.tell("result", f"{_name_of(running, item.call_id)}  {item.output}")
 
     async def _show_what_is_refused(self, agent: Agent[Any], before: str) -> None:
-        """The state that was used already, and one with a changed byte: neither runs anything."""
+        """Show that a used state and one with a changed byte are refused."""
         voice = self.voice
         voice.rule("what is refused")
         old = await RunState.from_string(agent, before)
@@ -198,11 +198,39 @@ class Stage:
 
 
 def _goes_on(state: RunState[Any]) -> bool:
-    """Whether there is something to decide, or to try again."""
+    """Return whether there is something to decide, or to try again."""
     return bool(state.get_interruptions()) or state.live.run.status == "failed"
 
 
 def _name_of(running: RunResultStreaming, call_id: str) -> str:
-    """The tool of a call, which may have been made before this process was there."""
+    """Return the tool of a call, which may have been made before this process was there."""
     calls = (item for item in running.new_items if item.type == "tool_call_item" and item.call_id == call_id)
     return next((call.tool_name for call in calls), "")
+
+
+_LINES: dict[str, list[str]] = {
+    "rotate_key": ["a"],
+    "delete_backups": ["e", "names=all of them", 'names=["api-2026-03-01", "api-2026-07-01"]', "a"],
+    "restart_service": ["r", "Not in the middle of the day."],
+    "ask_person": ["w", "The API is restarted tonight at 02:00."],
+    "send_notice": ["g", ""],
+}
+
+
+def scripted(state: RunState[Any], show: Callable[[str], object]) -> Callable[[str], str]:
+    """Return a stand-in for `input` that shows what it types.
+
+    It answers what waits in a state, then its input ends.
+    """
+    decided = state.undelivered.decisions
+    waiting = (item for item in state.get_interruptions() if item.call not in decided)
+    lines = chain.from_iterable(_LINES.get(item.name or "", ["l"]) for item in waiting)
+
+    def ask(prompt: str) -> str:
+        typed = next(lines, None)
+        if typed is None:
+            raise EOFError
+        show(prompt + typed)
+        return typed
+
+    return ask

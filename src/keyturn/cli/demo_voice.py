@@ -1,4 +1,4 @@
-"""How the demo speaks: a word in the first column, what it is about beside it, and rules between processes.
+"""The layout of the demo's output: a word in the first column, a text beside it, and rules between processes.
 
 What a model, a tool or a file's name says stands behind a margin of its own, as at the console: no row of it begins
 where one of ours does.
@@ -27,13 +27,13 @@ _COLOURS: dict[str, LiteralString] = {
 
 @dataclass(frozen=True)
 class Voice:
-    """A screen, and the demo's way of using it."""
+    """Writes the demo's output to a terminal."""
 
     screen: Terminal
 
     @property
     def width(self) -> int:
-        """The columns that a line may have."""
+        """Return the columns that a line may have."""
         return min(self.screen.columns, 100)
 
     def tell(self, word: LiteralString, text: str) -> None:
@@ -63,7 +63,7 @@ class Voice:
             self.screen.show(MARGIN + row if row else "")
 
     def rule(self, title: LiteralString, *values: int) -> None:
-        """Begin a new process, or a new part."""
+        """Draw a rule before a new process, or a new part."""
         words = title.format(*values)
         line = "\u2500" * max(2, self.width - len(words) - len(MARGIN) - 1)
         self.screen.say()

@@ -1,4 +1,7 @@
-"""`keyturn erase`: forget what runs said that ended long ago. Their digests stay, so that `check` still verifies."""
+"""The command `keyturn erase` erases runs that ended long ago.
+
+Their digests stay, so that `check` still verifies.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from ..core.errors import KeyturnError
 from ..core.policy import milliseconds
 from ..journal import open_journal
 from ..journal.retention import ended_before, erase_ended
-from .rows import must_be_there, print_labelled
+from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments of this command."""
+    """Add the arguments of this command."""
     parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
     parser.add_argument("--older-than", required=True, metavar="TIME", help="how long ago they ended: 90d, 12h")
     parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
@@ -22,7 +25,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say how many runs there are, and erase them if that was said."""
+    """Print how many runs there are, and erase them with `--yes`."""
     try:
         count = asyncio.run(_erased(arguments))
     except KeyturnError as error:

@@ -1,4 +1,4 @@
-"""`keyturn key list` and `keyturn key new`: the ids of this process's keys, and a new one in front of them.
+"""The commands `keyturn key list` and `keyturn key new` list the ids of this process's keys, and add one.
 
 Secrets are never printed: an id says which key sealed a line, and nothing of the key.
 """
@@ -13,7 +13,7 @@ from ..keys import add_key, ring
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments of this command."""
+    """Add the arguments of this command."""
     parser.add_argument("what", choices=["list", "new"], help="list the ids, the newest first; or add a key")
 
 

@@ -1,4 +1,4 @@
-"""`keyturn`: the commands, one row each. A command's own file is imported when the command is used.
+"""The command `keyturn`: a table of subcommands, each imported when it is used.
 
 A command's file has `describe(parser)`, which adds its arguments, and `run(arguments)`, which returns an exit code.
 """
@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command; return the exit code."""
     given = _parser().parse_args(argv)
     if given.command is None:
         _parser().print_help()

@@ -1,4 +1,4 @@
-"""`keyturn restored URL`: after a backup was brought back or a standby promoted, nothing that may have run runs again.
+"""The command `keyturn restored URL` settles a restored backup or promoted standby, so that nothing runs twice.
 
 Every call that was let run and has no result is in doubt, what waits asks anew, and each open run stops until somebody
 lets it go on. It can be interrupted and begun again.
@@ -13,23 +13,27 @@ from typing import Any
 from ..core.errors import KeyturnError, UserError
 from ..inbox.restored import Settled, settle
 from ..journal import open_journal
-from .rows import must_be_there, print_labelled
+from .printing import must_be_there, print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments of this command."""
+    """Add the arguments of this command."""
     parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
     parser.add_argument("--anyway", action="store_true", help="also where nothing was noticed: you know that it was")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Settle the store, and say what was done."""
+    """Settle the store, and print what was done."""
     try:
         done = asyncio.run(_settled(arguments.url, arguments.anyway))
     except KeyturnError as error:
         print_labelled("keyturn restored", str(error))
         return 1
-    print("this store is the one it was; --anyway settles it all the same" if done is None else done)
+    print(
+        "this store was not restored, as far as anybody can tell; --anyway settles it all the same"
+        if done is None
+        else done
+    )
     return 0 if done is None or not done.unread else 1
 
 
@@ -37,7 +41,7 @@ async def _settled(url: str, anyway: bool) -> Settled | None:
     must_be_there(url)
     journal: Any = open_journal(url)
     if not hasattr(journal, "restored"):
-        raise UserError(f"{url} is lost with its process and never restored")
+        raise UserError(f"{url} is gone when its process ends, and so is never restored")
     try:
         if anyway:
             await journal.taken_for_restored("was brought back from a copy, somebody said")

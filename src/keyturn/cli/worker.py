@@ -1,4 +1,4 @@
-"""`keyturn worker module:app`: move an app's runs until told to stop.
+"""The command `keyturn worker module:app` moves an app's runs until told to stop.
 
 The first SIGTERM or Ctrl-C lets what was begun end; a second one ends at once, and what was in flight is in doubt.
 """
@@ -15,12 +15,17 @@ from pathlib import Path
 
 from ..app import App
 from ..core.errors import UnsafeStore, UserError
-from .rows import print_labelled
+from .health import health_checks
+from .logs import describe_logs, set_up_logs
+from .printing import print_labelled
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """The arguments."""
+    """Add the arguments of this command."""
     parser.add_argument("app", help="where the App is, as module:name")
+    parser.add_argument("--slots", type=int, metavar="N", help="how many runs are moved at once (default: the app's)")
+    parser.add_argument("--health", type=int, metavar="PORT", help="answer health checks over HTTP on 127.0.0.1")
+    describe_logs(parser)
     parser.add_argument("--strict", action="store_true", help="refuse a journal that may not be safe where it is kept")
 
 
@@ -34,12 +39,20 @@ def run(arguments: argparse.Namespace) -> int:
         except (UserError, UnsafeStore) as error:
             print_labelled("keyturn worker", str(error))
             return 2
-    asyncio.run(_work(app))
+    if arguments.slots is not None and arguments.slots < 1:
+        print_labelled("keyturn worker", "--slots must be 1 or more")
+        return 2
+    set_up_logs(arguments)
+    try:
+        asyncio.run(_work(app, arguments))
+    except OSError as error:
+        print_labelled("keyturn worker", f"health checks cannot be answered on port {arguments.health}: {error}")
+        return 2
     return 0
 
 
 def found(where: str) -> App:
-    """The app of a `module:name`, or `UserError`."""
+    """Import the app of a `module:name`, or raise `UserError`."""
     module, _, name = where.partition(":")
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: the module is the user's own
     try:
@@ -51,8 +64,15 @@ def found(where: str) -> App:
     return app
 
 
-async def _work(app: App) -> None:
-    working, loop = asyncio.ensure_future(app.work()), asyncio.get_running_loop()
+async def _work(app: App, arguments: argparse.Namespace) -> None:
+    async with health_checks(app, arguments.health) as port:
+        if port is not None:
+            print_labelled("health checks", f"http://127.0.0.1:{port}/")
+        await _until_told(app, arguments.slots)
+
+
+async def _until_told(app: App, slots: int | None) -> None:
+    working, loop = asyncio.ensure_future(app.work(slots)), asyncio.get_running_loop()
     told: list[int] = []
 
     def stop() -> None:

@@ -1,4 +1,4 @@
-"""The console: a person at the keyboard decides about the calls that wait. Nothing is defined here."""
+"""The console, where a person at the keyboard decides about the calls that wait; only names are exported here."""
 
 from __future__ import annotations
 

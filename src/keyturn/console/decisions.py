@@ -1,4 +1,4 @@
-"""`decide`: a result whose calls wait goes in, a state with a person's decisions comes out."""
+"""Ask a person at the keyboard: `decide` takes a paused result and returns a state with the person's decisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from .screen import Terminal
 
 
 class Undecided(KeyturnError):
-    """Nobody decided. Nothing that waits was approved; `state` is the paused run, to be saved or resumed.
+    """Raised where nobody decided.
+
+    Nothing that waits was approved; `state` is the paused run, to be saved or resumed.
 
     What was decided before somebody left is kept on it.
 
@@ -42,7 +44,7 @@ def decide(
     colour: bool | None = None,
     width: int | None = None,
 ) -> RunState[Any]:
-    """Ask the person at the keyboard about each waiting call; the state that comes back holds the decisions.
+    """Ask the person at the keyboard about each waiting call; return the state that holds the decisions.
 
     Give it to the runner. Raises `Undecided` at Ctrl-C, at the end of the input, and when nothing was decided. `ask`
     and `show` stand for `input` and `print`.
@@ -85,7 +87,7 @@ def decide(
 
 
 def _show_words(screen: Terminal, result: Any) -> None:
-    """What the model said last, marked as its own words."""
+    """Show what the model said last, marked as its own words."""
     made = [item for item in result.new_items if not isinstance(item, ToolApprovalItem)]
     last = next((item for item in reversed(made) if isinstance(item, MessageOutputItem)), None)
     words = "" if last is None else ItemHelpers.text_message_output(last)

@@ -1,4 +1,4 @@
-"""One person and one state: each waiting call is shown whole, and a typed key decides it.
+"""Show one person each waiting call of one state, whole, and take a typed key as the decision.
 
 An empty line and an unknown key decide nothing; Ctrl-C and the end of the input pass through. What a key does is a row
 of the table at the end. This file asks and records; it runs nothing. Names, reasons, choices and errors are anybody's
@@ -38,7 +38,7 @@ _IN_DOUBT: LiteralString = (
 
 
 class Desk:
-    """Where one state is decided."""
+    """Decides the calls of one state with a person."""
 
     def __init__(self, state: RunState[Any], screen: Terminal, by: str | None) -> None:
         self.state = state
@@ -62,7 +62,7 @@ class Desk:
             pass
 
     def _decided(self, request: ShownRequest) -> bool:
-        """Ask once. True when the call needs no more asking."""
+        """Ask once; return True when the call needs no more asking."""
         screen, keys = self.screen, offered(request)
         screen.say()
         screen.offer((letter, key.word) for letter, key in keys.items())
@@ -108,7 +108,7 @@ class Desk:
             screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
 
     def present(self, request: ShownRequest) -> None:
-        """What would run: all of it, or its first rows and a mark that says what is missing."""
+        """Show what would run: all of it, or its first rows and a mark that says what is missing."""
         preview = request.preview()
         rows = self.screen.rows(preview)
         request.seen_whole = request.seen_whole or len(rows) <= ROWS
@@ -139,7 +139,7 @@ def _grant(desk: Desk, request: ShownRequest) -> bool:
 
 
 def _granted(item: ToolApprovalItem) -> tuple[int, str | None]:
-    """What a grant for a call is about. Two tools may have one name: those of two servers, say."""
+    """Return what a grant for a call is about; tools of two servers may have one name."""
     return id(item.agent), item.name if item.tool is None else tool_digest(item.tool, item.raw_item)
 
 
@@ -165,7 +165,7 @@ _WRITE: LiteralString = "your answer; an object or a list as JSON"
 
 
 def _tell(desk: Desk, request: ShownRequest) -> bool:
-    """Answer what a tool asks. Choices are the model's or a stranger's words."""
+    """Ask for an answer to what a tool asks; choices are the model's or a stranger's words."""
     for place, choice in enumerate(request.choices, 1):
         desk.screen.label("choice", f"{place}  {choice}")
     words = desk.screen.read(_PICK if request.choices else _WRITE)
@@ -190,7 +190,7 @@ def _refuse(desk: Desk, request: ShownRequest) -> bool:
 
 
 def _edit(desk: Desk, request: ShownRequest) -> bool:
-    """One change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
+    """Take one change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
     while text := desk.screen.read("name=value, or all arguments as JSON; empty: no change"):
         try:
             request.change(text)
@@ -247,7 +247,7 @@ def _explain(desk: Desk, request: ShownRequest) -> bool:
 
 
 class Key(NamedTuple):
-    """What a key does; `runs` says that it lets the tool run."""
+    """Describes what a key does; `runs` says that it lets the tool run."""
 
     word: LiteralString
     act: Callable[[Desk, ShownRequest], bool]
@@ -281,7 +281,7 @@ _OFFERED: dict[str, tuple[LiteralString, ...]] = {
 
 
 def offered(request: ShownRequest) -> dict[LiteralString, Key]:
-    """The keys that this call, as it is now, can be decided with."""
+    """Return the keys that this call, as it is now, can be decided with."""
     kind = request.item.kind
     letters = _OFFERED[kind] if request.seen_whole else ("s", *_OFFERED[kind])
     without = {"e": request.editable, "w": request.answerable}

@@ -1,4 +1,4 @@
-"""One waiting call in a person's hands: what it was, and what they would make of it.
+"""One waiting call in a person's hands: what it was, and their change to it.
 
 Every change is checked by the call's own tool before it is shown, and is shown before it can be approved. Nothing is
 decided here.
@@ -20,7 +20,7 @@ from ..tools.base import plain_preview
 
 
 class ShownRequest:
-    """A waiting call, with the change that somebody made to it, if any."""
+    """Holds a waiting call, with the change that somebody made to it, if any."""
 
     def __init__(self, item: ToolApprovalItem) -> None:
         self.item = item
@@ -30,24 +30,24 @@ class ShownRequest:
 
     @property
     def editable(self) -> bool:
-        """Whether there are named arguments, and a tool that takes others."""
+        """Return whether there are named arguments, and a tool that takes others."""
         item = self.item
         return item.tool is not None and "edit" in item.request.verdicts and isinstance(item.params, dict)
 
     @property
     def answerable(self) -> bool:
-        """Whether a person may say what came of it."""
+        """Return whether a person may give its result."""
         return "answer" in self.item.request.verdicts
 
     @property
     def choices(self) -> list[Any]:
-        """The answers that a question offers."""
+        """Return the answers that a question offers."""
         asked: Any = self.item.requests
         found: Any = cast("dict[str, Any]", asked).get("choices") if isinstance(asked, dict) else None
         return cast("list[Any]", found) if isinstance(found, list) else []
 
     def answer(self, words: str) -> Any:
-        """What somebody typed as an answer: the number of a choice, its words, a JSON object or list, or a text.
+        """Parse a typed answer: the number of a choice, its words, a JSON object or list, or a text.
 
         The screen numbers the choices, so that a number is the one on the screen, whatever the choices say. Words that
         are those of two choices (1 and "1") are no answer: `BadJson`.
@@ -66,7 +66,7 @@ class ShownRequest:
             return words
 
     def preview(self) -> Preview:
-        """What would run if it were approved now."""
+        """Return the preview of what would run if it were approved now."""
         if self.edit is None:
             return self.item.preview
         if self._edited is None:
@@ -74,11 +74,11 @@ class ShownRequest:
         return self._edited
 
     def seen(self) -> Preview | None:
-        """What was shown of a changed call: its approval is bound to that."""
+        """Return what was shown of a changed call: its approval is bound to that."""
         return self._edited
 
     def _preview_of(self, edit: dict[str, Any]) -> Preview:
-        """What the tool shows of changed arguments; where it cannot be had now, the arguments themselves."""
+        """Return the tool's preview of changed arguments; where there is none now, the arguments themselves."""
         tool = self.item.tool
         why = "what it would change is looked at before it runs"
         try:
@@ -91,7 +91,7 @@ class ShownRequest:
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
     def change(self, text: str) -> None:
-        """Take `name=value` or a JSON object of all arguments, or raise what the tool has against it."""
+        """Apply `name=value` or a JSON object of all arguments, or raise the tool's objection."""
         now = self._true() if self.edit is None else self.edit
         shown = self._redacted(now)
         wanted: Any = parse(text) if text.startswith("{") else {**shown, **_assignment(text, now)}
@@ -100,13 +100,13 @@ class ShownRequest:
         self.seen_whole = False
 
     def difference(self) -> Preview:
-        """The arguments as the model gave them and as they are now."""
+        """Return the arguments as the model gave them and as they are now."""
         sides = (self._redacted(side) for side in (self._true(), self.edit))
         before, after = (json.dumps(side, indent=2, ensure_ascii=False) + "\n" for side in sides)
         return Preview((Diff(before, after, label="your change"),))
 
     def _true(self) -> dict[str, Any]:
-        """The true arguments: `params` shows secrets redacted, and a mark must never run as a password."""
+        """Return the true arguments: `params` shows secrets redacted, and a mark must never run as a password."""
         return cast("dict[str, Any]", parse(self.item.text or "{}"))
 
     def _redacted(self, value: Any) -> Any:
@@ -114,13 +114,13 @@ class ShownRequest:
 
 
 def _waited(look: Coroutine[Any, Any, Any]) -> Any:
-    """What a preview comes to that must be waited for, also where a loop is at work in this thread."""
+    """Await a preview, also where a loop is at work in this thread."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, look).result()
 
 
 def _assignment(text: str, now: dict[str, Any]) -> dict[str, Any]:
-    """`name=value`: a text where a text stands now, all else as JSON if it is any."""
+    """Parse `name=value`: a text where a text stands now, all else as JSON if it is any."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals:
         raise BadJson("neither name=value nor a JSON object")

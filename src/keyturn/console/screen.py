@@ -1,4 +1,4 @@
-"""A terminal with a person at it: what is ours, what is not, and what is typed.
+"""A terminal with a person at it: trusted words of ours, escaped words of others, and typed input.
 
 Two ways lead to the screen. `say` and its kin write words of ours: constants of this program (`LiteralString`, which
 the type checker enforces) filled with numbers and times. `label` and `draw` write what anybody else wrote: escaped,
@@ -29,12 +29,12 @@ MARGIN: LiteralString = "  "
 
 
 class TooNarrow(EOFError):
-    """The terminal has no room for the margin, so that nothing can be shown; nobody can be asked."""
+    """Raised where the terminal has no room for the margin, so that nothing can be shown and nobody asked."""
 
 
 @dataclass(kw_only=True)
 class Terminal:
-    """Where to write and whom to ask; all of it can be put in place by a test.
+    """Writes to a terminal and reads from it; all of it can be replaced by a test.
 
     >>> Terminal(ask=lambda prompt: " a ").read("decide")
     'a'
@@ -53,7 +53,7 @@ class Terminal:
         colour: bool | None = None,
         width: int | None = None,
     ) -> Terminal:
-        """Describe the screen of this process; what is given stands instead."""
+        """Make the terminal of this process; arguments replace its parts."""
         return cls(
             ask=ask or _typed_afresh,
             show=show or print,
@@ -63,7 +63,7 @@ class Terminal:
 
     @property
     def columns(self) -> int:
-        """The columns that a row may have now."""
+        """Return the columns that a row may have now."""
         return shutil.get_terminal_size((100, 24)).columns if self.width is None else self.width
 
     def say(self, words: LiteralString = "", *values: int | datetime) -> None:
@@ -97,7 +97,7 @@ class Terminal:
             self.show(MARGIN + row)
 
     def _room(self) -> int:
-        """The columns beside our indentation, or `TooNarrow`: without its margin nothing of anybody's is shown."""
+        """Return the columns beside our indentation, or raise `TooNarrow`: without its margin nothing is shown."""
         columns = self.columns
         if columns < len(MARGIN) + NARROWEST:
             self.say("This terminal has {} columns; {} are needed to show a call.", columns, len(MARGIN) + NARROWEST)
@@ -113,7 +113,10 @@ class Terminal:
             self.label(command, argument)
 
     def read(self, prompt: LiteralString) -> str:
-        """Ask for a line of theirs. What no text can hold (a terminal of another encoding) stays as an escape."""
+        """Read a typed line.
+
+        What no text can hold (a terminal of another encoding) stays as an escape.
+        """
         return self.ask(f"{MARGIN}{prompt} > ").encode("utf-8", "backslashreplace").decode().strip()
 
     def draw(self, preview: Preview) -> None:
@@ -132,7 +135,7 @@ class Terminal:
         return [MARGIN + row if row else "" for row in drawn.split("\n")]
 
     def paint(self, code: LiteralString, words: str) -> str:
-        """Put words in a colour, where there is any."""
+        """Colour words, where there is any colour."""
         return f"\x1b[{code}m{words}\x1b[0m" if self.colour and words else words
 
 
@@ -154,7 +157,7 @@ def _forget() -> None:
 
 @contextmanager
 def _interruptible() -> Generator[None]:
-    """Let Ctrl-C end the question: inside `asyncio.run` the first one would only mark a task and be swallowed here."""
+    """Let Ctrl-C end the question; inside `asyncio.run` the first one would only mark a task."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

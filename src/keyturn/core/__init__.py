@@ -1,1 +1,1 @@
-"""The pure core: a run is a log, and everything else is a way of reading it. No I/O, no clock, no await."""
+"""The pure core: a run is a log, and `decide`, `evolve` and `pending` read it, without I/O, clock or await."""

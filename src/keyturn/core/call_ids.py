@@ -1,4 +1,4 @@
-"""The name of a call: where in a run it stands. Made and read here and nowhere else.
+"""Make and read the name of a call: where in a run it stands.
 
 The root frame is "r", call 0 of its first turn is "r/1.0", and the frame that a call opens bears that call's name.
 """
@@ -36,7 +36,7 @@ def place_of(call: str) -> list[tuple[int, ...]]:
 
 
 def is_below(call: str, frame: str) -> bool:
-    """Say whether a call or frame is inside a frame, at any depth.
+    """Return whether a call or frame is inside a frame, at any depth.
 
     >>> is_below("r/1.0/2.3", "r/1.0"), is_below("r/1.0", "r/1.0")
     (True, False)

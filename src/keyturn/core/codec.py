@@ -1,4 +1,4 @@
-"""Steps as lines of text and back: the only place that knows how a log is written down.
+"""Encode steps as lines of text and decode them: the only place that knows the format of a log.
 
 A line is one step, one commit. It says which version of the format wrote it. Lines are kept as they were written and
 never written twice; where they are kept in a journal each carries its seal (see `seal.py`), and nothing of a line is
@@ -67,7 +67,7 @@ def _encode_lines(steps: Sequence[Step]) -> bytes:
 
 
 def _whole(value: Any) -> Any:
-    """The same value with "?" for each half of a character, which UTF-8 cannot hold."""
+    """Return the same value with "?" for each lone surrogate, which UTF-8 cannot hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
@@ -76,7 +76,7 @@ def _whole(value: Any) -> Any:
 
 
 def decode(line: bytes | str) -> Step:
-    """Read the step that a line holds, or raise `StateRejected`. Its seal, if it has one, is not looked at."""
+    """Decode the step of a line, or raise `StateRejected`; its seal, if it has one, is not verified."""
     body = body_of(line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line)
     try:
         return _decoder.decode(body) if body.startswith(_BEGINNING) else _decode_older(body)
@@ -87,7 +87,7 @@ def decode(line: bytes | str) -> Step:
 
 
 def _decode_older(body: bytes) -> Step:
-    """Read a line of a retired version, or say why it cannot be read."""
+    """Decode a line of a retired version, or raise for one that cannot be read."""
     old: Any = msgspec.json.decode(body)
     version: Any = old.pop("v", 1)
     if type(version) is not int:
@@ -101,7 +101,7 @@ def _decode_older(body: bytes) -> Step:
 
 
 class Log:
-    """A run's steps in order, with the run they fold to and the bodies of their lines, written when first asked for.
+    """Holds a run's steps in order, the run they fold to, and their encoded lines, made when first needed.
 
     A log that a journal keeps has a `chain`, which says how far its lines were verified: as far as it goes.
     """
@@ -137,7 +137,7 @@ class Log:
         return body if self.chain is None else self.chain.seal(body)
 
     def sealed_anew(self, chain: Chain) -> list[bytes]:
-        """Seal the whole log for another place, and go on from there; its lines."""
+        """Seal the whole log again for another place, and go on from there; return its lines."""
         lines = list[bytes]()
         for body in self.lines():
             line = chain.seal(body)
@@ -147,13 +147,13 @@ class Log:
         return lines
 
     def lines(self, count: int | None = None) -> list[bytes]:
-        """Give the bodies of the first `count` lines; all by default."""
+        """Return the bodies of the first `count` lines; all by default."""
         if len(self._lines) < len(self.steps):
             self._lines.extend(encode(step) for step in self.steps[len(self._lines) :])
         return self._lines if count is None else self._lines[:count]
 
     def extend(self, lines: Sequence[bytes]) -> list[Step]:
-        """Fold what somebody else appended, and nothing else. What was only decided must have been forgotten.
+        """Verify and fold what somebody else appended, and nothing else; what was only decided was dropped before.
 
         Where the log has a chain, the lines are verified first; what is refused leaves the log as it was.
         """
@@ -173,18 +173,18 @@ class Log:
         return theirs
 
     def copy(self) -> Log:
-        """The same log for somebody else, who may go on with it."""
+        """Copy the log for somebody else, who may go on with it."""
         chain = None if self.chain is None else self.chain.copy()
         made = Log(self.steps.copy(), self._lines.copy(), twin(self.run), chain)
         made._text = self._text
         return made
 
     def refold(self) -> None:
-        """Forget what was folded but not appended."""
+        """Drop what was folded but not appended."""
         self.run = fold(new_run(), self.steps)
 
     def text(self, count: int) -> str:
-        """The first `count` lines as one text; what was made for a shorter log is not made again."""
+        """Return the first `count` lines as one text; a shorter log's text is reused."""
         known, text = self._text
         if count < known:
             return "\n".join(text.split("\n")[:count])
@@ -195,12 +195,12 @@ class Log:
         return text
 
     def says(self, text: str) -> bool:
-        """Whether this text is known to be the whole of the log."""
+        """Return whether this text is known to be the whole of the log."""
         return self._text == (len(self.steps), text)
 
     @property
     def size(self) -> int:
-        """How many characters of the log were written down."""
+        """Return how many characters of the log were written down."""
         return len(self._text[1])
 
     @classmethod
@@ -235,14 +235,14 @@ class Log:
 
 
 def _check_beginning(chain: Chain, steps: Sequence[Step]) -> None:
-    """A log begins with the start of its own run, and with no other's."""
+    """Check that a log begins with the start of its own run."""
     first = steps[0].events[0] if steps and steps[0].events else None
     if steps and not (isinstance(first, RunStarted) and first.run == chain.run):
         raise LogDamaged(chain.run, 0, "is not the start of that run")
 
 
 def _at(chain: Chain | None, place: int, read: Callable[[Any], Any], given: Any) -> Any:
-    """Read something of a log; where it is a journal's, what cannot be read names its place."""
+    """Run a reader of a log; where the log is a journal's, name the place of what cannot be read."""
     try:
         return read(given)
     except StateRejected as error:

@@ -1,4 +1,4 @@
-"""What can be asked of a run: the commands, imperative, one struct each.
+"""The commands that can be given to a run: imperative, one struct each.
 
 A command carries ids and data, never a live object, so that after a lost race it can be decided again
 against the run as it now stands.
@@ -52,7 +52,10 @@ class OpenFrame(RunCommand, frozen=True):
 
 
 class Resume(RunCommand, frozen=True):
-    """Take the run up again. `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage."""
+    """Resume a run.
+
+    `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage.
+    """
 
     max_turns: int | None = None
     unlimited: bool = False
@@ -73,7 +76,10 @@ class AddInput(RunCommand, frozen=True):
 
 
 class RecordReply(RunCommand, frozen=True):
-    """Record a model's whole reply. `turn` is how many its frame had when the model was asked."""
+    """Record a model's whole reply.
+
+    `turn` is how many its frame had when the model was asked.
+    """
 
     frame: str
     output: list[Item]
@@ -109,7 +115,10 @@ class Screen(RunCommand, frozen=True):
 
 
 class Deliver(RunCommand, frozen=True):
-    """Give decisions and standing decisions, all in one step. `replaced` are those that were replaced in hand."""
+    """Record decisions and standing decisions, all in one step.
+
+    `replaced` are those that were replaced in hand.
+    """
 
     decisions: list[Decision]
     grants: list[GrantTerms] = []
@@ -117,14 +126,14 @@ class Deliver(RunCommand, frozen=True):
 
 
 class Revoke(RunCommand, frozen=True):
-    """Take a standing decision back."""
+    """Revoke a standing decision."""
 
     grant: str
     decider: Decider | None = None
 
 
 class StartCall(RunCommand, frozen=True):
-    """Say that a tool is about to be touched; `tool` is the digest of the tool that would run."""
+    """Record that a tool is about to be called; `tool` is the digest of the tool that would run."""
 
     call: str
     tool: str
@@ -160,7 +169,7 @@ class FinishCall(RunCommand, frozen=True):
 
 
 class LoseCall(RunCommand, frozen=True):
-    """Say that a started call will never report. Only the holder of the run may say so.
+    """Record that a started call will never report; only the holder of the run's lease may.
 
     `again` is whether a call that can be repeated may be started anew at once; where it may not, a person is asked.
     """
@@ -187,7 +196,7 @@ class GuardFrame(RunCommand, frozen=True):
 
 
 class JudgeFrame(RunCommand, frozen=True):
-    """Record whether a frame has its final answer. `item` is a nested frame's result for its caller."""
+    """Record whether a frame has its final answer; `item` is a nested frame's result for its caller."""
 
     frame: str
     final: bool
@@ -226,18 +235,18 @@ class Fail(RunCommand, frozen=True):
 
 
 class Cancel(RunCommand, frozen=True):
-    """End the run."""
+    """Cancel the run."""
 
     decider: Decider | None = None
     why: str = ""
 
 
 class Restored(RunCommand, frozen=True):
-    """Say that the run's store was restored from a copy; each run is told once of each restore, which `nonce` names."""
+    """Record that the run's store was restored from a copy, once for each restore, which `nonce` names."""
 
     why: str
     nonce: str = ""
 
 
 class Tick(RunCommand, frozen=True):
-    """Let time pass: requests that ran out are expired, escalated or asked again."""
+    """Let time pass: requests are expired, escalated or asked again."""

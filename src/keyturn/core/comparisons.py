@@ -1,4 +1,4 @@
-"""The comparisons of a predicate: what each says of one value, as it stands and as a tool may read it.
+"""The comparisons of a predicate, in three values, for a value as it stands and as a tool may read it.
 
 Each answers yes or no, or raises `CannotTell`. A no is sure: no reader of the value takes it for what is meant.
 """
@@ -39,7 +39,7 @@ _NAMES = {
 
 
 class Truth(Enum):
-    """Whether a predicate holds. It is neither true nor false by itself: ask whether it is `sure` or `possible`.
+    """Says whether a predicate holds, in three values; ask whether it is `sure` or `possible`.
 
     >>> Truth.UNKNOWN.sure, Truth.UNKNOWN.possible
     (False, True)
@@ -51,12 +51,12 @@ class Truth(Enum):
 
     @property
     def sure(self) -> bool:
-        """What counts for a grant, and for a rule that allows."""
+        """Return whether it counts for a grant, and for a rule that allows."""
         return self is Truth.YES
 
     @property
     def possible(self) -> bool:
-        """What counts for a rule that asks, denies or limits: what nobody can tell is not taken for a no."""
+        """Return whether it counts for a rule that asks, denies or limits, for which unknown is no no."""
         return self is not Truth.NO
 
     def __bool__(self) -> NoReturn:
@@ -72,7 +72,7 @@ def _not(truth: Truth) -> Truth:
 
 
 def every(truths: Iterator[Truth]) -> Truth:
-    """A sure no decides; else what nobody can tell of one, nobody can tell of all."""
+    """Combine comparisons: a sure no decides; else one unknown makes all unknown."""
     worst = Truth.YES
     for truth in truths:
         if truth is Truth.NO:
@@ -82,6 +82,7 @@ def every(truths: Iterator[Truth]) -> Truth:
 
 
 def kind_of(value: Any) -> str:
+    """Return the JSON type of a value, in a word."""
     kind = _TYPES.get(cast("type[object]", type(value)))
     if kind is None or (type(value) is float and not isfinite(value)):
         raise CannotTell("it is not JSON")
@@ -141,7 +142,7 @@ def _why_alike(value: Any, wanted: Any) -> str:
 
 
 def _differs(value: Any, other: Any) -> Truth:
-    """Another value of the same type. Only null is told from every type: {"ne": None} says that something was given."""
+    """Compare a value with another of its type; null alone differs from every type, so {"ne": None} means "given"."""
     kind = kind_of(value)
     if other is not None and kind != kind_of(other):
         raise CannotTell(f"it is {_NAMES[kind]}")
@@ -178,7 +179,7 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Comparison:
 
 
 def _in_one_order(value: str, bound: str) -> bool:
-    """Whether all readers put two texts in the same order: by their characters, as numbers, without regard to case."""
+    """Return whether all readers order two texts alike: by characters, as numbers, and ignoring case."""
     shape = order_of(value)
     if not shape or shape != order_of(bound):
         return False
@@ -189,7 +190,7 @@ def _in_one_order(value: str, bound: str) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Null is surely none; what a tool makes of a number or a list where a text was meant, nobody can tell."""
+    """Return whether a value is text; unknown for a number or list, which a tool may read as one."""
     kind = kind_of(value)
     if kind not in ("text", "null"):
         raise CannotTell(f"it is {_NAMES[kind]}")

@@ -1,4 +1,4 @@
-"""What a command does to a run: `decide` validates it and yields events, or refuses.
+"""Decide a command: validate it against a run and yield events, or refuse.
 
 Each event is folded before the next one is decided, so a handler sees what it has just done. A handler
 validates before its first event: a refusal leaves the run as it was. An event shares no value with its command, so that

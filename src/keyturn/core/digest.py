@@ -20,7 +20,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def canonical(value: object) -> str:
-    """The one text of a JSON value; `BadJson` for NaN, other keys than text, other types than JSON's.
+    """Return the one text of a JSON value; raise `BadJson` for NaN, other keys than text, other types than JSON's.
 
     >>> canonical({"b": 1.0, "a": [True, None, "é"]})
     '{"a":[true,null,"é"],"b":1.0}'
@@ -38,7 +38,7 @@ def canonical(value: object) -> str:
 
 
 def digest(*parts: object) -> str:
-    """The SHA-256 of the canonical list of `parts`, in hex; no two lists of parts share a text.
+    """Return the SHA-256 of the canonical list of `parts`, in hex; no two lists of parts share a text.
 
     >>> digest("ab", "c") == digest("a", "bc")
     False
@@ -47,7 +47,7 @@ def digest(*parts: object) -> str:
 
 
 def same(a: object, b: object) -> bool:
-    """Whether two JSON values have one canonical text: 1, 1.0 and True are three values.
+    """Return whether two JSON values have one canonical text: 1, 1.0 and True are three values.
 
     >>> same({"a": 1, "b": 2}, {"b": 2, "a": 1}), same(1, True), same(1, 1.0)
     (True, False, False)
@@ -60,7 +60,7 @@ _LEAVES: frozenset[object] = frozenset({str, int, bool, type(None)})
 
 
 def _plain(value: Any) -> bool:
-    """Refuse what is not JSON by its exact type; say whether the encoder's own text is canonical.
+    """Refuse what is not JSON by its exact type; return whether the encoder's own text is canonical.
 
     It writes 1e16 where `repr` writes 1e+16, and NaN as null: a float that is not a plain decimal goes
     the long way round. A subclass is refused, since it could print as one value and compare as another.
@@ -85,7 +85,7 @@ def _plain(value: Any) -> bool:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """The same text as the encoder's, slowly, with our own floats. `_plain` has seen the value."""
+    """Yield the encoder's text slowly, with our own floats, for a value that `_plain` has checked."""
     kind = _kind(value)
     if kind is dict:
         mark = "{"

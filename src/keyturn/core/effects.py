@@ -1,4 +1,4 @@
-"""What the world owes a run: `pending`, derived from its state alone.
+"""Derive what the world owes a run from its state alone: `pending`.
 
 Restart, resume and replay are the same thing: fold the log and ask `pending`. It walks what is open,
 never what happened. An effect names what to do and on what; doing it reports back as a command.
@@ -12,7 +12,7 @@ from .run import Call, Frame, Run
 
 
 class Effect(NamedTuple):
-    """One thing to be done: `do` on the frame or call `on`.
+    """Names one thing to be done: `do` on the frame or call `on`.
 
     `do` is one of: guard, model, exhausted, tripped, judge (on a frame); screen, run, settle (on a call). The engine
     adds `limited` (on a frame) where a usage limit holds a question back.
@@ -23,7 +23,7 @@ class Effect(NamedTuple):
 
 
 def pending(run: Run) -> list[Effect]:
-    """Everything the world should be doing for this run now; empty where only people can move it."""
+    """Return everything the world should be doing for this run now; empty where only people can move it."""
     if run.status in ("new", "finished", "cancelled"):
         return []
     effects: list[Effect] = []
@@ -44,7 +44,7 @@ def pending(run: Run) -> list[Effect]:
 
 
 def comes_next(frame: Frame, call: Call) -> bool:
-    """Whether a call runs now: one that runs after its siblings waits for them, where there is a barrier."""
+    """Return whether a call runs now: one that runs after its siblings waits for them, where there is a barrier."""
     return not call.proposal.last or not frame.barrier or frame.open == frame.last
 
 
@@ -66,7 +66,7 @@ def _of_frame(frame: Frame) -> list[str]:
 
 
 def wakes_at(run: Run) -> int | None:
-    """When the clock next changes something by itself: a request runs out, or somebody is to be told that it will."""
+    """Return when the clock next changes something by itself: a request expires, or a warning is due."""
     if run.status in ("new", "finished", "cancelled"):
         return None
     waits = run.groups["wait"].values()
@@ -76,6 +76,6 @@ def wakes_at(run: Run) -> int | None:
 
 
 def waiting(run: Run) -> bool:
-    """Whether a person is waited for and nothing else can be done or is being done."""
+    """Return whether a person is waited for and nothing else can be done or is being done."""
     at_work = any(call_id not in run.frames for call_id in run.groups["started"])
     return bool(run.groups["wait"]) and run.status != "cancelled" and not at_work and not pending(run)

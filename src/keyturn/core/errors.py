@@ -1,4 +1,4 @@
-"""Every error a caller can catch.
+"""Defines every error a caller can catch.
 
 Each one names the state it met, the event that was refused and the remedy. The text of an error
 about a state or a decision never quotes the state's contents: logs are read by more people than
@@ -27,7 +27,7 @@ AgentsException = KeyturnError
 
 
 class UserError(KeyturnError):
-    """The code that calls Keyturn asked for something that cannot be done.
+    """Raised where the calling code asked for something that cannot be done.
 
     >>> raise UserError("needs_approval must be True, False or a callable")
     Traceback (most recent call last):
@@ -37,7 +37,7 @@ class UserError(KeyturnError):
 
 
 class ModelBehaviorError(KeyturnError):
-    """The model, or the provider that speaks for it, sent what no well-behaved model sends.
+    """Raised where the model, or its provider, sent what no well-behaved model sends.
 
     `usage` is what the refused reply used, where the provider said it.
 
@@ -49,7 +49,7 @@ class ModelBehaviorError(KeyturnError):
 
 
 class ModelRefusalError(KeyturnError):
-    """The model refused to answer where an answer of a given type was required.
+    """Raised where the model refused to answer and an answer of a given type was required.
 
     >>> ModelRefusalError("I cannot help with that").refusal
     'I cannot help with that'
@@ -73,7 +73,7 @@ class ModelTimeoutError(KeyturnError):
 
 
 class MaxTurnsExceeded(KeyturnError):
-    """The run reached its turn limit before a final answer.
+    """Raised where the run reached its turn limit before a final answer.
 
     Nothing is lost: resume the state with a higher `max_turns`.
 
@@ -83,7 +83,7 @@ class MaxTurnsExceeded(KeyturnError):
 
 
 class UsageLimitExceeded(KeyturnError):
-    """The run reached a usage limit before a final answer; no model was asked any more.
+    """Raised where the run reached a usage limit before a final answer; no model was asked any more.
 
     Nothing is lost: resume the state with a higher limit. `limit` names it, `allowed` and `used` are its numbers.
 
@@ -102,7 +102,7 @@ class UsageLimitExceeded(KeyturnError):
 
 
 class ToolTimeoutError(KeyturnError):
-    """A tool ran past its timeout and was told to raise rather than to answer the model.
+    """Raised where a tool ran past its timeout and was set to raise and not to answer the model.
 
     >>> ToolTimeoutError("backup", 2.5).timeout_seconds
     2.5
@@ -115,7 +115,7 @@ class ToolTimeoutError(KeyturnError):
 
 
 class _Tripwire(KeyturnError):
-    """A guardrail said stop; `guardrail_result` is its report."""
+    """Raised where a guardrail stopped the run; `guardrail_result` is its report."""
 
     _what = "guardrail"
 
@@ -128,7 +128,7 @@ class _Tripwire(KeyturnError):
 
 
 class InputGuardrailTripwireTriggered(_Tripwire):
-    """An input guardrail stopped the run before any tool of its first turn.
+    """Raised where an input guardrail stopped the run before any tool of its first turn.
 
     >>> issubclass(InputGuardrailTripwireTriggered, KeyturnError)
     True
@@ -138,7 +138,7 @@ class InputGuardrailTripwireTriggered(_Tripwire):
 
 
 class OutputGuardrailTripwireTriggered(_Tripwire):
-    """An output guardrail withheld the final answer.
+    """Raised where an output guardrail withheld the final answer.
 
     >>> issubclass(OutputGuardrailTripwireTriggered, KeyturnError)
     True
@@ -148,6 +148,8 @@ class OutputGuardrailTripwireTriggered(_Tripwire):
 
 
 class _ToolTripwire(_Tripwire):
+    """Raised where a tool guardrail stopped the run."""
+
     def __init__(self, guardrail: Any, output: Any) -> None:
         self.guardrail = guardrail
         self.output = output
@@ -155,7 +157,7 @@ class _ToolTripwire(_Tripwire):
 
 
 class ToolInputGuardrailTripwireTriggered(_ToolTripwire):
-    """A tool input guardrail stopped the run before the tool ran.
+    """Raised where a tool input guardrail stopped the run before the tool ran.
 
     >>> issubclass(ToolInputGuardrailTripwireTriggered, KeyturnError)
     True
@@ -165,7 +167,7 @@ class ToolInputGuardrailTripwireTriggered(_ToolTripwire):
 
 
 class ToolOutputGuardrailTripwireTriggered(_ToolTripwire):
-    """A tool output guardrail stopped the run after the tool ran.
+    """Raised where a tool output guardrail stopped the run after the tool ran.
 
     >>> issubclass(ToolOutputGuardrailTripwireTriggered, KeyturnError)
     True
@@ -175,7 +177,7 @@ class ToolOutputGuardrailTripwireTriggered(_ToolTripwire):
 
 
 class NotPending(UserError):
-    """A decision was given for a call that waits for none.
+    """Raised where a decision was given for a call that waits for none.
 
     >>> issubclass(NotPending, UserError)
     True
@@ -183,7 +185,7 @@ class NotPending(UserError):
 
 
 class NotAllowed(UserError):
-    """Somebody decided who may not: the terms of the call name others, or want to know for sure who decides.
+    """Raised where somebody decided who may not by the call's terms, or whose identity is not sure enough.
 
     >>> issubclass(NotAllowed, UserError)
     True
@@ -191,7 +193,7 @@ class NotAllowed(UserError):
 
 
 class RunMissing(UserError):
-    """A journal does not have the run that was asked for.
+    """Raised where a journal does not have the run that was asked for.
 
     >>> RunMissing("5e1f").run_id
     '5e1f'
@@ -203,7 +205,7 @@ class RunMissing(UserError):
 
 
 class StateRejected(UserError):
-    """A saved state was refused before anything in it was believed.
+    """Raised where a saved state was refused before anything in it was believed.
 
     Its version, its size, its MAC or its shape is wrong; the message says which, and what to do.
 
@@ -213,7 +215,7 @@ class StateRejected(UserError):
 
 
 class ToolChanged(UserError):
-    """A tool is no longer what the approver saw, and the call cannot be asked again.
+    """Raised where a tool is no longer what the approver saw, and the call cannot be asked again.
 
     >>> issubclass(ToolChanged, UserError)
     True
@@ -221,7 +223,7 @@ class ToolChanged(UserError):
 
 
 class ToolMissing(UserError):
-    """A call waits for a tool that the agent no longer has.
+    """Raised where a call waits for a tool that the agent no longer has.
 
     The run and its pending approvals are kept: give the agent the tool again and resume.
 
@@ -239,22 +241,23 @@ class ToolMissing(UserError):
 
 
 class AgentMissing(UserError):
-    """A state names an agent that the given agent graph does not contain.
+    """Raised where a state names an agent that the given agent graph does not contain.
 
     >>> AgentMissing("billing").agent_path
     'billing'
     """
 
-    def __init__(self, agent_path: str) -> None:
+    def __init__(self, agent_path: str, message: str = "") -> None:
         self.agent_path = agent_path
         super().__init__(
-            f"this state needs the agent {agent_path!r}, which cannot be reached from the agent given; "
+            message
+            or f"this state needs the agent {agent_path!r}, which cannot be reached from the agent given; "
             "nothing ran and nothing is lost: resume with the agent graph that started the run"
         )
 
 
 class RunStopped(KeyturnError):
-    """A run of an app has no result: it failed, or was cancelled.
+    """Raised where a run of an app has no result: it failed, or was cancelled.
 
     >>> RunStopped("5e1f", "failed", "MaxTurnsExceeded").status
     'failed'
@@ -269,7 +272,7 @@ class RunStopped(KeyturnError):
 
 
 class Conflict(KeyturnError):
-    """Somebody else was first; the message names the winner.
+    """Raised where somebody else was first; the message names the winner.
 
     `winner` says who or what won, `decision` what they decided and `at` when, where known.
 
@@ -287,7 +290,7 @@ class Conflict(KeyturnError):
 
 
 class StorageError(KeyturnError):
-    """A journal could not keep what it was given; nothing that was not kept was acted on.
+    """Raised where a journal could not store what it was given; nothing unstored was acted on.
 
     >>> issubclass(StorageFull, StorageError)
     True
@@ -295,7 +298,9 @@ class StorageError(KeyturnError):
 
 
 class StorageFull(StorageError):
-    """There is no room left where the journal is kept. Make room and resume: the run is as it was.
+    """Raised where there is no room left for the journal.
+
+    Make room and resume: the run is as it was.
 
     >>> str(StorageFull("the disk is full"))
     'the disk is full'
@@ -303,7 +308,7 @@ class StorageFull(StorageError):
 
 
 class LogDamaged(StorageError):
-    """A line of a run's log is not one that was written there; the run is left alone, and no other run is.
+    """Raised where a line of a run's log is not the one that was written; that run alone is stopped.
 
     `run` names the run and `line` the line, counted from 0. Nothing of the log is believed.
 
@@ -322,7 +327,7 @@ class LogDamaged(StorageError):
 
 
 class StoreRestored(StorageError):
-    """The store is a copy that was restored or promoted: what it lets run may have run after the copy was made.
+    """Raised where the store is a restored or promoted copy: what it lets run may have run already.
 
     No run is moved until every approved call was put in doubt: `keyturn restored URL`, or the start of a worker.
 
@@ -332,7 +337,7 @@ class StoreRestored(StorageError):
 
 
 class StoreMoved(StorageError):
-    """The store was moved elsewhere by `keyturn copy`, or is a copy that was not finished: nothing runs in it.
+    """Raised where the store was moved by `keyturn copy`, or is an unfinished copy: nothing runs in it.
 
     >>> issubclass(StoreMoved, StorageError)
     True
@@ -340,7 +345,7 @@ class StoreMoved(StorageError):
 
 
 class UnsafeStore(RuntimeWarning):
-    """A journal is kept where it may not be safe: by a SQLite that can corrupt it, or on a network file system.
+    """Warns of a journal that may not be safe: on a SQLite that can corrupt it, or a network file system.
 
     >>> import warnings
     >>> with warnings.catch_warnings():  # refuse it, as `keyturn worker --strict` does
@@ -349,7 +354,7 @@ class UnsafeStore(RuntimeWarning):
 
 
 class Expired(KeyturnError):
-    """A decision came after the request's time was up.
+    """Raised where a decision came after the request expired.
 
     >>> issubclass(Expired, KeyturnError)
     True
@@ -357,7 +362,7 @@ class Expired(KeyturnError):
 
 
 class BadJson(KeyturnError):
-    """A text is not the strict JSON that arguments, states and decisions must be.
+    """Raised for a text that is not the strict JSON that arguments, states and decisions must be.
 
     `reason` says what is wrong without quoting the text.
 

@@ -1,4 +1,4 @@
-"""What can happen in a run: the events, past tense, frozen, one struct each.
+"""The events of a run: past tense, frozen, one struct each.
 
 An event says what happened, to which frame or call, with the data needed to fold it and nothing
 that can be derived. A step is the events of one commit: it is one line of the log, so a log can
@@ -34,7 +34,10 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class RunStarted(Event, frozen=True):
-    """A run began, for `requester` if that is known. `salt` keys its request ids, `about` is what its caller said."""
+    """A run began, for `requester` if that is known.
+
+    `salt` keys its request ids, `about` is what its caller said.
+    """
 
     run: str
     salt: str
@@ -88,7 +91,7 @@ class InputAdded(Event, frozen=True):
 
 
 class ReplyRecorded(Event, frozen=True):
-    """The model answered. `tools` holds, by digest, what the model was told of tools that may ask.
+    """The model answered; `tools` holds, by digest, what the model was told of tools that may ask.
 
     `model` is the name under which it was asked.
     """
@@ -113,7 +116,7 @@ class ReplyRefused(Event, frozen=True):
 
 
 class CallScreened(Event, frozen=True):
-    """A verdict on a call: allow, ask or deny. It is never asked for again, only made stricter.
+    """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
     `preview` is what people are shown, where it was made of the world as it was then.
     """
@@ -128,20 +131,23 @@ class CallScreened(Event, frozen=True):
 
 
 class VoteCast(Event, frozen=True):
-    """A decision that did not settle the call: one voice of a quorum, or one that was replaced in hand."""
+    """A decision was recorded that did not settle the call: one vote of a quorum, or one that was replaced in hand."""
 
     decision: Decision
     replaced: bool = False
 
 
 class CallDecided(Event, frozen=True):
-    """A call was decided. Where it lets the call run, the run's policy must be asked once more before it does."""
+    """A call was decided.
+
+    Where that lets the call run, the run's policy must be asked once more before it does.
+    """
 
     decision: Decision
 
 
 class CallAskedAgain(Event, frozen=True):
-    """A request starts anew, and what was said on it counts no more.
+    """A request started anew, and earlier votes on it count no more.
 
     Its time ran out, its store was restored, or the policy asks for more; `terms` are the others that hold from now on,
     `nonce` is the restore's, by which this asking is another than that after an earlier restore.
@@ -156,13 +162,13 @@ class CallAskedAgain(Event, frozen=True):
 
 
 class ExpiryNear(Event, frozen=True):
-    """A request will run out soon, and somebody may be told so."""
+    """A request is about to expire, and somebody may be told so."""
 
     call: str
 
 
 class CallVoided(Event, frozen=True):
-    """What was shown is no longer what would run: the call is proposed anew and asks again."""
+    """A call was proposed anew, since what was shown is no longer what would run; it asks again."""
 
     call: str
     proposal: Proposal
@@ -172,13 +178,13 @@ class CallVoided(Event, frozen=True):
 
 
 class CallStarted(Event, frozen=True):
-    """The tool is about to be touched. From here to its result the call may be in doubt."""
+    """A tool is about to be called; until its result the call may be in doubt."""
 
     call: str
 
 
 class CallNeeds(Event, frozen=True):
-    """A started call cannot end before somebody answers `requests`; `state` is what its tool goes on from."""
+    """A started call asked for answers to `requests` before it can end; `state` is what its tool resumes from."""
 
     call: str
     requests: Any
@@ -188,7 +194,10 @@ class CallNeeds(Event, frozen=True):
 
 
 class CallFinished(Event, frozen=True):
-    """A call has its result for the model. `value` is the tool's own value where the item does not hold it."""
+    """A call got its result for the model.
+
+    `value` is the tool's own value where the item does not hold it.
+    """
 
     call: str
     item: Item
@@ -197,7 +206,7 @@ class CallFinished(Event, frozen=True):
 
 
 class CallLost(Event, frozen=True):
-    """A started call will never report. `again` says that it may simply be started anew."""
+    """A started call was lost and will never report; `again` says that it may simply be started anew."""
 
     call: str
     why: str
@@ -219,14 +228,17 @@ class GrantUsed(Event, frozen=True):
 
 
 class GrantRevoked(Event, frozen=True):
-    """A standing decision was taken back."""
+    """A standing decision was revoked."""
 
     grant: str
     decider: Decider | None = None
 
 
 class HandedOff(Event, frozen=True):
-    """Another agent goes on in this frame. `view` is what it sees, where not everything: ranges and items."""
+    """Another agent took over in this frame.
+
+    `view` is what it sees, where not everything: ranges and items.
+    """
 
     frame: str
     agent: str
@@ -234,7 +246,7 @@ class HandedOff(Event, frozen=True):
 
 
 class ToolsJudged(Event, frozen=True):
-    """The agent judged its tools' results, or its model's answer: that is not final, and the model goes on."""
+    """The agent judged its tools' results, or its model's answer, as not final, and the model goes on."""
 
     frame: str
 
@@ -247,7 +259,10 @@ class GuardrailReported(Event, frozen=True):
 
 
 class FrameClosed(Event, frozen=True):
-    """An agent's work ended; the root's end is the run's end. `error` says that it failed."""
+    """An agent's work ended; the root's end is the run's end.
+
+    `error` says that it failed.
+    """
 
     frame: str
     output: Any = None
@@ -255,7 +270,7 @@ class FrameClosed(Event, frozen=True):
 
 
 class SessionWritten(Event, frozen=True):
-    """The first `count` items of the frame's tape are in the session."""
+    """The first `count` items of the frame's tape were written to the session."""
 
     frame: str
     count: int
@@ -268,14 +283,14 @@ class RunFailed(Event, frozen=True):
 
 
 class RunCancelled(Event, frozen=True):
-    """Somebody ended the run; what was not decided will not run."""
+    """Somebody cancelled the run; what was not decided will not run."""
 
     decider: Decider | None = None
     why: str = ""
 
 
 class RunRestored(Event, frozen=True):
-    """The run's store was restored from a copy: what was let run may have run, and nothing goes on without a word."""
+    """The run's store was restored from a copy: nothing that may have run goes on without a decision."""
 
     why: str
     nonce: str = ""
@@ -322,7 +337,7 @@ class Step(
     tag=int(VERSION),
     gc=False,
 ):
-    """One commit: when, and what happened. One line of the log, which says by `v` which version wrote it.
+    """One commit: its time and its events, one line of the log; `v` is the format version that wrote it.
 
     Where the run is traced, `spans` holds where: by call the request for it, and by frame "r" the run itself.
     """

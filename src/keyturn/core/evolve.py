@@ -1,4 +1,4 @@
-"""The fold: one event at a time into a run.
+"""Fold events into a run, one at a time.
 
 `evolve` never fails on a log that `decide` wrote; it asks nobody, reads no clock and derives nothing twice.
 """
@@ -109,7 +109,7 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
 
 
 def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
-    """What a reply used is used, whatever became of the reply."""
+    """Count a reply's usage, whatever became of the reply."""
     if event.usage != NOTHING:
         run.usage += event.usage
         run.replies.append((event.model, event.usage))
@@ -268,7 +268,7 @@ def _handed_off(run: Run, event: ev.HandedOff) -> None:
 
 
 def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item | int]:
-    """The items that a recorded view leaves: ranges of the old ones and new ones."""
+    """Return the items of a recorded view: ranges of the old ones and new ones."""
     seen: list[Item | int] = []
     for part in view:
         if isinstance(part, list):

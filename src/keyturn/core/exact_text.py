@@ -1,4 +1,4 @@
-"""Whether a JSON text says, to every reader, the numbers that people are shown of it.
+"""Check whether a JSON text says, to every reader, the numbers that people are shown of it.
 
 Who reads a number with other precision than ours (a `Decimal`, a longer float) gets another value from a text whose
 numbers our own reading rounds. Such a text is never what runs: the canonical text of the value that was shown is.
@@ -16,11 +16,11 @@ _DOUBTFUL = re.compile(r"[0-9][.eE]|-0")
 
 
 class _Rounded(Exception):
-    """A number is not what it reads as."""
+    """Raised where a number is not exactly what it is read as."""
 
 
 def is_exact(text: str) -> bool:
-    """Whether every number of a strict JSON text is, digit by digit, the number that its value prints.
+    """Return whether every number of a strict JSON text is, digit by digit, the number that its value prints.
 
     >>> is_exact('{"a": 0.10, "b": 9007199254740993}'), is_exact('{"a": 1e-400}'), is_exact('[9007199254740993.0]')
     (True, False, False)

@@ -1,4 +1,4 @@
-"""What time does to calls, and a store that was brought back from the past.
+"""Apply the clock to waiting calls, and a restore of the store to a run.
 
 Requests are warned of, expire, escalate or ask again; approvals that were not executed in time are void. Nothing here
 reads a clock: the time is the run's own.
@@ -28,7 +28,7 @@ def tick(run: Run, _c: cm.Tick) -> Events:
 
 
 def _waited(run: Run, call: Call) -> Events:
-    """What the clock does to a request."""
+    """Yield what the clock does to a request."""
     terms = call.terms
     if terms is None or not ran_out(run, call):
         if call.warns_at is not None and run.now >= call.warns_at:
@@ -43,7 +43,7 @@ def _waited(run: Run, call: Call) -> Events:
 
 
 def restored(run: Run, c: cm.Restored) -> Events:
-    """Believe nothing that a copy of the store says of what did not run: people are asked, and nothing goes on."""
+    """Put in doubt what a restored store lets run, ask again what waits, and revoke approving grants."""
     if run.status in OVER or run.status == "new" or told_of_copy(run, c.nonce or c.why):
         return
     waits = list(run.groups["wait"].values())

@@ -1,4 +1,4 @@
-"""The gate: what a verdict, a grant, a decision and the clock do to a call.
+"""The gate, which applies verdicts, grants, decisions and the clock to a call.
 
 One place decides whether a call may run, for every kind of tool at every depth and from every door. A decision is bound
 to the digest of what was shown, is used once, and beats a grant. Who may decide is judged here, from what the call's
@@ -54,7 +54,7 @@ def screen(run: Run, c: cm.Screen) -> Events:
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:
-    """What a verdict does, and a standing decision with it."""
+    """Yield the events of a verdict, and of a standing decision with it."""
     action = verdict.action
     if call.recheck and action == "deny" and unknown(call):
         yield from lost_before(call, "the policy denies it now")
@@ -87,12 +87,12 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
 
 
 def _grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | None:
-    """The newest standing decision that covers a call."""
+    """Return the newest standing decision that covers a call."""
     return next((grant for grant in reversed(run.grants.values()) if _covers(run, grant, call, terms)), None)
 
 
 def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:
-    """Whether a standing decision covers a call: one whose giver could decide this very call alone."""
+    """Return whether a standing decision covers a call: one whose giver could decide this very call alone."""
     if (grant.agent, grant.tool) != (call.agent, call.proposal.tool) or needed(terms, grant.verdict) > 1:
         return False
     if barred(terms, grant.decider, run.requester):
@@ -107,7 +107,7 @@ def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) 
 
 
 def needed(terms: Approval | None, verdict: str) -> int:
-    """How many people this verdict takes."""
+    """Return how many people this verdict takes."""
     if terms is None or verdict in ("ran", "did_not_run"):  # what became of a call is a fact and no permission
         return 1
     return terms.deny_quorum if verdict == "reject" else terms.quorum
@@ -122,7 +122,7 @@ def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
 
 
 def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
-    """Decide by a new grant what waits already; an older one was found not to cover it, or may not any more."""
+    """Apply a new grant to the calls that wait already, which no older one covers."""
     for call in list(run.groups["wait"].values()):
         if call.state == "asked" and not ran_out(run, call) and _covers(run, grant, call, call.terms):
             yield from _by_grant(run, call, grant)
@@ -156,7 +156,7 @@ def _goes_with(run: Run, grant: ev.GrantTerms, decision: ev.Decision) -> bool:
 
 
 def revoke(run: Run, c: cm.Revoke) -> Events:
-    """Take a standing decision back."""
+    """Revoke a standing decision."""
     if c.grant not in run.grants:
         raise NotPending("this run has no such grant; it was revoked already or was never given")
     yield ev.GrantRevoked(c.grant, c.decider)
@@ -191,7 +191,7 @@ def deliver(run: Run, c: cm.Deliver) -> Events:
 
 
 def _standing(run: Run, decision: ev.Decision) -> bool:
-    """Whether this very decision was given before; repeating it is harmless, and never a new one."""
+    """Return whether this very decision was given before; repeating it is harmless, and never a new one."""
     call = run.calls.get(decision.call)
     before = run.decided.get(decision.call)
     if before is None or not _alike(before, decision):
@@ -200,7 +200,7 @@ def _standing(run: Run, decision: ev.Decision) -> bool:
 
 
 def _alike(one: ev.Decision, other: ev.Decision) -> bool:
-    """Whether two decisions say the same: the verdict, of the same bytes, to the same end."""
+    """Return whether two decisions say the same: the verdict, of the same bytes, to the same end."""
     edits = one.args == other.args or one.verdict != "edit"
     no_output = one.output is None and other.output is None
     told = one.message == other.message and (no_output or same(one.output, other.output))
@@ -229,13 +229,13 @@ def _check_decision(run: Run, decision: ev.Decision) -> None:
 
 
 def decided_before(first: ev.Decision) -> Conflict:
-    """Say who was first, to whoever comes second."""
+    """Make the `Conflict` that tells whoever comes second who was first."""
     words = f"{first.verdict} by {first.by or 'somebody else'}; the first decision stands"
     return Conflict(f"this call was decided before: {words}", winner=first.by, decision=first.verdict, at=first.at)
 
 
 def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
-    """Whether this person may decide this call, in whatever state it waits. A probe speaks for its own tool."""
+    """Check that this person may decide this call, in whatever state it waits; a probe decides for its own tool."""
     if decision.grant is not None or (decision.via != "person" and decision.decider is not None):
         raise NotAllowed("a decision is of one person, or of what is no person, and not of both")
     if decision.via == "probe" and call.state == "in_doubt" and call.proposal.recover == "probe":
@@ -250,7 +250,7 @@ def _check_decider(run: Run, call: Call, decision: ev.Decision) -> None:
 
 
 def _check_words(call: Call, decision: ev.Decision) -> None:
-    """Whether what a decision says fits its verdict and what the tool was known to take."""
+    """Check that what a decision says fits its verdict and what the tool was known to take."""
     for words, what in ((decision.note, "a note"), (decision.message, "a message")):
         if words is not None:
             plain_text(words, what)
@@ -268,7 +268,7 @@ def _check_words(call: Call, decision: ev.Decision) -> None:
 
 
 def lacks_reason(terms: Approval | None, decision: ev.Decision) -> bool:
-    """Whether a decision comes without the reason that the terms ask for."""
+    """Return whether a decision comes without the reason that the terms ask for."""
     if terms is None or decision.note or decision.message:
         return False
     return terms.reason == "required" or (terms.reason == "on_reject" and decision.verdict == "reject")
@@ -300,7 +300,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
 
 
 def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
-    """Whether what was decided meets other terms as well: who decided, how many they were, and why."""
+    """Return whether what was decided meets other terms as well: who decided, how many they were, and why."""
     decision = let_by(call)
     if decision is None:  # it was allowed, and a check of its tool found that it did not run: nobody was ever asked
         return False
@@ -315,7 +315,7 @@ def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
 
 
 def void(run: Run, call: Call, why: str, terms: Approval | None) -> Events:
-    """Take what let a call run away from it: it asks again, or is in doubt where it may have had its effect before."""
+    """Void what let a call run: it asks again, or is in doubt where it may have had its effect before."""
     if call.acted:
         yield from lost_before(call, why)
         if terms is not None and terms != call.terms:
@@ -331,17 +331,17 @@ def void(run: Run, call: Call, why: str, terms: Approval | None) -> Events:
 
 
 def unknown(call: Call) -> bool:
-    """Whether a call that could run now was started before and never told what it did: it neither ended nor asked."""
+    """Return whether a call that could run now was started before, and neither ended nor asked."""
     return call.acted and call.state != "supplied"
 
 
 def lost_before(call: Call, why: str) -> Events:
-    """Leave a call that will not be started again in doubt: what it did before only a person can say."""
+    """Leave a call that will not be started again in doubt: only a person can say what it did before."""
     yield ev.CallLost(call.id, f"{why}; it was started before, and nobody knows what it did")
 
 
 def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decision]:
-    """The votes for what this decision says, to the byte and of the same world, that have not gone stale.
+    """Return the votes for exactly this decision that have not gone stale.
 
     One who approved has not seen what another edited.
     """
@@ -360,7 +360,7 @@ def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decis
 
 
 def bound_as_decided(run: Run, call: Call) -> bool:
-    """Whether what would run is what was decided: the bytes that were shown, or those of the edit."""
+    """Return whether what would run is what was decided: the bytes that were shown, or those of the edit."""
     decision = call.decision
     if decision is None:
         return True
@@ -373,14 +373,14 @@ def bound_as_decided(run: Run, call: Call) -> bool:
 
 
 def open_run(run: Run) -> None:
-    """Refuse what is asked of a run that is over."""
+    """Refuse a command to a run that is over."""
     if run.status in OVER:
         why = f": {run.error}" if run.error else ""
         raise Conflict(f"this run is {run.status}{why}; nothing of it waits any more", winner=run.status)
 
 
 def call_in(run: Run, call_id: str, *states: str) -> Call:
-    """The call of that id in one of these states, or `Conflict`."""
+    """Return the call of that id in one of these states, or raise `Conflict`."""
     call = run.calls.get(call_id)
     if call is None or call.state not in states:
         found = "settled" if call is None else call.state

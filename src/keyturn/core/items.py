@@ -37,7 +37,7 @@ class RawItem(dict[str, Any]):
         return _readable(value)
 
     def model_dump(self, **_options: Any) -> dict[str, Any]:
-        """The plain dict, for code that expects a pydantic object."""
+        """Return the plain dict, for code that expects a pydantic object."""
         return dict(self)
 
 
@@ -46,19 +46,16 @@ _PLAIN: frozenset[object] = frozenset({str, int, float, bool, type(None)})
 
 
 def own_copy(value: Any) -> Any:
-    """A JSON value that shares no dict and no list with `value`: whoever is handed it may edit it.
+    """Return a JSON value that shares no dict and no list with `value`: whoever is handed it may edit it.
 
     >>> given = {"action": {"commands": ["ls"]}}
     >>> own_copy(given)["action"]["commands"] is given["action"]["commands"]
     False
     """
     if _is(value, dict):
-        made: Item = dict(value)
-        if not _PLAIN.issuperset(map(type, made.values())):  # most items are flat, and several are copied in each turn
-            for name, part in made.items():
-                if type(part) not in _PLAIN:
-                    made[name] = own_copy(part)
-        return made
+        if _PLAIN.issuperset(map(type, value.values())):  # most items are flat, and several are copied in each turn
+            return dict(value)
+        return {name: part if type(part) in _PLAIN else own_copy(part) for name, part in value.items()}
     if _is(value, list):
         return [part if type(part) in _PLAIN else own_copy(part) for part in value]
     return value
@@ -81,7 +78,7 @@ def _readable(value: Any) -> Any:
 
 
 def plain_item(item: Any) -> Item:
-    """An item as a plain dict, whether it came as a mapping or as a provider SDK's object."""
+    """Return an item as a plain dict, whether it came as a mapping or as a provider SDK's object."""
     if type(item) is dict:
         return cast("Item", item)
     if isinstance(item, Mapping):
@@ -94,7 +91,7 @@ def plain_item(item: Any) -> Item:
 
 
 def input_items(given: str | list[Any]) -> list[Item]:
-    """What a caller passes as input, as a list of items.
+    """Return what a caller passes as input, as a list of items.
 
     >>> input_items("hi")
     [{'role': 'user', 'content': 'hi'}]
@@ -105,7 +102,7 @@ def input_items(given: str | list[Any]) -> list[Item]:
 
 
 def as_given(items: list[Item]) -> str | list[Item]:
-    """What `input_items` made, as a caller would have passed it: the text where there is nothing else.
+    """Return an input as a caller would have passed it: a plain text where it is nothing else.
 
     >>> as_given([{"role": "user", "content": "hi"}])
     'hi'
@@ -117,7 +114,7 @@ def as_given(items: list[Item]) -> str | list[Item]:
 
 
 def message_text(item: Mapping[str, Any]) -> str:
-    """The text of an assistant message, "" for every other item."""
+    """Return the text of an assistant message, "" for every other item."""
     content = item.get("content")
     if item.get("type", "message") != "message" or item.get("role") != "assistant":
         return ""
@@ -128,7 +125,7 @@ def message_text(item: Mapping[str, Any]) -> str:
 
 
 def refusal_text(item: Mapping[str, Any]) -> str:
-    """The refusal inside an assistant message, "" where there is none."""
+    """Return the refusal inside an assistant message, "" where there is none."""
     content = item.get("content")
     if not isinstance(content, list):
         return ""
@@ -144,7 +141,9 @@ _TEXT = (str, type(None))
 
 
 def wrong_in(item: Any) -> str | None:
-    """Why nobody can read this item of a reply, None where it can be read. Only what every reader relies on is asked.
+    """Return why an item of a reply cannot be read, None where it can.
+
+    Only what every reader relies on is checked.
 
     It is an object of JSON values, no deeper than 64 levels, and what it is called by is text. Half a character may
     stand where a model writes freely, as in a text that was cut; the log writes "?" for it.
@@ -172,7 +171,7 @@ def wrong_in(item: Any) -> str | None:
 
 
 def _deeper(value: Any, most: int) -> bool:
-    """Whether a value is nested deeper than that. One level at a time, so that no depth is too much for us."""
+    """Return whether a value is nested deeper than a limit, counted level by level, at any depth."""
     level: list[Any] = [value]
     for _ in range(most):
         level = [part for held in level for part in _parts(held) if isinstance(part, dict | list)]

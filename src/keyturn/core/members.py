@@ -1,4 +1,4 @@
-"""Which member of an object a name means, and whether that can be told.
+"""Find the member of an object that a name means, or say that it is ambiguous.
 
 The model chooses the names that it sends, and the tool which of them it reads. Many readers of JSON ignore case, some
 take `maxAmount` for `max_amount` or `"a.b"` for a path, and most take the last of those that are alike.
@@ -21,7 +21,7 @@ MOST_CHARACTERS = 20_000
 
 
 def at(params: Mapping[str, Any], name: str) -> Any:
-    """The argument of a name; a dot goes into an object.
+    """Return the argument of a name; a dot goes into an object.
 
     >>> at({"to": {"country": "de"}}, "to.country"), at({"to": None}, "to.country") is MISSING
     ('de', True)
@@ -40,7 +40,7 @@ def at(params: Mapping[str, Any], name: str) -> Any:
 
 
 def member(params: Mapping[str, Any], parts: Sequence[str]) -> Any:
-    """The member that the first of some names means; `CannotTell` where another could be meant by it, or by more.
+    """Return the member that the first of some names means; raise `CannotTell` where it is ambiguous.
 
     >>> member({"a": 1}, ["a", "b"]), member({"b": 1}, ["a"]) is MISSING
     (1, True)

@@ -1,4 +1,4 @@
-"""How calls move: from state to state, from group to group, and past the barrier when a reply is settled.
+"""Move calls: from state to state, from group to group, and past the barrier when a reply is settled.
 
 The table in `states.py` says which moves there are; this is the one place that makes them.
 """
@@ -45,12 +45,12 @@ def let_run(run: Run, call: Call) -> None:
 
 
 def noted(run: Run, call: Call) -> Let:
-    """A call as policies that count are told of it later."""
+    """Make the entry of a call for policies that count."""
     return Let(call.id, call.agent, call.proposal, call.text, run.now)
 
 
 def _take_back(run: Run, call: Call) -> None:
-    """It was let run and did not: what was counted is counted off, in its own order."""
+    """Count off a call that was let run and did not, in its own place."""
     if call.let is not None:
         run.let.append(replace(call.let, sign=-1))
         call.let = None
@@ -73,7 +73,7 @@ def _settled(run: Run, call: Call) -> None:
 
 
 def _pass_barrier(run: Run, frame: Frame) -> None:
-    """All calls of a reply have their results: the model reads them in its own order, or the agent judges them."""
+    """Give the model, or the agent that judges, the results of a reply in order, now that all calls have one."""
     done = [run.calls.pop(name) for name in frame.calls]
     frame.items += [call.item for call in done if call.item is not None]
     frame.calls = []
@@ -108,7 +108,7 @@ def open_calls(run: Run, frame: Frame, event: ev.ReplyRecorded) -> None:
 
 
 def drop_below(run: Run, frame: str) -> None:
-    """Forget what was still open inside a frame that ends: its calls and the frames they opened."""
+    """Drop what was still open inside a frame that ends: its calls and the frames they opened."""
     for name in [name for name in run.calls if is_below(name, frame)]:
         call = run.calls.pop(name)
         if not call.begun:

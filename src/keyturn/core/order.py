@@ -1,4 +1,4 @@
-"""Which texts have an order that all readers agree on.
+"""Find texts that all readers order alike.
 
 A date in another form, an amount with a sign in front or a comma in it sorts one way by its characters and another way
 by what it means. Only texts of one shape that is known here are surely less or more than one another.
@@ -19,7 +19,7 @@ MOST_ORDERED = 100
 
 
 def order_of(text: str) -> str:
-    """Which texts a text is surely in an order with: those of the same shape; "" where all readers do not agree.
+    """Return the kind of text that a text is surely ordered with; "" where readers do not agree.
 
     >>> order_of("2025-01-31"), order_of("2025-01-31T10:00Z"), order_of("-1.5"), order_of("b")
     ('0000-00-00', '0000-00-00T00:00Z', 'number', 'word')

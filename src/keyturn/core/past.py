@@ -1,4 +1,4 @@
-"""The past of a run as policies may see it: read from what the run recorded, never from memory of the process.
+"""The past of a run as policies may see it, read from what the run recorded.
 
 The run keeps one entry for each call that was let run, in the order in which that was settled, and one more, with the
 opposite sign, where it turns out that it did not run. Each entry is parsed and measured once: what is counted again
@@ -20,7 +20,7 @@ _KEPT = 1 << 20
 
 
 class _Sums:
-    """What the entries of `run.let` measure, and their sum from a moment on that moves forward with the calls.
+    """Sums what the entries of `run.let` measure, from a moment on that moves forward with the calls.
 
     An entry that takes one back has the time of that one, so that both are inside a stretch of time or both outside.
     """
@@ -50,7 +50,7 @@ class _Sums:
         self.last = let
 
     def begin(self, since: int | None) -> None:
-        """Leave out what was earlier. A clock that was put back moves the begin back as well."""
+        """Leave out what was earlier; a clock that was set back moves the begin back as well."""
         while since is not None and self._first < len(self._times) and self._times[self._first] < since:
             self.sum -= self._amounts[self._first]
             self._first += 1
@@ -59,13 +59,13 @@ class _Sums:
             self.sum += self._amounts[self._first]
 
     def without(self, call: str) -> Fraction | int:
-        """The sum over all calls but one."""
+        """Return the sum over all calls but one."""
         place = self._place.get(call, -1)
         return self.sum - self._amounts[place] if place >= self._first else self.sum
 
 
 class _Keys:
-    """How many entries of `run.rejected` have each key, and which keys a call had each time."""
+    """Counts how many entries of `run.rejected` have each key, and which keys a call had each time."""
 
     def __init__(self, of: object) -> None:
         self.of = of
@@ -81,7 +81,7 @@ class _Keys:
         self._of_call.setdefault(let.call, []).append(key)
 
     def without(self, call: str, key: Hashable) -> int:
-        """How many calls but one have a key."""
+        """Return how many calls but one have a key."""
         return self.count[key] - self._of_call.get(call, []).count(key)
 
 
@@ -90,7 +90,9 @@ Totals = dict[tuple[str, int], "_Sums | _Keys"]
 
 
 class RunPast:
-    """What was recorded before a call. `totals` keeps sums from one call to the next; it can be lost at any time.
+    """Holds what was recorded before a call.
+
+    `totals` caches sums from one call to the next; it can be lost at any time.
 
     >>> from .run import new_run
     >>> list(RunPast(new_run(), "r/1.0", str.title).ran())
@@ -106,7 +108,7 @@ class RunPast:
         self._room = _KEPT
 
     def ran(self, since: int | None = None) -> Iterator[CallView]:
-        """The other calls that were let run, the latest first."""
+        """Yield the other calls that were let run, the latest first."""
         back: dict[str, int] = {}
         for let in reversed(self._run.let):
             if let.sign < 0:
@@ -119,13 +121,13 @@ class RunPast:
                 yield self._view(let)
 
     def rejected(self) -> Iterator[CallView]:
-        """The calls that were rejected, the latest first."""
+        """Return the calls that were rejected, the latest first."""
         return (self._view(let) for let in reversed(self._run.rejected) if let.call != self._call)
 
     def total(
         self, of: object, measure: Callable[[CallView], Fraction | int], since: int | None = None
     ) -> Fraction | int:
-        """The sum of a measure over `ran(since)`; what was measured for `of` before is not measured again."""
+        """Return the sum of a measure over `ran(since)`, cached for `of`."""
         lets = self._run.let
         sums = self._totals.get(("ran", id(of)))
         if not isinstance(sums, _Sums) or _anew(sums, of, lets):
@@ -136,7 +138,7 @@ class RunPast:
         return sums.without(self._call)
 
     def rejections(self, of: object, key: Callable[[CallView], Hashable], wanted: Hashable) -> int:
-        """How many calls of `rejected()` have a key; what got its key for `of` before is not asked for it again."""
+        """Return how many calls of `rejected()` have a key, cached for `of`."""
         lets = self._run.rejected
         keys = self._totals.get(("rejected", id(of)))
         if not isinstance(keys, _Keys) or _anew(keys, of, lets):
@@ -146,7 +148,7 @@ class RunPast:
         return keys.without(self._call, wanted)
 
     def _view(self, let: Let) -> CallView:
-        """An entry as a policy sees it, parsed once for all rules that look at it in this screening."""
+        """Return an entry as a policy sees it, parsed once for all rules that look at it in this screening."""
         seen = self._views.get(id(let))
         if seen is not None and seen[0] is let:
             return seen[1]
@@ -170,5 +172,5 @@ class RunPast:
 
 
 def _anew(kept: _Sums | _Keys, of: object, lets: list[Let]) -> bool:
-    """Whether what is kept is of something else, or of a run that was folded anew."""
+    """Return whether the cache is of something else, or of a run that was folded anew."""
     return kept.of is not of or kept.read > len(lets) or (kept.read > 0 and lets[kept.read - 1] is not kept.last)

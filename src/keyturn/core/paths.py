@@ -1,4 +1,4 @@
-"""How readers of paths take one apart: names, ways out of a directory, and what a shell puts in their place.
+"""Parse paths as their readers do: names, ways out of a directory, and expansions of a shell.
 
 All of it is of one text as it stands; which readings of a text there are is in `reading.py`.
 """
@@ -29,7 +29,9 @@ _WILD = re.compile(r"[*?\[{$]|~[0-9]")
 
 
 def names_of(path: str, cut: bool = False) -> tuple[str, ...]:
-    """The names of a path without spaces and dots around them; `cut` also without what follows a mark such as ":".
+    """Return the names of a path without spaces and dots around them.
+
+    With `cut`, also without what follows a mark such as ":".
 
     A name of dots and spaces is a way out to one reader and nothing to another: here it is a way out if it is cut.
     """
@@ -50,12 +52,13 @@ def names_of(path: str, cut: bool = False) -> tuple[str, ...]:
 
 
 def shortest(path: str) -> str:
+    """Return a path as normpath leaves it, with slashes for backslashes."""
     made = normpath(path.replace("\\", "/"))
     return made[1:] if made.startswith("//") else made
 
 
 def leads_out(path: str) -> bool:
-    """Whether a name of it, up to where it may be cut, is dots and spaces, and more than one dot."""
+    """Return whether a name, up to where it may be cut, is dots and spaces, and more than one dot."""
     return ".." in path.replace(" ", "") and any(
         ".." in name.replace(" ", "") and not _CUT.split(name, maxsplit=1)[0].replace(".", "").strip()
         for name in path.split("/")
@@ -63,7 +66,7 @@ def leads_out(path: str) -> bool:
 
 
 def may_be_anything(path: str) -> bool:
-    """Whether a shell would put something else in the place of a part of the path, so that it leads anywhere.
+    """Return whether a shell would expand a part of the path, so that it leads anywhere.
 
     >>> may_be_anything("/srv/`cat x`"), may_be_anything("/srv/{a,../b}"), may_be_anything("/srv/[id]/$x")
     (True, True, False)
@@ -72,7 +75,7 @@ def may_be_anything(path: str) -> bool:
 
 
 def is_odd(path: str) -> bool:
-    """Whether tools read a path differently.
+    """Return whether tools read a path differently.
 
     >>> is_odd("/srv/data/a b"), is_odd("/srv/../etc"), is_odd("/srv/%2e%2e/etc"), is_odd("/srv/.. ")
     (False, True, True, True)
@@ -81,12 +84,12 @@ def is_odd(path: str) -> bool:
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether a folded path begins at a home, a drive or the scheme of an address."""
+    """Return whether a folded path begins at a home, a drive or the scheme of an address."""
     return _ELSEWHERE.search(path) is not None
 
 
 def is_under(path: str, root: str) -> bool:
-    """Whether a path that is not odd is under a root, as it stands."""
+    """Return whether a path that is not odd is under a root, as it stands."""
     top = _top(root)
     plainly = normpath(path)
     return plainly == (top or "/") or plainly.startswith(top + "/")
@@ -98,10 +101,12 @@ def _top(root: str) -> str:
 
 
 def may_be_cut(path: str) -> bool:
+    """Return whether some reader may cut a name of the path short, or it leads out of its directory."""
     return _CUT.search(path) is not None or leads_out(path.replace("\\", "/"))
 
 
 def may_begin(names: tuple[str, ...], top: tuple[str, ...]) -> bool:
+    """Return whether names may begin with those of `top`, patterns of a shell included."""
     if names[: len(top)] == top:
         return True
     wild = next((place for place, name in enumerate(names[: len(top)]) if _WILD.search(name)), None)
@@ -109,7 +114,10 @@ def may_begin(names: tuple[str, ...], top: tuple[str, ...]) -> bool:
 
 
 def may_be_one_file(one: tuple[bool, tuple[str, ...]], other: tuple[bool, tuple[str, ...]]) -> bool:
-    """Two absolute paths are compared; of others nobody knows where they begin, so that the names at the end count."""
+    """Return whether two paths may be one file.
+
+    Two absolute paths are compared; of others nobody knows where they begin, so that the names at the end count.
+    """
     is_absolute, mine = one
     other_is, its = other
     if not mine and not its:  # "." and "/": where a tool begins
@@ -127,5 +135,5 @@ def _same_names(mine: tuple[str, ...], its: tuple[str, ...]) -> bool:
 
 
 def _same_name(one: str, other: str) -> bool:
-    """Whether two names are one, or the first, as a short pattern of a shell, matches the other."""
+    """Return whether two names are one, or the first, as a short pattern of a shell, matches the other."""
     return one == other or (len(one) <= MOST_OF_A_NAME and _WILD.search(one) is not None and fnmatchcase(other, one))

@@ -1,4 +1,4 @@
-"""Regular expressions for texts that a model writes: how much work one can be, counted before it is done.
+"""Bound the work of a regular expression on texts that a model writes, before it is matched.
 
 With the right text a model can keep a backtracking matcher busy for years. So the steps of a pattern are counted
 first, from above, and held to about a second. No pattern is taken that is beyond it on 32 characters; on a text that is
@@ -33,7 +33,7 @@ _CHARACTER = 0.1
 
 @dataclass(frozen=True)
 class Work:
-    """At most so many ways to match a part of a pattern, so many steps to try all; at least so many characters."""
+    """Bounds a part of a pattern: its ways to match, the steps to try all, and its shortest match."""
 
     ways: float
     steps: float
@@ -46,7 +46,7 @@ _NOTHING = Work(1, _CHARACTER, 0)
 
 @lru_cache(maxsize=1_024)
 def steps(pattern: str, length: int) -> float:
-    """At most how many steps a pattern takes on a text of a length; infinite where nobody can tell.
+    """Return how many steps a pattern takes on a text of a length at most; infinite where unknown.
 
     >>> steps("a*b", 10) < 100 < steps("a*a*b", 10) and steps(r"(a)\\1", 10)
     inf
@@ -76,7 +76,7 @@ def steps(pattern: str, length: int) -> float:
 
 
 def _tokens(pattern: str) -> Iterator[str]:
-    """The parts of a pattern, without a greedy `.*` at its very end under `(?s)`: it takes all, and that is a match."""
+    """Return the parts of a pattern, without a greedy `.*` at its end under `(?s)`, which always matches."""
     tokens: list[str] = _TOKEN.findall(pattern)
     flags = tokens[0] if tokens and re.fullmatch(r"\(\?[aims]+\)", tokens[0]) else ""
     if "s" in flags and tokens[-2:] == [".", "*"]:
@@ -101,7 +101,7 @@ def _one_after_another(parts: list[Work]) -> Work:
 
 
 def _repeated(work: Work, token: str, length: int) -> Work:
-    """The work of an atom when it is repeated: how often, times the ways of each time."""
+    """Return the work of an atom when it is repeated: how often, times the ways of each time."""
     least, most = _bounds(token)
     # What takes no character is done as often as the pattern demands, and no more often than the text is long.
     last = min(most, length + 1 if work.least else least + length + 1)
@@ -123,7 +123,7 @@ def _bounds(token: str) -> tuple[int, float]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern matches the whole of a text; `CannotTell` where not all readings of the text agree.
+    """Return whether a pattern matches the whole of a text; raise `CannotTell` where its readings disagree.
 
     A yes is one of the text as it stands, trimmed, decoded, normalized and, of a path, where it leads; a no also of the
     text as one line and without quotes. Case is the pattern's affair.

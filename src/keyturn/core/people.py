@@ -1,4 +1,4 @@
-"""Who decides, as a fact of the decision, and whether the terms of a call let them.
+"""Judge who decides, as a fact of the decision, by the terms of a call.
 
 A decider is recorded as they were when they decided: a role that is taken away later changes nothing that was decided.
 What is not known of somebody is refused: nobody is given the benefit of the doubt.
@@ -18,7 +18,7 @@ Strength = Literal["claimed", "authenticated", "signed"]
 
 
 class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A person who decides: their stable id, their roles, and how sure it is that it is they.
+    """Describes a person who decides: their stable id, their roles, and how sure their identity is.
 
     `strength` is "claimed" for a name that somebody typed, "authenticated" for a person who logged in, "signed" for
     one whose own key signed this very decision. `requester` says that the run acts for them.
@@ -50,7 +50,7 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """What a person's own key made of a decision: the scheme that verifies it, the key's id, and its bytes.
+    """Holds the signature of a person's own key on a decision: the scheme, the key's id, and its bytes.
 
     >>> Proof("ssh", "SHA256:5e1f", b"...").scheme
     'ssh'
@@ -75,7 +75,7 @@ def plain_text(value: Any, what: str) -> str:
 
 
 def decider(by: str | Decider | None) -> Decider | None:
-    """Return who decides: a name alone is claimed, None is nobody in particular.
+    """Make the decider of a decision: a name alone is claimed, None is nobody in particular.
 
     >>> decider("ada").strength
     'claimed'
@@ -87,7 +87,7 @@ def decider(by: str | Decider | None) -> Decider | None:
 
 
 def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:
-    """Say why these terms do not let somebody decide; "" where they do.
+    """Return why these terms do not let somebody decide; "" where they do.
 
     >>> barred(Approval(role="ops"), Decider("ada", strength="authenticated"), None)
     "it takes the role 'ops'"

@@ -26,7 +26,7 @@ _ROLE = "role:"
 
 
 def milliseconds(duration: str | float) -> int:
-    """A duration such as "90s", "4h" or "1.5d", or a number of seconds, in milliseconds.
+    """Convert a duration such as "90s", "4h" or "1.5d", or a number of seconds, to milliseconds.
 
     >>> milliseconds("4h"), milliseconds(0.5)
     (14400000, 500)
@@ -54,7 +54,7 @@ OnExpiry = Literal["reject", "escalate", "ask_again"]
 
 
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """The terms on which a call may be approved: who, how many, until when.
+    """States the terms on which a call may be approved: who, how many, until when.
 
     `expires`, `warn_before` and `execute_by` take durations ("4h", seconds). When a request runs out it is rejected, or
     asked again up to `max_asks` times in all, or escalated once to `escalate_to`: user ids, and "role:NAME" for one
@@ -98,35 +98,35 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 
     @property
     def expires_ms(self) -> int | None:
-        """How long a decision is waited for, in milliseconds."""
+        """Return how long a decision is waited for, in milliseconds."""
         return None if self.expires is None else milliseconds(self.expires)
 
     @property
     def execute_by_ms(self) -> int | None:
-        """How long an approval stays good, in milliseconds."""
+        """Return how long an approval stays good, in milliseconds."""
         return None if self.execute_by is None else milliseconds(self.execute_by)
 
     @property
     def warn_before_ms(self) -> int | None:
-        """How long before a request runs out somebody is told so, in milliseconds: a quarter, unless said otherwise."""
+        """Return how long before its expiry a request is warned of, in milliseconds: a quarter by default."""
         if self.warn_before is not None:
             return milliseconds(self.warn_before)
         return None if self.expires_ms is None else self.expires_ms // 4
 
     @property
     def needs_proof(self) -> bool:
-        """Whether a decision must be signed with the person's own key."""
+        """Return whether a decision must be signed with the person's own key."""
         return self.signed or self.step_up
 
     @property
     def limits_deciders(self) -> bool:
-        """Whether not just anybody may decide: then only people who are known for sure count."""
+        """Return whether not just anybody may decide: then only people known for sure count."""
         who = self.role is not None or bool(self.users)
         return who or self.quorum > 1 or self.deny_quorum > 1 or self.not_requester or self.needs_proof
 
     @property
     def needs_people(self) -> bool:
-        """Whether these terms need an inbox with authenticated people, now or when they escalate."""
+        """Return whether these terms need an inbox with authenticated people, now or when they escalate."""
         return self.limits_deciders or bool(self.escalate_to)
 
     def escalated(self) -> Approval:
@@ -176,7 +176,9 @@ def _check_quorum(approval: Approval) -> None:
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a tool's own setting or a policy says of one call. With `stop`, a denial ends the drive of its run as well.
+    """Holds what a tool's own setting or a policy says of one call.
+
+    With `stop`, a denial ends the drive of its run as well.
 
     >>> Verdict("ask", reason="over the limit").action
     'ask'
@@ -202,7 +204,7 @@ ALLOW = Verdict("allow")
 
 
 class StoppedByPolicy(KeyturnError):
-    """The run's policy denied a call and said that the run stops with it. What ran is recorded.
+    """Raised where the run's policy denied a call and stops the run with it; what ran is recorded.
 
     >>> StoppedByPolicy("pay", "rejected 3 times").tool_name
     'pay'
@@ -225,26 +227,26 @@ class Past(Protocol):
     """
 
     def ran(self, since: int | None = None) -> Iterator[CallView]:
-        """The other calls that were let run, the latest first; `since` is a time in milliseconds."""
+        """Return the other calls that were let run, the latest first; `since` is a time in milliseconds."""
         ...
 
     def rejected(self) -> Iterator[CallView]:
-        """The calls that were rejected, the latest first."""
+        """Return the calls that were rejected, the latest first."""
         ...
 
     def total(
         self, of: object, measure: Callable[[CallView], Fraction | int], since: int | None = None
     ) -> Fraction | int:
-        """The sum of a measure over `ran(since)`. What was measured for `of` before is not measured again."""
+        """Return the sum of a measure over `ran(since)`, cached for `of`."""
         ...
 
     def rejections(self, of: object, key: Callable[[CallView], Hashable], wanted: Hashable) -> int:
-        """How many calls of `rejected()` have a key. What got its key for `of` before is not asked for it again."""
+        """Return how many calls of `rejected()` have a key, cached for `of`."""
         ...
 
 
 class CallView(msgspec.Struct, frozen=True):
-    """What a policy may look at: the call that will run, never a live object of the run.
+    """Holds what a policy may look at: the call that will run, never a live object of the run.
 
     `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
     will run; `at` is the time in milliseconds; `approved` says that a person decided for the call already, so that

@@ -1,4 +1,4 @@
-"""Typed comparisons on validated arguments: which calls a grant or a rule means.
+"""Evaluate typed comparisons on validated arguments: which calls a grant or a rule means.
 
 A predicate is data, and has three values: yes, no, and cannot tell. It never coerces: yes is said of the value as it
 stands, and no only where no reader of that value could take it for one that is meant. What grants or allows needs a
@@ -38,7 +38,7 @@ _WORDS = {
 
 
 class Finding(NamedTuple):
-    """What was found of one comparison: on which argument, which one, whether it holds; and why nobody can tell.
+    """Describes one comparison: on which argument, which one, whether it holds, and why that is unknown.
 
     >>> Finding("amount", "gt", Truth.UNKNOWN, "it is a text").says
     "cannot tell whether 'amount' is more: it is a text"
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
     @property
     def says(self) -> str:
-        """The finding as words, which quote no value."""
+        """Describe the finding, without any value."""
         yes, no = _WORDS.get(self.operator, (f"is {self.operator}", f"is not {self.operator}"))
         if self.truth is Truth.UNKNOWN:
             return f"cannot tell whether {self.argument!r} {yes}: {self.why}"
@@ -59,7 +59,7 @@ class Finding(NamedTuple):
 
 
 def holds(where: Where | None, params: Any) -> bool:
-    """Whether validated arguments surely satisfy a predicate: what grants and rules that allow ask. It does not raise.
+    """Return whether validated arguments surely satisfy a predicate, for grants and rules that allow; never raise.
 
     A name with dots goes into objects; a list is compared as a whole. `matches` means the whole text, its digits and
     letters are those of ASCII.
@@ -73,7 +73,7 @@ def holds(where: Where | None, params: Any) -> bool:
 
 
 def may_hold(where: Where | None, params: Any) -> bool:
-    """Whether arguments satisfy a predicate, or nobody can tell: what a rule that asks, denies or limits asks.
+    """Return whether arguments may satisfy a predicate, for rules that ask, deny or limit; unknown counts.
 
     >>> may_hold({"amount": {"gt": 100}}, {"amount": "500"}), may_hold({"amount": {"gt": 100}}, {"amount": 50})
     (True, False)
@@ -82,7 +82,7 @@ def may_hold(where: Where | None, params: Any) -> bool:
 
 
 def evaluate(where: Where | None, params: Any) -> Truth:
-    """Evaluate a predicate on validated arguments. It does not raise.
+    """Evaluate a predicate on validated arguments, in three values; never raise.
 
     >>> evaluate({"path": {"under": "/etc"}}, {"path": "/srv/../etc/passwd"})
     <Truth.UNKNOWN: 'cannot tell'>
@@ -99,7 +99,7 @@ def evaluate(where: Where | None, params: Any) -> Truth:
 
 
 def findings(where: Where | None, params: Any) -> Iterator[Finding]:
-    """What each comparison of a predicate says of arguments, in its order.
+    """Yield what each comparison of a predicate says of arguments, in its order.
 
     >>> [finding.truth.value for finding in findings({"amount": {"gt": 0, "le": "x"}}, {"amount": 5})]
     ['yes', 'cannot tell']
@@ -126,7 +126,7 @@ def _judged(params: Mapping[str, Any], name: str, operator: str, operand: Any) -
 
 
 def _without(operator: str, operand: Any) -> Truth:
-    """An argument that is missing is no value that a rule lists, matches or locates; of its size nothing is known."""
+    """Compare a missing argument: it is no listed, matching or located value; of its size nothing is known."""
     if operator == "ne" and operand is None:
         return Truth.NO
     listed = cast("list[Any]", operand) if operator == "one_of" and isinstance(operand, list) else [operand]
@@ -136,7 +136,7 @@ def _without(operator: str, operand: Any) -> Truth:
 
 
 def number_at(params: Any, name: str) -> Fraction | None:
-    """The number that an argument is, exactly as it is written; None where it is none, or nobody can tell.
+    """Return the number that an argument is, exactly as written; None where it is none, or unknown.
 
     >>> number_at({"price": {"net": 0.1}}, "price.net"), number_at({"price": "5"}, "price")
     (Fraction(1, 10), None)

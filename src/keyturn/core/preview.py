@@ -1,4 +1,4 @@
-"""What an approver sees of a call: four kinds of block, and no fifth.
+"""The preview that an approver sees of a call: four kinds of block, and no fifth.
 
 A tool of any kind says what it would do as text, command, diff or JSON, so that every face can show every
 tool, and shows it all. Blocks hold plain data as it is: escaping is the renderer's work and happens once,
@@ -17,7 +17,7 @@ from .strict import JsonValue
 
 
 class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="text", gc=False):
-    """Words to read.
+    """Shows words to read.
 
     >>> Text("Dear Ann, ...", label="body").label
     'body'
@@ -28,7 +28,7 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="command", gc=False):
-    """A command line or a script, exactly as it would run.
+    """Shows a command line or a script, exactly as it would run.
 
     >>> Command("make clean", cwd="/srv/app").cwd
     '/srv/app'
@@ -40,7 +40,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 
 class Diff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="diff", gc=False):
-    """A text as it is and as it would be; whole texts, since the renderer finds the difference.
+    """Shows a text as it is and as it would be; whole texts, since the renderer finds the difference.
 
     >>> Diff(before="", after="port = 80", path="app.toml").path
     'app.toml'
@@ -53,7 +53,7 @@ class Diff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 
 
 class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="json"):
-    """A JSON value, shown in the order in which it was given.
+    """Shows a JSON value, in the order in which it was given.
 
     >>> Json({"amount": 30}).value
     {'amount': 30}
@@ -68,7 +68,7 @@ Block: TypeAlias = Text | Command | Diff | Json
 
 
 class Preview(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The blocks an approver sees of one call, in order, and one line that sums them up.
+    """Holds the blocks an approver sees of one call, in order, and one line that sums them up.
 
     `basis` says what of the world they were made of: a digest of each thing looked at, of a file's content by its path,
     say. An approval is void once that changed.
@@ -86,7 +86,7 @@ REDACTED = "[redacted]"
 
 
 def redact(value: JsonValue, secrets: Collection[str]) -> JsonValue:
-    """A copy of `value` in which every parameter named in `secrets` holds the mark instead.
+    """Return a copy of `value` in which every parameter named in `secrets` holds the mark instead.
 
     A dot leads into an object, through lists as well. A name that fits in two ways is hidden in both.
 
@@ -107,7 +107,7 @@ def _below(name: str, names: set[str]) -> set[str]:
 
 
 def unredacted(wanted: Any, shown: Any, true: Any) -> Any:
-    """What a person made of redacted arguments: each mark left as it was shown stands for its true value again.
+    """Return redacted arguments that a person edited, each mark replaced by its true value again.
 
     A mark anywhere else is refused: it must never run as a password.
     """

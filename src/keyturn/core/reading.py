@@ -1,4 +1,4 @@
-"""How a tool may read a text: as a path, as a number, in other characters that mean the same.
+"""Enumerate how tools may read a text: as a path, as a number, in other characters that mean the same.
 
 A comparison sees the text that a model wrote; the tool sees what its own reader makes of that text: trimmed, decoded,
 normalized, unquoted, without regard to case. Nothing here says that two texts are the same. It says where nobody can
@@ -58,7 +58,7 @@ _CURRENCY = "$\u00a2\u00a3\u00a4\u00a5\u20ac\u20b9\u20bf"
 
 
 class CannotTell(Exception):
-    """Nobody can tell what a comparison asks. Why is said without the value.
+    """Raised where a comparison is undecidable; the reason is given without the value.
 
     >>> CannotTell("it is missing").why
     'it is missing'
@@ -71,7 +71,7 @@ class CannotTell(Exception):
 
 @cache
 def _table() -> dict[int, int | None]:
-    """What readers of text drop, the dashes as one, and the digits of all scripts as those of ASCII."""
+    """Make the table that normalises characters: drops unseen ones, unifies dashes and digits."""
     table: dict[int, int | None] = dict.fromkeys((*_IGNORED, *range(0xE0000, 0xE1000)))
     for code in range(0x20000):
         char = chr(code)
@@ -87,13 +87,13 @@ def _table() -> dict[int, int | None]:
 
 @cache
 def _many_marks() -> re.Pattern[str]:
-    """So many marks in a row that sorting them takes quadratic time, those that only normalizing makes marks too."""
+    """Return whether so many marks stand in a row that sorting them takes quadratic time."""
     marks = [char for char in map(chr, range(0x300, 0x20000)) if combining(normalize("NFKD", char)[0])]
     return re.compile(f"[{''.join(marks)}]{{{MOST_MARKS + 1}}}")
 
 
 def normalized(text: str) -> str:
-    """A text in the characters of NFKC, or `CannotTell` where making it could take long.
+    """Return a text in NFKC, or raise `CannotTell` where normalising could take long.
 
     >>> normalized("\\uff15\\u2122")
     '5TM'
@@ -109,7 +109,7 @@ def normalized(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without what is unseen, in the characters of NFKC, with the digits of ASCII, trimmed.
+    """Return a text without what is unseen, in the characters of NFKC, with the digits of ASCII, trimmed.
 
     >>> plain(" \\u0665\\uff05 \\u200b")
     '5%'
@@ -120,7 +120,7 @@ def plain(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """A plain text without regard to case and to how wide its spaces are.
+    """Return a plain text without regard to case and to how wide its spaces are.
 
     >>> folded("DROP \\n Table")
     'drop table'
@@ -133,7 +133,7 @@ def _folded(clear: str) -> str:
 
 
 def decoded(text: str) -> str:
-    """A text with its percent escapes decoded, or `CannotTell` where they are escaped again and again.
+    """Return a text with its percent escapes decoded, or raise `CannotTell` where they are nested again and again.
 
     >>> decoded("%252e%252e/x")
     '../x'
@@ -151,7 +151,7 @@ def decoded(text: str) -> str:
 
 
 def opened(text: str) -> str:
-    """A plain text that was decoded, before it was normalized and after.
+    """Return a plain text that was decoded, before it was normalized and after.
 
     >>> opened(" \\uff052e%2e ")
     '..'
@@ -161,7 +161,7 @@ def opened(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """A text as a shell leaves it: without quotes, backslashes, and variables that are not set.
+    """Return a text as a shell leaves it: without quotes, backslashes, and variables that are not set.
 
     >>> unquoted("'/e'\\\\tc/$9x")
     '/etc/x'
@@ -179,7 +179,7 @@ def _with_ways_out(texts: list[str]) -> tuple[str, ...]:
 
 
 class _Once(Generic[T]):
-    """A reading that is made once, and so is the doubt where it cannot be made."""
+    """Caches a reading that is made once, and the doubt where it cannot be made."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
@@ -199,7 +199,7 @@ class _Once(Generic[T]):
 
 
 class Readings:
-    """What readers make of one text. Each of them is made when it is first asked for.
+    """Caches what readers make of one text, each made when it is first needed.
 
     >>> Readings("/srv/../etc/passwd ").texts
     ('/srv/../etc/passwd ', '/srv/../etc/passwd', '/etc/passwd ', '/etc/passwd')
@@ -213,12 +213,12 @@ class Readings:
 
     @_Once
     def is_simple(self) -> bool:
-        """Whether every reader reads the text as it stands, but for the case of letters and the place of a path."""
+        """Return whether every reader reads the text as it stands, but for case and the place of a path."""
         return _SIMPLE.fullmatch(self.text) is not None
 
     @_Once
     def texts(self) -> tuple[str, ...]:
-        """The text as it stands, and the others that a reader may make of it, case aside."""
+        """Return the text as it stands, and the others that a reader may make of it, case aside."""
         if self.is_simple:
             return (self.text,)
         line = " ".join(self._opened.split())
@@ -230,12 +230,12 @@ class Readings:
 
     @_Once
     def meant(self) -> tuple[str, ...]:
-        """The readings of one who means what is written: as it stands, trimmed, decoded, and where a path leads."""
+        """Return the readings of one who means what is written: as it stands, trimmed, decoded, resolved as a path."""
         return (self.text,) if self.is_simple else _with_ways_out([self.text, plain(self.text), self._opened])
 
     @_Once
     def meant_unquoted(self) -> tuple[str, ...]:
-        """Those readings, and what is between quotes."""
+        """Return those readings, and what is between quotes."""
         if self.is_simple:
             return (self.text,)
         return tuple(dict.fromkeys([*self.meant, *_with_ways_out([each.translate(_MARKS) for each in self.meant])]))
@@ -246,27 +246,29 @@ class Readings:
 
     @_Once
     def folded(self) -> str:
+        """Return the text folded: case and spaces aside."""
         return self.text.lower() if self.is_simple else _folded(self._opened)
 
     @_Once
     def bare(self) -> str:
-        """The folded text as a shell leaves it."""
+        """Return the folded text as a shell leaves it."""
         return self.folded if self.is_simple else " ".join(unquoted(self.folded).split())
 
     @_Once
     def has_digit(self) -> bool:
-        """Whether a reader could find a number in the text at all."""
+        """Return whether a reader could find a number in the text at all."""
         if re.search("[0-9]", self.folded) is not None:
             return True
         return not self.text.isascii() and any(map(str.isnumeric, self.text))
 
     @_Once
     def is_odd_path(self) -> bool:
+        """Return whether tools read the path differently."""
         return any(map(is_odd, self.texts))
 
     @_Once
     def numbers(self) -> frozenset[Decimal]:
-        """The numbers that a reader may take the text for; a comma and a full stop are each read as the other too."""
+        """Return the numbers that the text may be read as; comma and full stop are each read as the other too."""
         bare = self.folded.translate(_QUOTES).strip(_CURRENCY + " ")
         if re.search("[0-9]", bare) is None:
             return frozenset()
@@ -278,17 +280,18 @@ class Readings:
 
     @_Once
     def number_begins(self) -> Decimal | None:
-        """The number that the text begins with: many readers stop at what is none."""
+        """Return the number that the text begins with: many readers stop at what is none."""
         begin = _NUMBER_BEGINS.match(self.folded.translate(_QUOTES).lstrip(_CURRENCY + " "))
         return None if begin is None else _number(begin[1])
 
     @_Once
     def is_date(self) -> bool:
+        """Return whether the text may be read as a date."""
         return _ISO_DATE.match(self.folded) is not None
 
     @_Once
     def names(self) -> tuple[tuple[bool, tuple[str, ...]], ...]:
-        """The paths that the text may be: whether each is absolute, and its folded names."""
+        """Return the paths that the text may be: whether each is absolute, and its folded names."""
         if not self.text:
             return ()
         found: dict[tuple[bool, tuple[str, ...]], None] = {}
@@ -310,7 +313,7 @@ _long = lru_cache(maxsize=2)(Readings)
 
 
 def all_readings(text: str) -> Readings:
-    """What readers make of a text, shared by all rules and choices that ask of one call.
+    """Return what readers make of a text, shared by all rules and choices that ask of one call.
 
     >>> all_readings("Prod ").folded
     'prod'
@@ -335,7 +338,7 @@ def _number(text: str) -> Decimal | None:
 
 
 def has_digit(text: str) -> bool:
-    """Whether a reader could find a number in a text at all.
+    """Return whether a reader could find a number in a text at all.
 
     >>> has_digit("no"), has_digit("\\u2167")
     (False, True)
@@ -344,7 +347,7 @@ def has_digit(text: str) -> bool:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether some reader could take one text for the other: as a word, as a number, as a date or as a path.
+    """Return whether some reader could take one text for the other: as a word, as a number, as a date or as a path.
 
     >>> alike("./secret.txt", "secret.txt"), alike("Prod ", "prod"), alike("5e2", "500"), alike("ada", "adam")
     (True, True, True, False)
@@ -368,7 +371,7 @@ def _may_be_one_number(mine: Readings, its: Readings) -> bool:
 
 
 def odd_path(path: str) -> bool:
-    """Whether tools read a path differently, in any reading of it. Links on the disk are beyond a comparison.
+    """Return whether tools read a path differently, in any reading; links on the disk cannot be seen here.
 
     >>> odd_path("/srv/data/a b"), odd_path("/srv/../etc"), odd_path("/srv/%2e%2e/etc"), odd_path("/srv/.. ")
     (False, True, True, True)
@@ -377,7 +380,7 @@ def odd_path(path: str) -> bool:
 
 
 def may_be_under(path: str, root: str) -> bool:
-    """Whether some reader could take a path, absolute as its root is or relative as that, for one under the root."""
+    """Return whether some reader could take a path for one under the root."""
     readings = all_readings(path)
     if is_elsewhere(readings.folded) or may_be_anything(readings.text) or may_be_anything(readings.folded):
         return True

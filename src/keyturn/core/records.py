@@ -1,4 +1,4 @@
-"""What events carry: a proposal, a report, a decision, a grant. Frozen facts, each meaning one thing."""
+"""The records that events carry: a proposal, a report, a decision, a grant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNS: frozenset[str] = frozenset({"approve", "edit", "retry"})
 
 
 class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """One call as the model made it and as it will run, with what faces and gate must know of its tool.
+    """Describes one call as the model made it and as it will run, with the facts of its tool.
 
     `kind` is an open word for the kind of tool, `name` the tool's name, `label` the provider's call id, and `item` the
     call's place in the reply. `tool` is the digest of what the tool is. `args` is the frozen text of what will run,
@@ -54,7 +54,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """What one guardrail said."""
+    """Holds what one guardrail said."""
 
     name: str
     stage: str
@@ -63,7 +63,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """What was decided of one call: bound to the digest of what was shown, single use.
+    """Records what was decided of one call: bound to the digest of what was shown, single use.
 
     `decider` is the person, `via` what decided where that was no person: a grant (`grant` is its id), the clock, the
     tool's own probe or its `on_approval`. `at` is when it was said, by the run's time at the latest: it may have been
@@ -89,7 +89,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def by(self) -> str | None:
-        """Who or what decided, in a word for people to read; nothing is judged by it."""
+        """Return who or what decided, in a word for people to read; nothing is judged by it."""
         if self.decider is not None:
             return self.decider.id
         if self.via == "grant":
@@ -98,7 +98,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A standing decision: which tool of which agent, for which arguments, how long, how often, and who gave it."""
+    """Records a standing decision: which tool of which agent, for which arguments, how long, how often, by whom."""
 
     id: str
     agent: str
@@ -112,5 +112,5 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
     @property
     def by(self) -> str | None:
-        """Who gave it, in a word for people to read."""
+        """Return who gave it, in a word for people to read."""
         return None if self.decider is None else self.decider.id

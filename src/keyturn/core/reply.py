@@ -1,4 +1,4 @@
-"""What a model's reply does to a run: its calls are proposed, or the whole of it is refused, and it is counted.
+"""Apply a model's reply to a run: propose its calls, or refuse the whole of it, and count its usage.
 
 A reply is taken whole or not at all. What becomes of its calls is in `gate.py`.
 """
@@ -21,7 +21,7 @@ from .usage import Counts, addable
 
 
 def record_reply(run: Run, c: cm.RecordReply) -> Events:
-    """Record what a model said; the calls that are known to ask do so at once."""
+    """Record a model's reply; the calls that are known to ask do so at once."""
     frame = run.frames.get(c.frame)
     asked = frame is not None and frame.phase == "model" and frame.guarding != "before" and run.status not in OVER
     if frame is None or not asked or c.turn not in (None, frame.turn):
@@ -43,7 +43,7 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
 
 
 def refuse_reply(run: Run, c: cm.RefuseReply) -> Events:
-    """Count what a reply used of which nothing else can be recorded."""
+    """Count the usage of a reply of which nothing else can be recorded."""
     open_run(run)
     _check_usage(c.usage)
     yield ev.ReplyRefused(c.frame, c.usage, c.model)
@@ -55,7 +55,7 @@ def _check_usage(usage: Counts) -> None:
 
 
 def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -> list[ev.Proposal]:
-    """Nothing is allowed unseen while somebody's standing rejection is about its tool."""
+    """Screen the calls of a tool that a standing rejection is about, and not allow them at once."""
     never = {(grant.agent, grant.tool) for grant in run.grants.values() if grant.verdict == "reject"}
     return [
         replace(made, gate="") if made.gate == "allow" and (frame.agent, made.tool) in never else made
@@ -64,7 +64,7 @@ def _screen_the_rejected(run: Run, frame: Frame, proposals: list[ev.Proposal]) -
 
 
 def check_proposal(proposal: ev.Proposal, raw: Item) -> None:
-    """What may come to run is frozen text and strict JSON from the first."""
+    """Check that what may come to run is frozen text and strict JSON."""
     if proposal.refused is None:
         text = raw.get("arguments") if proposal.args is None else proposal.args
         if not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""A request: the one description of a call that waits for somebody, made from the run alone.
+"""Describe a call that waits for somebody as a `Request`, made from the run alone.
 
 Console, web, terminal, API and rows all show a `Request`. No live agent or tool is needed to make one, so that
 everybody sees the same, whoever has the code at hand.
@@ -22,7 +22,9 @@ from .strict import parse
 
 
 class Vote(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What somebody said of a request that takes several people. `params` are those of an edit, secrets redacted.
+    """Describes a vote on a request that takes several people.
+
+    `params` are those of an edit, secrets redacted.
 
     >>> Vote("ada", "approve", 5).by
     'ada'
@@ -36,7 +38,7 @@ class Vote(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call that waits: what would run, why it asks, what people may say, and what was said so far.
+    """Describes a call that waits: what would run, why it asks, what people may say, and what was said so far.
 
     `id` is the request's unguessable name and `revision` how often it was asked; `digest` is what a decision is bound
     to. `kind` says what is waited for: "approval", word of a call "in_doubt", or an "external" answer to `requests`.
@@ -131,7 +133,7 @@ def _verdicts(call: Call) -> tuple[Word, ...]:
 
 
 def _preview(call: Call, shown: Any) -> Preview:
-    """What people are shown: what was recorded for them, else the arguments themselves."""
+    """Return what people are shown: what was recorded for them, else the arguments themselves."""
     if call.state == "needs" and call.need is not None:
         asked = call.need.preview
         return Preview((Json(own_copy(call.need.requests)),)) if asked is None else own_preview(asked)
@@ -141,7 +143,7 @@ def _preview(call: Call, shown: Any) -> Preview:
 
 
 def own_preview(preview: Preview) -> Preview:
-    """The same preview for somebody else: who changes what they were given changes nothing that others are shown."""
+    """Return a copy of the preview, so that a reader's changes reach nobody else."""
     blocks = [
         Json(own_copy(block.value), block.label) if isinstance(block, Json) else block for block in preview.blocks
     ]
@@ -155,7 +157,7 @@ def _vote(call: Call, by: str) -> Vote:
 
 
 def _difference(run: Run, call: Call) -> Any:
-    """What changed about the tool since it was last shown: the old and the new description of it."""
+    """Return what changed about the tool since it was last shown: the old and the new description of it."""
     if not call.shown or call.shown == call.proposal.tool:
         return None
     return own_copy({"before": run.tools.get(call.shown), "after": run.tools.get(call.proposal.tool)})

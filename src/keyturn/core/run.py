@@ -1,4 +1,4 @@
-"""A run as it stands: its frames, its live calls, its grants.
+"""The state of a run: its frames, its live calls, its grants.
 
 Data only; `evolve.py` is what changes it. Live calls are kept in groups by what the world owes them and
 dropped once their turn is over, so that what is open is what costs.
@@ -33,7 +33,7 @@ _KINDS: dict[str, Kind] = {"in_doubt": "in_doubt", "needs": "external"}
 
 
 class Let(msgspec.Struct, frozen=True, gc=False):
-    """A call that was let run, or rejected; or, with a sign of -1, one of which it is known now that it did not run."""
+    """Records a call that was let run, or rejected; with a sign of -1, one that is known not to have run."""
 
     call: str
     agent: str
@@ -44,53 +44,42 @@ class Let(msgspec.Struct, frozen=True, gc=False):
 
 
 class Call(msgspec.Struct):
-    """One tool call, from proposal to result.
+    """Tracks one tool call, from proposal to result."""
 
-    `raw` is the model's own item. `reason`, `by` and `terms` are of the verdict that asked, `asked_at` is when. `asks`
-    counts what made an earlier word on the call void, `rounds` the questions of its tool. `decision` is the newest
-    word, `approval` the one that approved it, `cleared` the last that let it start, `votes` those that did not settle
-    it. `recheck` says that the newest policy has not been asked about the decision yet, `revoked` that what let the
-    call run before it was in doubt does not any more, `voided` why the call was proposed anew and `shown` the digest of
-    the tool before that. `preview` is what people were shown. `need` is what its tool asks and `supplied` the answer.
-    `item` and `value` are its result. `let` is its entry in what policies count, `begun` says that it was started at
-    least once, `acted` that it may have had an effect that is not to be repeated unasked, `warned` that somebody was
-    told that time runs out, `renewed` names the restore that asked anew.
-    """
-
-    id: str
-    frame: str
-    agent: str
-    raw: Item
-    proposal: ev.Proposal
-    state: State = "proposed"
-    reason: str = ""
-    by: str = ""
-    terms: Approval | None = None
-    asked_at: int = 0
-    decision: ev.Decision | None = None
-    votes: dict[str, ev.Decision] = {}
-    recheck: bool = False
-    revoked: bool = False
-    voided: str = ""
-    item: Item | None = None
-    value: Any = None
-    shown: str = ""
-    asks: int = 0
-    preview: Preview | None = None
-    approval: ev.Decision | None = None
-    cleared: ev.Decision | None = None
-    need: ev.CallNeeds | None = None
-    supplied: ev.Decision | None = None
-    rounds: int = 0
-    let: Let | None = None
-    begun: bool = False
-    acted: bool = False
-    warned: bool = False
-    renewed: str = ""
+    id: str  # its place in the run: see `call_ids.py`
+    frame: str  # the frame that made it
+    agent: str  # the path of the agent that made it
+    raw: Item  # the model's own item
+    proposal: ev.Proposal  # what would run, and the facts of its tool
+    state: State = "proposed"  # see `states.py`
+    reason: str = ""  # why it asks, of the verdict that asked
+    by: str = ""  # who asked: the tool or a policy
+    terms: Approval | None = None  # the terms of the verdict that asked
+    asked_at: int = 0  # when it asked last, in milliseconds
+    decision: ev.Decision | None = None  # the newest decision
+    votes: dict[str, ev.Decision] = {}  # decisions that did not settle it, by decider
+    recheck: bool = False  # the newest policy was not asked about the decision yet
+    revoked: bool = False  # what let it run before it was in doubt no longer does
+    voided: str = ""  # why it was proposed anew
+    item: Item | None = None  # its result, as the model reads it
+    value: Any = None  # its tool's own value, where the item does not hold it
+    shown: str = ""  # the digest of the tool before it was proposed anew
+    asks: int = 0  # how often earlier words on it became void
+    preview: Preview | None = None  # what people were shown
+    approval: ev.Decision | None = None  # the decision that approved it
+    cleared: ev.Decision | None = None  # the last decision that let it start
+    need: ev.CallNeeds | None = None  # what its tool asks
+    supplied: ev.Decision | None = None  # the answer to what its tool asks
+    rounds: int = 0  # how many questions its tool has asked
+    let: Let | None = None  # its entry in what policies count
+    begun: bool = False  # it was started at least once
+    acted: bool = False  # it may have had an effect that must not be repeated unasked
+    warned: bool = False  # somebody was warned that the request will expire
+    renewed: str = ""  # the restore after which it asked anew
 
     @property
     def text(self) -> str:
-        """The frozen text of what will run."""
+        """Return the frozen text of what will run."""
         if self.decision is not None and self.decision.args is not None:
             return self.decision.args
         args = self.proposal.args
@@ -98,74 +87,65 @@ class Call(msgspec.Struct):
 
     @property
     def edited(self) -> bool:
-        """Whether a person changed the arguments."""
+        """Return whether a person changed the arguments."""
         return self.proposal.edited or (self.decision is not None and self.decision.args is not None)
 
     @property
     def params(self) -> Any:
-        """What will run, as a value."""
+        """Return what will run, as a value."""
         return parse(self.text or "{}")
 
     @property
     def expires_at(self) -> int | None:
-        """When a decision comes too late, in milliseconds; a doubt and a question never run out."""
+        """Return when a decision comes too late, in milliseconds; a doubt and a question never run out."""
         wait = self.terms.expires_ms if self.terms is not None and self.state not in _PATIENT else None
         return None if wait is None else self.asked_at + wait
 
     @property
     def warns_at(self) -> int | None:
-        """When somebody is to be told that time runs out; None where nobody is, or was told already."""
+        """Return when somebody is to be warned of the expiry; None where nobody is, or was warned already."""
         ends = None if self.warned else self.expires_at
         before = self.terms.warn_before_ms if self.terms is not None else None
         return None if ends is None or before is None else max(ends - before, self.asked_at)
 
     @property
     def kind(self) -> Kind:
-        """What is waited for: approval, an external result, or word of a call in doubt."""
+        """Return what is waited for: approval, an external result, or a resolution of a call in doubt."""
         return _KINDS.get(self.state, "approval")
 
     @property
     def revision(self) -> int:
-        """How often it was asked about, in whatever way: a decision names the asking that it answers."""
+        """Return how often it was asked, in whatever way; a decision names the revision that it answers."""
         return 1 + self.asks + self.rounds
 
 
 class Frame(msgspec.Struct):
-    """One agent at work: the root, or a nested agent on behalf of a call.
+    """Tracks one agent at work: the root, or a nested agent on behalf of a call."""
 
-    `items` is the conversation, an integer standing for an item of the session's history `prefix`; `history` says how
-    many of them it began with, `sent` how many the provider has seen, `replied` how many the last reply had. `written`
-    and `tape` are what its session holds and is to hold. `guarding` says that input guardrails have not reported,
-    `tripped` which said stop. `fresh` says that no model was asked yet, `judged` that the agent looks at its tools'
-    results, `used_tools` that it called any. `open` counts the calls without a result, `last` those of them that run
-    after the others, `calls` names those of the turn, `results` are those to be judged, `queued` what is read after
-    them. Without `barrier` the model goes on talking while calls are open.
-    """
-
-    id: str
-    agent: str
-    items: list[Item | int]
-    max_turns: int | None
-    guarding: str
-    prefix: str | None
-    written: int
-    response_id: str | None
-    turn: int = 0
-    phase: Phase = "model"
-    fresh: bool = True
-    judged: bool = False
-    used_tools: bool = False
-    replied: int = 0
-    history: int = 0
-    sent: int = 0
-    open: int = 0
-    last: int = 0
-    calls: list[str] = []
-    results: list[Call] = []
-    queued: list[Item] = []
-    tape: list[Item] = []
-    tripped: ev.Report | None = None
-    barrier: bool = True
+    id: str  # "r" for the root, else the id of the call that it answers
+    agent: str  # the path of the agent at work
+    items: list[Item | int]  # the conversation; an integer is a place in the session's history
+    max_turns: int | None  # the limit of its turns, None for none
+    guarding: str  # when its input guardrails report, "" once they have
+    prefix: str | None  # the content address of the session's history
+    written: int  # how many items of the tape its session holds
+    response_id: str | None  # the provider's id of the last reply
+    turn: int = 0  # how many replies it has had
+    phase: Phase = "model"  # model, calls, judge or closed
+    fresh: bool = True  # its agent has asked no model yet
+    judged: bool = False  # the agent judges its tools' results before its model reads them
+    used_tools: bool = False  # its agent has called a tool
+    replied: int = 0  # how many items the last reply had
+    history: int = 0  # how many items it began with, or a handoff left
+    sent: int = 0  # how many items the provider has seen
+    open: int = 0  # how many calls have no result yet
+    last: int = 0  # how many of those run after the others
+    calls: list[str] = []  # the calls of this turn, by id
+    results: list[Call] = []  # settled calls whose results the agent judges
+    queued: list[Item] = []  # what the model reads after the results
+    tape: list[Item] = []  # what its session is to hold
+    tripped: ev.Report | None = None  # the guardrail report that stopped it
+    barrier: bool = True  # the model waits for all results; without it, it goes on talking
 
     def move(self, verb: str) -> None:
         """Go on to the next phase."""
@@ -173,49 +153,40 @@ class Frame(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """Everything that is true of a run now.
+    """Holds everything that is true of a run now."""
 
-    `salt` keys its request ids, `seq` counts its steps and `now` is their time, which never goes back; while a command
-    is decided, `clock` is what the clock says. `requester` is for whom it acts. `about` is what the caller said of it,
-    `context` the caller's own. `groups` holds the open calls by what the world owes them. `grant_uses` counts the uses
-    of each grant that was ever given, `decided` holds the newest word on each call, `tools` what the model was told of
-    tools that may ask, by digest. `usage` and `replies` are what models used, `started` counts started calls, `let` and
-    `rejected` are what policies count, `limits` are those on the usage. `under_policy` says that a policy judged one of
-    its calls. `turns` and `response_id` are the root's. `restored` is why it stopped, if that was a copy of its store.
-    """
-
-    id: str = ""
-    salt: str = ""
-    status: Status = "new"
-    seq: int = 0
-    now: int = 0
-    clock: int = 0
-    input: str | list[Any] = ""
-    about: dict[str, Any] = {}
-    requester: str | None = None
-    context: Any = None
-    root_agent: str = ""
-    frames: dict[str, Frame] = {}
-    calls: dict[str, Call] = {}
-    groups: dict[str, dict[str, Call]] = {}
-    grants: dict[str, ev.GrantTerms] = {}
-    grant_uses: dict[str, int] = {}
-    decided: dict[str, ev.Decision] = {}
-    tools: dict[str, Any] = {}
-    usage: Counts = NOTHING
-    replies: list[tuple[str, Counts]] = []
-    started: int = 0
-    let: list[Let] = []
-    under_policy: bool = False
-    rejected: list[Let] = []
-    limits: dict[str, Any] = {}
-    turns: int = 0
-    max_turns: int | None = None
-    last_agent: str = ""
-    response_id: str | None = None
-    output: Any = None
-    error: str = ""
-    restored: str | None = None
+    id: str = ""  # the run's id
+    salt: str = ""  # the key of its request ids
+    status: Status = "new"  # see `states.py`
+    seq: int = 0  # how many steps it has
+    now: int = 0  # the time of the last step, in milliseconds; it never goes back
+    clock: int = 0  # what the clock says while a command is decided
+    input: str | list[Any] = ""  # what its caller gave it
+    about: dict[str, Any] = {}  # what its caller said of it
+    requester: str | None = None  # the person for whom it acts
+    context: Any = None  # the caller's context, as data
+    root_agent: str = ""  # the name of the agent it began with
+    frames: dict[str, Frame] = {}  # the agents at work, by frame id
+    calls: dict[str, Call] = {}  # the live calls, by id
+    groups: dict[str, dict[str, Call]] = {}  # the open calls by what the world owes them
+    grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
+    grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
+    decided: dict[str, ev.Decision] = {}  # the newest decision on each call
+    tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
+    usage: Counts = NOTHING  # what all models used
+    replies: list[tuple[str, Counts]] = []  # each reply's model and usage
+    started: int = 0  # how many calls were started
+    let: list[Let] = []  # calls that were let run, for policies that count
+    under_policy: bool = False  # a policy judged one of its calls
+    rejected: list[Let] = []  # calls that were rejected, for policies that count
+    limits: dict[str, Any] = {}  # the limits on its usage
+    turns: int = 0  # the root's turns so far
+    max_turns: int | None = None  # the limit of the root's turns, None for none
+    last_agent: str = ""  # the agent that was at work last
+    response_id: str | None = None  # the provider's id of the root's last reply
+    output: Any = None  # the final output
+    error: str = ""  # why it failed
+    restored: str | None = None  # why it stopped, if its store was restored from a copy
 
     def move(self, verb: str) -> None:
         """Go on to the next status."""
@@ -223,12 +194,12 @@ class Run(msgspec.Struct):
 
 
 def new_run() -> Run:
-    """A run of which nothing is known yet."""
+    """Make a run of which nothing is known yet."""
     return Run(groups={group: {} for group in ("screen", "run", "settle", "wait", "started")})
 
 
 def twin(run: Run) -> Run:
-    """The same run once more: whatever becomes of the one, the other stays. What nobody changes in place is shared."""
+    """Copy a run, so that neither changes the other; what nobody changes in place is shared."""
     calls = {name: replace(call) for name, call in run.calls.items()}
     frames = {
         name: replace(
@@ -260,7 +231,7 @@ _SHORT = 4_096
 
 
 def canonical_of(text: str) -> str:
-    """The canonical text of frozen arguments, asked for at each look at a call and remembered where it is short."""
+    """Return the canonical text of frozen arguments, cached where it is short."""
     return _canonical_of(text) if len(text) <= _SHORT else canonical(parse(text or "{}"))
 
 
@@ -270,7 +241,7 @@ def _canonical_of(text: str) -> str:
 
 
 def call_digest(run: Run, call: Call) -> str:
-    """What an approval of this call is bound to."""
+    """Return the digest that an approval of this call is bound to."""
     text = call.text
     bound = [run.id, call.id, call.agent, call.proposal.tool, canonical_of(text)]
     if call.preview is not None and call.preview.basis:
@@ -287,17 +258,17 @@ def call_digest(run: Run, call: Call) -> str:
 
 @lru_cache(maxsize=128, typed=True)
 def _digest_of(*texts: str) -> str:
-    """Remember the digest of short texts: every door, the gate and the start ask for it anew."""
+    """Return the digest of a text, cached where it is short: doors, gate and start ask for it again."""
     return digest(*texts)
 
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:
-    """What an edited call is bound to from its decision to its start: the very arguments, and what was looked at."""
+    """Return the digest that an edited call is bound to: the arguments, and what the editor was shown."""
     return digest(run.id, call.id, call.agent, call.proposal.tool, call.asks, canonical_of(args), basis)
 
 
 def unknown_below(run: Run, frame_id: str) -> list[Call]:
-    """The calls below a frame that have begun and of which nobody knows yet what became of them.
+    """Return the calls below a frame that have begun and whose outcome is unknown.
 
     A nested agent is no such call: it ends with the frame that asked for it.
     """
@@ -307,7 +278,7 @@ def unknown_below(run: Run, frame_id: str) -> list[Call]:
 
 
 def told_of_copy(run: Run, which: str) -> bool:
-    """Whether a run was told of this restore, and nothing that would be in doubt was said or let run since.
+    """Return whether a run was told of this restore, and nothing that would be in doubt was let run since.
 
     What was decided anew may be in the next copy, and have run: it is no less in doubt than what was there before.
     """
@@ -319,23 +290,23 @@ def told_of_copy(run: Run, which: str) -> bool:
 
 
 def ran_out(run: Run, call: Call) -> bool:
-    """Whether a request's time is up, though nobody may have said so yet."""
+    """Return whether a request has expired, though that may not be recorded yet."""
     return call.expires_at is not None and run.now > call.expires_at
 
 
 def stale(run: Run, call: Call) -> bool:
-    """Whether an approval was not executed in its time."""
+    """Return whether an approval was not executed in its time."""
     limit = call.terms.execute_by_ms if call.terms is not None else None
     decision = let_by(call)
     return limit is not None and decision is not None and run.now > decision.at + limit
 
 
 def let_by(call: Call) -> ev.Decision | None:
-    """Return the decision that lets a call run. What its tool's check finds in a doubt decides nothing anew."""
+    """Return the decision that lets a call run; a probe's answer to a doubt decides nothing anew."""
     decision = call.decision
     return call.cleared if decision is not None and decision.via == "probe" else decision
 
 
 def request_id(run: Run, call_id: str) -> str:
-    """The unguessable public name of a call's request."""
+    """Return the unguessable public name of a call's request."""
     return blake2b(call_id.encode(), key=run.salt.encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""The seals of lines: a keyed chain over a run's log, carried by the lines themselves.
+"""Seal lines: a keyed MAC chain over a run's log, carried by the lines themselves.
 
 A line is `body TAB seal`, a seal is `key id.MAC`. The MAC covers where the log belongs (tenant and run), the seal
 before it and the digest of the body, so that no line can be changed, moved, left out or taken to another run by whoever
@@ -34,13 +34,21 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 class Hash(Protocol):
     """What is needed of one of `hashlib`'s hashes."""
 
-    def copy(self) -> Self: ...
-    def update(self, data: bytes, /) -> None: ...
-    def digest(self) -> bytes: ...
+    def copy(self) -> Self:
+        """Copy the hash."""
+        ...
+
+    def update(self, data: bytes, /) -> None:
+        """Add data."""
+        ...
+
+    def digest(self) -> bytes:
+        """Return the digest."""
+        ...
 
 
 class Ring:
-    """Secrets by the id of their key: the first one seals, all of them verify.
+    """Holds secrets by the id of their key: the first one seals, all of them verify.
 
     Each purpose has a key of its own, derived from the secret, so that a MAC made for one is none for another.
 
@@ -74,7 +82,7 @@ class Ring:
         return f"{newest}.{_mac(self._secrets[newest], purpose, message)}"
 
     def fits(self, purpose: str, mac: str, *message: bytes) -> bool:
-        """Say whether a MAC is one of these keys' for this purpose and this message."""
+        """Return whether a MAC is one of these keys' for this purpose and this message."""
         name, _, _ = mac.partition(".")
         secret = self._secret(name)
         if secret is None or not mac.isascii():
@@ -106,7 +114,7 @@ def _prepared(secret: bytes, purpose: str) -> tuple[Hash, Hash]:
 
 @lru_cache(maxsize=64)
 def key_id(secret: bytes) -> str:
-    """Give the public name of a secret's keys."""
+    """Return the public name of a secret's keys."""
     return urlsafe_b64encode(hashlib.sha256(b"keyturn key id\n" + secret).digest()).decode()[:_ID]
 
 
@@ -114,7 +122,7 @@ Keys = Callable[[], Ring]
 
 
 class Chain:
-    """How far a run's chain was verified: `count` lines, the last of which has the seal `last`.
+    """Tracks how far a run's chain was verified: `count` lines, the last of which has the seal `last`.
 
     `keys` gives the ring; it is asked again where a line names a key that is not known yet, since keys are added while
     processes run.
@@ -142,7 +150,7 @@ class Chain:
         self._made = (b"", b"")
 
     def copy(self) -> Chain:
-        """Make the same chain once more, to go on from here."""
+        """Copy the chain, to go on from here."""
         made: Chain = Chain.__new__(Chain)
         made._keys = self._keys
         made._ring = self._ring
@@ -154,7 +162,7 @@ class Chain:
         return made
 
     def seal(self, body: bytes) -> bytes:
-        """Make the line of a body that comes next. The chain goes on only when that was kept."""
+        """Seal the body that comes next; the chain goes on only when that was stored."""
         self._ring = self._keys()
         mac = self._ring.mac(_LINE, self._covered(hashlib.sha256(body).digest()))
         line = body + TAB + mac.encode()
@@ -162,7 +170,7 @@ class Chain:
         return line
 
     def kept(self, line: bytes) -> bytes:
-        """Go on past a line that was sealed here and was kept; its body."""
+        """Go on past a line that was sealed here and was stored; return its body."""
         made, body = self._made
         self._made = (b"", b"")
         if made is not line:
@@ -172,7 +180,7 @@ class Chain:
         return body
 
     def open(self, line: bytes) -> bytes:
-        """Verify the next line and go on past it; its body, or `LogDamaged`."""
+        """Verify the next line and go on past it; return its body, or raise `LogDamaged`."""
         body, _, seal = line.partition(TAB)
         if not self._fits(hashlib.sha256(body).digest(), seal):
             raise self._damaged(line)
@@ -181,7 +189,7 @@ class Chain:
         return body
 
     def passes(self, digest: str, seal: str) -> bool:
-        """Verify the next line by its digest alone, and go on past it: what can be done of an erased one."""
+        """Verify the next line by its digest alone, and go on past it, as for an erased one."""
         try:
             fits = self._fits(bytes.fromhex(digest), seal.encode())
         except ValueError:  # neither digest nor seal, UnicodeEncodeError included
@@ -217,18 +225,18 @@ class Chain:
 
 
 def _origin(tenant: str, run: str) -> bytes:
-    """Stand for a tenant and a run, so that neither can be stretched into the other."""
+    """Encode a tenant and a run, so that neither can be stretched into the other."""
     names = [name.encode("utf-8", "surrogatepass") for name in (tenant, run)]
     return hashlib.sha256(b"".join(b"%d:%b" % (len(name), name) for name in names)).digest()
 
 
 def body_of(line: bytes) -> bytes:
-    """Take the body of a line, sealed or not, on trust."""
+    """Return the body of a line, sealed or not, unverified."""
     return line.partition(TAB)[0]
 
 
 def parted(line: bytes) -> tuple[str, str]:
-    """Take a line apart into its body's digest and its seal, on trust; an erased line has them as it was.
+    """Split a line into its body's digest and its seal, unverified; an erased line has them as it was.
 
     >>> parted(b"#00ff\\tkey.mac")
     ('00ff', 'key.mac')
@@ -239,7 +247,7 @@ def parted(line: bytes) -> tuple[str, str]:
 
 
 def erased(line: bytes) -> bytes:
-    """Leave of a line what its chain needs.
+    """Return what a line's chain needs, without what the line said.
 
     >>> erased(erased(b"{}\\tkey.mac")) == erased(b"{}\\tkey.mac")
     True

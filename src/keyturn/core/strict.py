@@ -1,4 +1,4 @@
-"""Strict JSON: the one way in for a text that a model, a client or a file wrote.
+"""Parse strict JSON: the one way in for a text that a model, a client or a file wrote.
 
 What two parsers could read differently is refused, never repaired: duplicate keys, NaN and Infinity,
 numbers that overflow, lone surrogates, a byte order mark, anything after the value. Limits hold before
@@ -23,7 +23,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How large a text may be: in UTF-8 bytes, in nesting, in the digits of one integer.
+    """Sets how large a text may be: in UTF-8 bytes, in nesting, in the digits of one integer.
 
     `sys.set_int_max_str_digits` still holds: Python itself converts no longer integer.
 
@@ -40,7 +40,7 @@ ARGUMENTS = Limits()
 
 
 def parse(text: str | bytes, limits: Limits = ARGUMENTS) -> JsonValue:
-    """The value of a strict JSON text, or `BadJson`.
+    """Parse a strict JSON text, or raise `BadJson`.
 
     >>> parse('{"x": 1}')
     {'x': 1}
@@ -106,7 +106,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse
 
 @lru_cache(maxsize=8)
 def _counting_decoder(limit: int) -> json.JSONDecoder:
-    """A decoder that counts an integer's digits before the conversion, whose time is quadratic in them."""
+    """Make a decoder that counts an integer's digits before the conversion, whose time is quadratic in them."""
 
     def integer(digits: str) -> int:
         if len(digits) > limit and len(digits.lstrip("-")) > limit:
@@ -162,7 +162,7 @@ _CHUNK = 1 << 16
 
 
 def _check_depth(text: str, most: int) -> None:
-    """Refuse before parsing what would nest too deep. Up to the first syntax error this count is exact."""
+    """Refuse before parsing what would nest too deep; up to the first syntax error this count is exact."""
     level = 0
     for steps in _bracket_steps(text):
         levels = list(accumulate(steps, initial=level))
@@ -172,7 +172,7 @@ def _check_depth(text: str, most: int) -> None:
 
 
 def _bracket_steps(text: str) -> Iterator[memoryview]:
-    """The brackets outside strings, a chunk at a time: memory stays flat whatever the text holds."""
+    """Yield the brackets outside strings, a chunk at a time, so that memory stays bounded."""
     bare = text.replace("\\\\", "").replace('\\"', "")
     inside = False
     for start in range(0, len(bare), _CHUNK):

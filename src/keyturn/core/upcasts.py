@@ -1,4 +1,4 @@
-"""How retired versions of events become current ones: one function per retired version, nothing else.
+"""Upcast retired versions of events to the current one: one function per retired version.
 
 Each line says which version wrote it, and so does the header of a state. `UPCASTS` maps a version to the version that
 followed it and the function that rewrites one event, as a plain dict, between the two.
@@ -16,12 +16,12 @@ UPCASTS: dict[str, tuple[str, Upcast]] = {}
 
 
 def readable(upcasts: Mapping[str, tuple[str, Upcast]] = UPCASTS) -> list[str]:
-    """The versions that can be read, the current one last."""
+    """Return the versions that can be read, the current one last."""
     return [*upcasts, VERSION]
 
 
 def upcast(event: dict[str, Any], version: str, upcasts: Mapping[str, tuple[str, Upcast]] = UPCASTS) -> dict[str, Any]:
-    """One event of an older version as an event of this one."""
+    """Convert one event of an older version to this one."""
     while version != VERSION:
         version, rewrite = upcasts[version]
         event = rewrite(event)

@@ -1,4 +1,4 @@
-"""What models used and what that costs: counts as providers report them, prices as the caller gives them.
+"""Count what models used, as providers report it, and its cost, by prices that the caller gives.
 
 No price is known here: lists of prices go stale and still look true. A cost that cannot be known is None, never 0.
 """
@@ -23,7 +23,7 @@ _MILLION = Decimal(1_000_000)
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """What a reply used, as a log holds it; `requests` says how many questions it took.
+    """Holds what a reply used, as a log holds it; `requests` says how many requests it took.
 
     >>> Counts(requests=1, input_tokens=10) + Counts(requests=1)
     Counts(requests=2, input_tokens=10, output_tokens=0, total_tokens=0, cached_tokens=0, reasoning_tokens=0, \
@@ -55,7 +55,7 @@ Reply = tuple[str, Counts]
 
 
 def amount(value: Any, what: str) -> Decimal:
-    """An amount of money as it was written; a float is read as it prints.
+    """Convert an amount of money exactly as it was written; a float is read as it prints.
 
     >>> amount(0.1, "x"), amount("2.50", "x")
     (Decimal('0.1'), Decimal('2.50'))
@@ -71,7 +71,7 @@ def amount(value: Any, what: str) -> Decimal:
 
 @dataclass(frozen=True)
 class Price:
-    """What a million tokens of one model cost, in a currency of your choice.
+    """Sets what a million tokens of one model cost, in a currency of your choice.
 
     `cached_input` is for input read from a cache and `cache_write` for input written to one; left out, both cost what
     other input costs. Reasoning is output.
@@ -92,7 +92,7 @@ class Price:
                 object.__setattr__(self, each.name, amount(given, f"Price {each.name}"))
 
     def of(self, counts: Counts) -> Decimal:
-        """What these counts cost."""
+        """Return what these counts cost."""
         cached = counts.cached_tokens
         written = counts.cache_write_tokens
         received = counts.output_tokens
@@ -107,7 +107,7 @@ Prices = Mapping[str, Price]
 
 
 def price_of(prices: Prices, model: str) -> Price | None:
-    """The price of a model, listed under its name or with its provider before it: `"anthropic:claude-sonnet-5"`.
+    """Return the price of a model, listed by its name or with its provider: `"anthropic:claude-sonnet-5"`.
 
     >>> price_of({"openai:gpt-5.6-luna": Price(1, 2)}, "gpt-5.6-luna").output
     Decimal('2')
@@ -119,7 +119,7 @@ def price_of(prices: Prices, model: str) -> Price | None:
 
 
 def addable(counts: Counts) -> bool:
-    """Whether these are counts: whole numbers of 0 or more that a log can hold.
+    """Return whether these are counts: whole numbers of 0 or more that a log can hold.
 
     >>> addable(Counts(1, 10)), addable(Counts(1, -10)), addable(Counts(1, 1.5)), addable(Counts(1, 10**30))
     (True, False, False, False)
@@ -132,7 +132,7 @@ def addable(counts: Counts) -> bool:
 
 @dataclass
 class TokenDetails:
-    """The parts of a token count that providers report apart."""
+    """Holds the parts of a token count that providers report apart."""
 
     cached_tokens: int = 0
     reasoning_tokens: int = 0
@@ -141,7 +141,7 @@ class TokenDetails:
 
 @dataclass(frozen=True)
 class RequestUsage:
-    """What one reply used, and of which model; `requests` says how many questions it took.
+    """Holds what one reply used, and of which model; `requests` says how many requests it took.
 
     >>> RequestUsage("gpt-5.6-luna", input_tokens=1000).cost({"gpt-5.6-luna": Price(input=2, output=8)})
     Decimal('0.002')
@@ -157,18 +157,18 @@ class RequestUsage:
 
     @classmethod
     def of(cls, model: str, counts: Counts) -> RequestUsage:
-        """The usage of a reply that was recorded with these counts."""
+        """Return the usage of a reply that was recorded with these counts."""
         return cls(model, *_spread(counts))
 
     def cost(self, prices: Prices) -> Decimal | None:
-        """What it cost; None where its model has no price."""
+        """Return what it cost; None where its model has no price."""
         price = price_of(prices, self.model)
         return None if price is None else price.of(_counts(self))
 
 
 @dataclass
 class Usage:
-    """What a run has used so far; it adds up over pauses and nested agents.
+    """Counts what a run has used so far, over pauses and nested agents.
 
     >>> total = Usage(requests=1, input_tokens=10, total_tokens=10)
     >>> total.add(Usage(requests=1, output_tokens=5, total_tokens=5)); total.total_tokens
@@ -185,7 +185,7 @@ class Usage:
 
     @property
     def request_usage_entries(self) -> list[RequestUsage]:
-        """The same, reply by reply, in the order in which they were recorded."""
+        """Return the same, reply by reply, in the order in which they were recorded."""
         return [RequestUsage.of(model, counts) for model, counts in self.replies]
 
     def add(self, other: Usage) -> None:
@@ -215,7 +215,7 @@ class Usage:
         self.replies.append((model, counts))
 
     def cost(self, prices: Prices) -> Decimal | None:
-        """What it cost, by the prices that you give; None where a model has none or a request is not known apart.
+        """Return the cost by your prices; None where a model has none or a request is not known apart.
 
         >>> usage = Usage.of([("gpt-5.6-luna", Counts(1, 1000, 100, 1100))])
         >>> usage.cost({"gpt-5.6-luna": Price(input=1, output=10)}), usage.cost({})
@@ -228,17 +228,17 @@ class Usage:
         return sum(known, Decimal(0)) if len(known) == len(costs) else None
 
     def counts(self) -> Counts:
-        """The same numbers as a log holds them."""
+        """Return the same numbers as a log holds them."""
         return _counts(self)
 
     @classmethod
     def from_counts(cls, counts: Counts, model: str = "") -> Usage:
-        """The usage of one reply whose `counts()` these are."""
+        """Return the usage of one reply whose `counts()` these are."""
         return cls.of([(model, counts)], counts)
 
     @classmethod
     def of(cls, replies: Sequence[Reply], total: Counts | None = None) -> Usage:
-        """The usage of several replies: of which model each was, and its counts; what they come to, where known."""
+        """Sum the usage of several replies: of which model each was, and its counts."""
         if total is None:
             total = sum((counts for _, counts in replies), NOTHING)
         return cls(*_spread(total), list(replies))

@@ -1,4 +1,4 @@
-"""Run one call of `Runner.run`: start or take up, advance, save the session, say what it came to.
+"""Run one call of `Runner.run`: start or resume, advance, save the session, build the result.
 
 `Runner.run`, `run_sync` and `run_streamed` are thin over this; so will be every other driver.
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -20,38 +19,39 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
-from .driving.context_data import context_now, keep_context
 from .driving.drive import Drive
-from .driving.lease import TTL_MS, held
-from .driving.requests import requests_of, tools_of
+from .driving.lease import TTL_MS, under_lease
+from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
 from .effects.proposals import check_terms
 from .effects.recover import recover
-from .loop import advance
+from .logger import error_words, failure_words, logger
+from .loop import Loop
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
 from .run.open_run import OpenRun, journal_clock, new_id, new_salt
-from .run.used_states import LEDGER
 from .session.sync import opening, reopen, save_session
-from .states.refusals import refused
+from .states.context_data import context_now, keep_context
 from .states.state import RunState
+from .states.undelivered import refused
 from .tracing.spans import tracing
 from .views.decisions_by_label import decision_on
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, Sink
+from .views.projection import requests_of
 
 _PROCESS = f"process-{os.getpid()}"
 
 
 class TurnLimit(NamedTuple):
-    """A limit of turns that a caller set; None is no limit."""
+    """Holds a limit of turns that a caller set; None is no limit."""
 
     most: int | None
 
 
 class Execution:
-    """One run in one caller's hands."""
+    """Executes one run for one caller."""
 
     def __init__(self, live: OpenRun, scope: FrameSettings, state: RunState[Any], max_turns: TurnLimit | None) -> None:
         self.live = live
@@ -60,8 +60,7 @@ class Execution:
         self.max_turns = max_turns
         given = scope.config.usage_limits
         self.limits = None if given is None else given.record()
-        self.drive = Drive(live, scope)
-        self.drive.result = self.result
+        self.drive = Drive(live, scope, self.result)
         self.said = state.undelivered.taken()
         live.context.known = partial(decision_on, live, ev.ROOT)
         self.claim: Claim | None = None
@@ -71,11 +70,11 @@ class Execution:
 
     @property
     def run(self) -> Run:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return self.live.run
 
     def listen(self, sink: Sink) -> None:
-        """Hand the root's events to a sink."""
+        """Send the root's events to a sink."""
         feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink)
         feed.catch_up(self.live.log.steps)
         root = self.run.frames.get(ev.ROOT)
@@ -84,11 +83,11 @@ class Execution:
         self._sink = sink
 
     def result(self, frame: str = ev.ROOT, value: Any = None) -> RunResult:
-        """What the run, or a nested frame of it, came to so far."""
+        """Return what the run, or a nested frame of it, came to so far."""
         return RunResult(self.live, self._tools, frame=frame, value=value)
 
     async def begin(self) -> str:
-        """Record that the run starts and leave the rest to whoever takes it up; its id.
+        """Record that the run starts, leave the rest to a worker, and return its id.
 
         That is one line, and nobody can hold a run that is not there yet. A session is told under a claim.
         """
@@ -103,23 +102,22 @@ class Execution:
 
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
-        if self.claim is not None:  # the journal knows who may move the run
-            return await self._traced()
         run_id = self.state.run_id
-        LEDGER.take(run_id, self.state.position)
+        used = self.live.used if self.claim is None else None  # under a claim the journal knows who may move the run
+        if used is not None:
+            used.take(run_id, self.state.position)
         try:
-            return await self._traced()
+            if self.run.status == "finished":
+                return self.result()
+            with tracing(self.live, self.scope.config) as self.drive.traces:
+                return await self._held()
         finally:
-            over = self.run.status == "finished" and not self.live.handed_out
-            LEDGER.give_back(run_id, None if over else len(self.live.log))
+            if used is not None:
+                over = self.run.status == "finished" and not self.live.handed_out
+                used.give_back(run_id, None if over else len(self.live.log))
 
-    async def _traced(self) -> RunResult:
-        if self.run.status == "finished":
-            return self.result()
-        with tracing(self.live, self.scope.config) as self.drive.traces:
-            return await self._claimed()
-
-    async def _claimed(self) -> RunResult:
+    async def _held(self) -> RunResult:
+        """Move the run, under a lease where a journal keeps it."""
         journal = self.live.journal
         try:
             if journal is None:
@@ -128,13 +126,13 @@ class Execution:
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
             claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
-            async with held(self.drive, journal, claim):
+            async with under_lease(self.drive, journal, claim):
                 return await self._told()
         finally:
             self.state.moved(len(self.live.log))
 
     async def _attach(self, journal: Journal) -> None:
-        """Go on with the run as its journal has it: a text of it counts only where the journal says the same."""
+        """Go on with the run as its journal has it; a saved text counts only where the journal says the same."""
         mine = self.live.log
         log = await log_in(journal, self.run.id)
         if not log.steps:
@@ -153,7 +151,7 @@ class Execution:
         self.drive.publish(log.steps[len(mine) :])
 
     async def _told(self) -> RunResult:
-        """Move the run; what stops it is recorded before the run is given back, since only its holder may say so."""
+        """Move the run; record what stops it before the lease is released, since only the holder may."""
         try:
             return await self._moved()
         except BaseException as error:
@@ -172,7 +170,7 @@ class Execution:
         self.live.copies.forget()
         for feed in list(self.drive.feeds.values()):
             await feed.drained()
-        self._tools = await tools_of(self.drive)
+        await self._look_up_tools()
         result = self.result()
         if self._sink is not None:
             for item in requests_of(self.live, self._tools):  # its own: a listener may edit what it hears
@@ -180,43 +178,61 @@ class Execution:
         self.state.settled(result.interruptions)
         return result
 
+    async def _look_up_tools(self) -> None:
+        """Find the tools of the waiting calls, to check edits with; one that is gone has none."""
+        waiting = self.run.groups["wait"].values()
+        self._tools = {call.id: await self.drive.find_tool(call) for call in waiting}
+
     async def _advanced(self) -> None:
-        """Move the run as far as it goes. What others decide while its session is told of it moves it on."""
+        """Move the run as far as it goes, including what others decide while its session is written."""
         drive, more = self.drive, True
         while more:
-            await advance(drive)
+            await Loop(drive).advance()
             if self.run.status == "cancelled":
                 open_run(self.run)
             await self._tell_sessions()
             await keep_context(drive)
-            more = drive.claim is not None and bool(pending(self.run)) and not (drive.stopping or drive.leaving)
+            more = drive.claim is not None and bool(pending(self.run)) and not drive.stops & NO_MORE_ROUNDS
 
     async def _tell_sessions(self, *, stopped: bool = False) -> None:
         for frame in list(self.run.frames.values()):
             await save_session(self.drive, frame.id, stopped=stopped)
 
     async def _stopped(self, error: BaseException) -> None:
-        """Record that the run stopped, tell the sessions what it did, and give the error what the run came to.
+        """Record that the run stopped, write the sessions, and attach the result so far to the error.
 
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
-        left = self.drive.leaving and isinstance(error, asyncio.CancelledError)  # a worker that ends fails no run
-        left = left or isinstance(error, StorageError)  # nor does its store
+        left = isinstance(error, StorageError)  # a store fails no run
+        if "leaving" in self.drive.stops:  # nor does a worker that ends
+            left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
-            with contextlib.suppress(Conflict, StorageError):  # what stopped the run is told, not what followed from it
-                await self.drive.commit(cm.Fail(type(error).__name__))
+            try:
+                await self.drive.commit(cm.Fail(failure_words(error)))
+            except (Conflict, StorageError) as other:  # what stopped the run is told, not what followed from it
+                logger.warning(
+                    "that run %s failed is not recorded, whoever takes it up goes on with it: %s",
+                    self.run.id,
+                    error_words(other),
+                )
         if self._at_work and not self._others(error):
-            with contextlib.suppress(Exception):  # the session may be what failed; the next resume tells it
+            try:
                 await self._tell_sessions(stopped=True)
+            except Exception as other:  # the session may be what failed
+                logger.warning(
+                    "the session of run %s lacks its last items until it is resumed: %s",
+                    self.run.id,
+                    error_words(other),
+                )
         try:
-            self._tools = await tools_of(self.drive)
+            await self._look_up_tools()
             error.run_data = self.result()  # type: ignore[attr-defined]  # every error tells how far the run came
             self.state.settled(self.result().interruptions)
-        except Exception:  # an exception that takes no attributes, or a run that is not there yet
-            return
+        except Exception as other:  # an exception that takes no attributes, or a run that is not there yet
+            logger.debug("%s goes without run_data: %s", type(error).__name__, error_words(other))
 
     def _others(self, error: BaseException) -> bool:
-        """Whether the run may be somebody else's by now, who will tell its session: two would tell it twice."""
+        """Return whether another process may hold the run by now, which will write its session."""
         doubtful = self.drive.claim is not None and isinstance(error, Conflict | StorageError)
         return doubtful and self.run.status != "cancelled"
 
@@ -296,7 +312,7 @@ class Execution:
         try:
             await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
         except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
-            late = refused(drive, said)
+            late = refused(run, said, drive.clock())
             if not late.empty:
                 self.state.forget(late)
                 await drive.commit(cm.Tick())
@@ -305,20 +321,20 @@ class Execution:
         self.live.context.decisions.clear()
 
     async def _let_time_pass(self) -> None:
-        """Record what ran out. It is done before anything else, since what ran out needs no tool and no policy.
+        """Record what expired, before anything else, since that needs no tool and no policy.
 
         A word that came too late is refused here, once: by what the clock says it would be one on another asking.
         """
         now = self.live.clock()
         late = [call for call in map(self.run.calls.get, self.said.decisions) if call is not None and _late(call, now)]
         if late:
-            self.state.forget(refused(self.drive, self.said))
+            self.state.forget(refused(self.run, self.said, self.drive.clock()))
         await self.drive.commit(cm.Tick())
         if late:
             raise Expired(f"this request ran out of time; {late[0].proposal.name!r} was not executed on that word")
 
     async def _check_reachable(self) -> None:
-        """Every tool that an open call needs is there, or nothing is done at all."""
+        """Check that every tool that an open call needs is there, before anything is done."""
         for call in list(self.run.calls.values()):
             needs = call.state in READY or call.state in ("asked", "needs", "proposed")
             if needs and call.state not in TO_SETTLE and await self.drive.find_tool(call) is None:
@@ -331,7 +347,7 @@ class Execution:
         return decision is not None and decision.verdict in ("reject", "answer")
 
     def _may_end(self, frame: Frame) -> bool:
-        """Whether the results of a turn may be the final answer, as far as it can be told before they are there."""
+        """Return whether a turn's results may be the final answer, as far as that is known before."""
         behavior: Any = self.drive.agent(frame.agent).tool_use_behavior
         if not frame.judged or not isinstance(behavior, dict):
             return frame.judged
@@ -339,7 +355,7 @@ class Execution:
         return any(self.run.calls[call].proposal.name in names for call in frame.calls)
 
     def _check_limits(self) -> None:
-        """With the turns or the usage spent and a model call to follow, say so before an approved tool runs."""
+        """Raise for spent turns or usage before an approved tool runs, where a model call would follow."""
         frame, handlers = self.run.frames[ev.ROOT], self.scope.error_handlers or {}
         if frame.phase != "calls" or self._may_end(frame):
             return

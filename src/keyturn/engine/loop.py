@@ -1,13 +1,12 @@
-"""The loop, the only one there is: ask what is pending, do it, append what came of it.
+"""Ask what is pending, perform it, commit the outcome: the only loop.
 
-Plain, synchronous and streamed runs, nested agents, workers and realtime sessions are thin drivers of it.
-There is no barrier: a slow tool never holds up a nested agent beside it. A lone job is awaited in line.
+Every way of running an agent uses it: plain, synchronous, streamed, by a worker. Effects run side by side, so a slow
+tool does not delay a nested agent. A single effect without a lease is awaited without a task.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from functools import partial
 
 from ..core import commands as cm
@@ -19,33 +18,29 @@ from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
 from .driving.drive import Drive
-from .effects.decision_words import told_of_edit
+from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
 from .effects.table import PERFORM
-from .effects.tool_hooks import tool_hooks
-from .session.sync import save_session
 
 _ON_CALLS = ("run", "screen", "settle")
 
 
 class Loop:
-    """One pass over a drive: the jobs in flight, and what failed."""
+    """Runs one pass over a drive: the jobs in flight, and what failed."""
 
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
         self._jobs: dict[Effect, asyncio.Task[None]] = {}
         self._done: list[tuple[Effect, asyncio.Task[None]]] = []
-        self._wake: asyncio.Future[None] | None = None
         self._dropped: set[Effect] = set()
         self._failure: Exception | None = None
         self._failing: dict[str, Exception] = {}
         self._task = asyncio.current_task()
         self._cancels = self._cancelling()
-        drive.roused = self._rouse
 
     @property
     def run(self) -> Run:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return self.drive.log.run
 
     async def advance(self) -> None:
@@ -56,7 +51,7 @@ class Loop:
                     await self.drive.kept()
                 if self.drive.begun and self.run.status == "cancelled":
                     await self._abandon()
-                todo = [] if self._failure else self._todo()
+                todo = [] if "failed" in self.drive.stops else self._todo()
                 if not todo and not self._jobs:
                     break
                 if len(todo) == 1 and not self._jobs and self.drive.claim is None:
@@ -75,21 +70,22 @@ class Loop:
             raise self._failure
 
     def _heed_cancel(self) -> None:
-        """What runs in line may swallow its cancellation; the drive does not."""
+        """Raise a cancellation that code awaited in line may have swallowed."""
         if self._cancelling() > self._cancels:
             raise asyncio.CancelledError
 
     def _cancelling(self) -> int:
-        """How often somebody asked the task of this drive to stop."""
+        """Return how often somebody asked the task of this drive to stop."""
         return 0 if self._task is None else self._task.cancelling()
 
     def _todo(self) -> list[Effect]:
-        if self.drive.begun or self.drive.leaving:  # what is begun is done, even by who leaves
+        stops = self.drive.stops
+        if self.drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves
             return [Effect("run", call) for call in self.drive.begun if Effect("run", call) not in self._jobs]
         effects = pending(self.run)
-        if self.drive.stopping:
+        if "after_turn" in stops:
             effects = [effect for effect in effects if effect.do != "model"]
-        elif self.drive.meter.reached is not None:
+        elif "limit" in stops:
             effects = self.drive.meter.hold_back(effects, busy=bool(self._jobs))
         if self._jobs or self._failing:
             effects = [effect for effect in effects if effect not in self._jobs and not self._below_failure(effect)]
@@ -100,8 +96,7 @@ class Loop:
             job = self._jobs[effect] = asyncio.ensure_future(self._perform(effect))
             job.add_done_callback(partial(self._ended, effect))
         if not self._done:
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+            await self.drive.sleep()
         done, self._done = self._done, []
         for effect, job in done:
             del self._jobs[effect]
@@ -111,14 +106,9 @@ class Loop:
                 job.result()
 
     def _ended(self, effect: Effect, job: asyncio.Task[None]) -> None:
-        """A job is over. Waking once for all that ended together keeps fifty calls from costing fifty times fifty."""
+        """Note an ended job and wake the loop, once for all that ended together."""
         self._done.append((effect, job))
-        self._rouse()
-
-    def _rouse(self) -> None:
-        """Look again at what there is to do."""
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self.drive.rouse()
 
     async def _perform(self, effect: Effect) -> None:
         drive = self.drive
@@ -143,7 +133,7 @@ class Loop:
                 await self._failed(self._frame_of(effect), error, deciding=self._deciding(effect, error))
 
     def _deciding(self, effect: Effect, error: Exception) -> bool:
-        """Whether it failed over the question if a call may run, before anything ran: people's word on it is good.
+        """Return whether an error came from deciding if a call may run, before anything ran.
 
         A guardrail's word is no failure of deciding, nor is what a hook or a tool raises.
         """
@@ -153,7 +143,7 @@ class Loop:
         return isinstance(error, UserError) and call is not None and call.state in READY
 
     async def _passed(self, effect: Effect) -> bool:
-        """Whether what was refused is not to be done any more: somebody said something meanwhile, or time went by.
+        """Return whether a refused command is obsolete: somebody decided meanwhile, or time went by.
 
         A lost race is no conflict yet. What a drive that was taken over does next, its journal refuses.
         """
@@ -161,7 +151,7 @@ class Loop:
         return effect not in pending(self.run)
 
     async def _failed(self, frame_id: str, error: Exception, *, deciding: bool = False) -> None:
-        """An error inside a nested agent is its agent tool's error result; the root's stops the drive.
+        """Make an error inside a nested agent its tool's error result; let the root's stop the drive.
 
         So does a store that failed, wherever: of what ran there it may hold the start and not the end. So does what
         failed in deciding, since a frame that is closed takes the decisions in it along.
@@ -171,9 +161,14 @@ class Loop:
             self._dropped.add(asked)
             self._jobs[asked].cancel()
         if frame_id == ev.ROOT or deciding or isinstance(error, Conflict | StorageError | StoppedByPolicy):
-            self._failure = self._failure or error
+            self._stop(error)
         else:
             self._failing.setdefault(frame_id, error)
+
+    def _stop(self, error: Exception) -> None:
+        """Begin nothing more, and raise the first error of this kind once what is in flight has ended."""
+        self._failure = self._failure or error
+        self.drive.stops.add("failed")
 
     def _frame_of(self, effect: Effect) -> str:
         if effect.on in self.run.frames and effect.do not in _ON_CALLS:
@@ -191,36 +186,18 @@ class Loop:
                 continue
             del self._failing[frame_id]
             if unknown_below(self.run, frame_id):  # closed, it would never be known: the run stops instead
-                self._failure = self._failure or error
+                self._stop(error)
                 continue
             try:
-                await self._report_failure(frame_id, error)
+                await close_failed(self.drive, frame_id, error)
             except Exception as fatal:
                 await self._failed(frame_of(frame_id), fatal)
 
-    async def _report_failure(self, frame_id: str, error: Exception) -> None:
-        call = self.run.calls.get(frame_id)
-        if call is None or frame_id not in self.run.frames:
-            return
-        scope = await self.drive.enter(frame_id)
-        context = self.drive.tool_context(call, scope.tool)
-        text = await scope.tool.failure(context, error)
-        item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
-        with contextlib.suppress(Exception):  # what went wrong is told already; the frame ends in any case
-            await save_session(self.drive, frame_id)
-        await self.drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
-        await tool_hooks(self.drive.scope(call.frame), context, "on_tool_end", scope.tool, text)
-
     async def _abandon(self) -> None:
-        """Cancelled: stop what is in flight and record that its outcome is unknown."""
+        """Stop what is in flight after a cancellation and record that its outcome is unknown."""
         for job in self._jobs.values():
             job.cancel()
         await asyncio.gather(*self._jobs.values(), return_exceptions=True)
         self._jobs = {}
         self.drive.begun.clear()
         await lose_started(self.drive, "it was cancelled while it ran")
-
-
-async def advance(drive: Drive) -> None:
-    """Move a run until it is finished or only people can move it."""
-    await Loop(drive).advance()

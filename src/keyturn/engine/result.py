@@ -1,4 +1,4 @@
-"""What a run came to, pinned: a result reads its log up to where it was made and never a live state."""
+"""The result of a run, pinned: it reads the log up to where it was made and never a live state."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from ..core.items import Item, as_given, input_items, message_text, own_copy
 from ..core.run import Frame, Run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
-from .driving.requests import requests_of
+from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
-from .views.guardrail_results import results_of
 from .views.invocation import AgentToolInvocation
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
-from .views.projection import Projection
+from .views.projection import Projection, requests_of, results_of
 
 T = TypeVar("T")
 _WAITING = "not executed: it still waits for a decision"
 
 
 class RunResult:
-    """What `Runner.run` returns: a final answer, or the interruptions for which the run waits.
+    """Holds what `Runner.run` returns: a final answer, or the interruptions for which the run waits.
 
     An interrupted run returns normally: `interruptions` is not empty and `final_output` is None.
 
@@ -54,29 +53,29 @@ class RunResult:
 
     @property
     def run_id(self) -> str:
-        """The run's id."""
+        """Return the run's id."""
         return self._live.run.id
 
     @property
     def input(self) -> str | list[Any]:
-        """What the run, or the nested agent, was started with."""
+        """Return the input of the run, or of the nested agent."""
         if self._frame == ev.ROOT:
             return own_copy(self._live.run.input)
         return as_given(own_copy(self._read[0].input))
 
     @property
     def usage(self) -> Usage:
-        """What the run had used, all pauses and nested agents included."""
+        """Return what the run had used, all pauses and nested agents included."""
         return self._usage
 
     @property
     def context_wrapper(self) -> RunContextWrapper[Any]:
-        """The context with which the run was driven."""
+        """Return the context with which the run was driven."""
         return self._live.context
 
     @property
     def last_agent(self) -> Agent[Any]:
-        """The agent that was at work last."""
+        """Return the agent that was at work last."""
         return self._last_agent
 
     @property
@@ -91,7 +90,7 @@ class RunResult:
 
     @property
     def max_turns(self) -> int | None:
-        """The turn limit."""
+        """Return the turn limit."""
         return self._live.run.max_turns
 
     @cached_property
@@ -104,63 +103,66 @@ class RunResult:
 
     @property
     def new_items(self) -> list[RunItem]:
-        """Everything the run produced, the calls that wait at the end."""
+        """Return everything the run produced, the waiting calls last."""
         made = [item for item in self._read[1] if not isinstance(item, AddedInputItem)]
         return [*in_order(made), *self.interruptions]
 
     @property
     def raw_responses(self) -> list[ModelResponse]:
-        """The model's replies."""
+        """Return the model's replies."""
         return list(self._read[0].replies)
 
     @property
     def last_response_id(self) -> str | None:
-        """The provider's id of the last reply."""
+        """Return the provider's id of the last reply."""
         replies = self._read[0].replies
         return replies[-1].response_id if replies else None
 
     @property
     def input_guardrail_results(self) -> list[Any]:
-        """What the guardrails on the input said."""
+        """Return what the guardrails on the input said."""
         return results_of(self._live, self._read[0].reports, "input")
 
     @property
     def output_guardrail_results(self) -> list[Any]:
-        """What the guardrails on the output said."""
+        """Return what the guardrails on the output said."""
         return results_of(self._live, self._read[0].reports, "output")
 
     @property
     def tool_input_guardrail_results(self) -> list[Any]:
-        """What the guardrails on tools' arguments said."""
+        """Return what the guardrails on tools' arguments said."""
         return results_of(self._live, self._read[0].reports, "tool_input")
 
     @property
     def tool_output_guardrail_results(self) -> list[Any]:
-        """What the guardrails on tools' results said."""
+        """Return what the guardrails on tools' results said."""
         return results_of(self._live, self._read[0].reports, "tool_output")
 
     @property
     def state(self) -> RunState[Any]:
-        """Short for `to_state()`."""
+        """Return the same as `to_state()`."""
         return self.to_state()
 
     def to_state(self) -> RunState[Any]:
-        """A state of the run as of this result; each call makes an independent one."""
+        """Return a state of the run as of this result; each call makes an independent one."""
         return RunState.at(self._live, self._position, self.interruptions)
 
     def to_input_list(self, *, mode: str = "preserve_all") -> list[Item]:
-        """The conversation as input for another run. Calls that still wait are answered as not executed."""
+        """Return the conversation as input for another run.
+
+        Calls that still wait are answered as not executed.
+        """
         made = [*input_items(self.input), *(item.to_input_item() for item in in_order(self._read[1]))]
         return [*made, *(superseded_output(call, _WAITING) for call in orphan_calls(made))]
 
     def final_output_as(self, cls: type[T], raise_if_incorrect_type: bool = False) -> T:
-        """The final output, for a type checker, and checked if asked."""
+        """Return the final output, for a type checker, and checked if asked."""
         if raise_if_incorrect_type and not isinstance(self.final_output, cls):
             raise TypeError(f"the final output is a {type(self.final_output).__name__}, not a {cls.__name__}")
         return cast("T", self.final_output)
 
     def release_agents(self, *, release_new_items: bool = True) -> None:
-        """Nothing to release: a result holds its log, and agents are looked up."""
+        """Do nothing: a result holds its log, and agents are looked up."""
 
     def __repr__(self) -> str:
         waits = f", waiting for {len(self.interruptions)}" if self.interruptions else ""
@@ -168,7 +170,7 @@ class RunResult:
 
 
 def in_order(items: list[RunItem]) -> list[RunItem]:
-    """Items with the results of one reply in the order of its calls, as the model reads them."""
+    """Return items with the results of one reply in the order of its calls, as the model reads them."""
     ordered: list[RunItem] = []
     outputs: list[ToolCallOutputItem | MCPApprovalResponseItem] = []
     rank: dict[Any, int] = {}
@@ -196,7 +198,7 @@ def _final_output(live: OpenRun) -> Any:
 
 
 def _parsed(live: OpenRun, run: Run, frame: Frame) -> Any:
-    """The answer of a run that finished elsewhere, as a value of the agent's output type."""
+    """Parse the answer of a run that finished elsewhere as the agent's output type."""
     schema = output_schema_for(live.graph.agent(frame.agent).output_type)
     reply = [item for item in frame.items[frame.sent - frame.replied : frame.sent] if isinstance(item, dict)]
     text = message_text(reply[-1]) if reply else ""
@@ -204,7 +206,10 @@ def _parsed(live: OpenRun, run: Run, frame: Frame) -> Any:
         return own_copy(run.output)
     try:
         return schema.validate_json(text)
-    except UserError:
+    except UserError as error:
+        logger.info(
+            "the answer of run %s is given as recorded, its type is another now: %s", run.id, error_words(error)
+        )
         return own_copy(run.output)
 
 

@@ -1,4 +1,4 @@
-"""How a caller starts, resumes and streams a run. Thin: each way builds the same play and finishes it."""
+"""Start, resume and stream a run for a caller; each way builds the same `Execution` and finishes it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Runner:
         policy: Any = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResult:
-        """Run an agent on an input, or take a state up again, until it is finished or waits for people."""
+        """Run an agent on an input, or resume a state, until it is finished or waits for people."""
         play = play_of(**_given(locals()))
         return await play.finish()
 
@@ -94,7 +94,7 @@ class Runner:
         policy: Any = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResult:
-        """The same without `await`; works inside a notebook's running loop too."""
+        """Run like `run`, without `await`; this works inside a notebook's running loop too."""
         given = _given(locals())
         return _wait_for(_finish(given))
 
@@ -117,7 +117,7 @@ class Runner:
         policy: Any = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResultStreaming:
-        """The same, listened to: returns at once, the run goes on while its events are read."""
+        """Run like `run`, but return at once: the run goes on while its events are read."""
         return RunResultStreaming(play_of(**_given(locals())))
 
 
@@ -152,7 +152,7 @@ def _wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
-    """The play of an input or a state; the options are those of `Runner.run`, and have its defaults."""
+    """Make the execution of an input or a state; the options are those of `Runner.run`, and have its defaults."""
     given = _DEFAULTS | options
     if isinstance(input, RunResult | RunResultStreaming):
         input = input.to_state()
@@ -168,7 +168,7 @@ def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution
 
 
 def _check_given(given: dict[str, Any]) -> None:
-    """Refuse at once what would only show when it is needed."""
+    """Refuse at once options that would only fail later."""
     check_error_handlers(given["error_handlers"])
     hooks = given["hooks"]
     session = given["session"]
@@ -229,7 +229,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
 
 
 def _attach_agent(live: OpenRun, agent: Agent[Any]) -> None:
-    """Take the agent given at a resume: the root again, perhaps rebuilt, or any agent of its graph."""
+    """Attach the agent given at a resume: the root again, perhaps rebuilt, or any agent of its graph."""
     root = live.graph.root
     if agent is root or id(agent) in live.graph.path_of:
         return

@@ -1,22 +1,30 @@
-"""A run that is listened to while it goes on: the same play, its events in a queue."""
+"""Listen to a run while it goes on: in the process that moves it, or from its journal, whoever moves it.
+
+Here its execution puts events in a queue; from a journal they are made of verified lines as they come.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
 from ..agents.agent import Agent
 from ..core import events as ev
+from .driving.stop import BY_CALLER
 from .execution import Execution
 from .result import RunResult
+from .run.open_run import OpenRun
+from .states.loading import waiting_tools
 from .states.state import RunState
-from .views.event_stream import StreamEvent
+from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, StreamEvent
+from .views.projection import approval_item
+from .views.rows import opened_by
 
 
 class RunResultStreaming:
-    """What `Runner.run_streamed` returns at once: read `stream_events()` to its end, then look at the rest.
+    """Holds what `Runner.run_streamed` returns at once: read `stream_events()` to its end, then the rest.
 
     >>> import asyncio
     >>> from keyturn import Agent, Runner
@@ -32,7 +40,6 @@ class RunResultStreaming:
         self._play = play
         self._queue: deque[StreamEvent] = deque()
         self._wake: asyncio.Future[None] | None = None
-        self._cancelled = False
         self._result: RunResult | None = None
         play.listen(self._put)
         self.run_loop_task: asyncio.Task[RunResult] = asyncio.ensure_future(play.finish())
@@ -47,7 +54,7 @@ class RunResultStreaming:
             self._wake.set_result(None)
 
     async def stream_events(self) -> AsyncIterator[StreamEvent]:
-        """The run's events as they happen; ends when the run is finished, paused or stopped."""
+        """Yield the run's events as they happen; end when it is finished, paused or stopped."""
         queue, task = self._queue, self.run_loop_task
         while True:
             while queue:
@@ -59,7 +66,7 @@ class RunResultStreaming:
                 continue
             await self._wake
         if task.cancelled():
-            if not self._cancelled:
+            if not self._play.drive.stops & BY_CALLER:
                 raise asyncio.CancelledError
             return
         error = task.exception()
@@ -68,33 +75,33 @@ class RunResultStreaming:
 
     def cancel(self, mode: Literal["immediate", "after_turn"] = "immediate") -> None:
         """Stop: at once, when what was in flight is in doubt, or before the next model call."""
-        self._cancelled = True
         if mode == "after_turn":
-            self._play.drive.stopping = True
+            self._play.drive.stops.add("after_turn")
         else:
+            self._play.drive.stops.add("cancelled")
             self.run_loop_task.cancel()
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run stopped moving and all events were read."""
+        """Return whether the run stopped moving and all events were read."""
         return self.run_loop_task.done() and not self._queue
 
     @property
     def run_loop_exception(self) -> BaseException | None:
-        """The error that stopped the run, if one did."""
+        """Return the error that stopped the run, if one did."""
         task = self.run_loop_task
         return task.exception() if task.done() and not task.cancelled() else None
 
     @property
     def current_agent(self) -> Agent[Any]:
-        """The agent at work."""
+        """Return the agent at work."""
         run = self._play.run
         frame = run.frames.get(ev.ROOT)
         return self._play.live.graph.agent(frame.agent) if frame else self._play.live.graph.root
 
     @property
     def current_turn(self) -> int:
-        """How many replies the model has given."""
+        """Return how many replies the model has given."""
         return self._play.run.turns
 
     def _now(self) -> RunResult:
@@ -107,10 +114,40 @@ class RunResultStreaming:
         return self._result
 
     def to_state(self) -> RunState[Any]:
-        """A state of the run as far as it came."""
+        """Return a state of the run as far as it came."""
         return self._now().to_state()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._now(), name)
+
+
+class Follower:
+    """Fold a run line by line and return what there is to tell; the log of `live` has a chain."""
+
+    def __init__(self, live: OpenRun) -> None:
+        self._live = live
+        self._told: list[StreamEvent] = []
+        self._feed = EventFeed(live.graph, ev.ROOT, self._told.append)
+        self._agent = ""
+
+    async def told_by(self, line: bytes) -> list[StreamEvent]:
+        """The events of one line, or `LogDamaged`."""
+        self._told.clear()
+        [made] = self._live.log.extend([line])
+        run = self._live.run
+        root = run.frames.get(ev.ROOT)
+        if root is not None and root.agent != self._agent:
+            self._agent = root.agent
+            self._told.append(AgentUpdatedStreamEvent(self._live.graph.agent(root.agent)))
+        self._feed.step(made)
+        if opened_by(run, made.events):
+            tools = await waiting_tools(self._live)
+            self._told.extend(self._asked(made, tools))
+        return self._told.copy()
+
+    def _asked(self, made: ev.Step, tools: dict[str, Any]) -> Iterator[StreamEvent]:
+        for call in opened_by(self._live.run, made.events):
+            agent = self._live.graph.agent(call.agent)
+            yield ApprovalRequestedStreamEvent(approval_item(self._live.run, call, agent, tools.get(call.id)))

@@ -16,6 +16,7 @@ from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, Stor
 from ..journal.base import Claim, Store
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
+from .logger import WORDS, failure_words, tool_data_allowed
 from .run.open_run import new_id
 
 log = logging.getLogger("keyturn.worker")
@@ -56,7 +57,7 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        """How many runs are being moved now."""
+        """Return how many runs are being moved now."""
         return len(self._tasks)
 
     def stop(self) -> None:
@@ -66,7 +67,7 @@ class Worker:
             play.drive.leave()
 
     async def run(self) -> None:
-        """Work until stopped; cancelled, it stops at once and what was in flight is in doubt."""
+        """Work until stopped; on cancellation stop at once, which leaves what was in flight in doubt."""
         leaving = asyncio.ensure_future(self._leaving.wait())
         try:
             while not leaving.done():
@@ -74,7 +75,8 @@ class Worker:
                     await self._settled()
                     self.error = None
                     await self._round(leaving)
-                except StoreRestored:  # it was promoted while we worked on it
+                except StoreRestored as error:  # it was promoted while we worked on it
+                    log.warning("the journal was restored while we worked on it, it is settled first: %s", error)
                     self._unsettled = True
                 except StorageError as error:
                     self.error = error
@@ -148,8 +150,9 @@ class Worker:
         except LogDamaged as error:
             self._frozen(error)
         except Exception as error:
-            how = log.info if isinstance(error, KeyturnError) else log.warning
-            how("run %s stopped: %s: %s", claim.run, type(error).__name__, error)
+            traced = tool_data_allowed() and not isinstance(error, KeyturnError) and not hasattr(error, WORDS)
+            said = "run %s of agent %r stopped: %s"
+            log.warning(said, claim.run, play.run.root_agent, failure_words(error), exc_info=error if traced else None)
         finally:
             if self._plays.get(claim.run) is play:  # it may have been taken up anew, after a standstill
                 del self._plays[claim.run]
@@ -157,7 +160,7 @@ class Worker:
                 await self._store.release(claim)
 
     def _frozen(self, error: LogDamaged) -> None:
-        """Say once that a run is left alone, since its log is not what was written; all others go on."""
+        """Log once that a run is left alone, since its log does not verify; all others go on."""
         if error.run not in self._told:
             self._told.add(error.run)
             log.error("%s", error)
@@ -165,8 +168,8 @@ class Worker:
     async def _leave(self, claim: Claim, later: int) -> None:
         try:
             await self._store.release(claim, await self._store.now() + later)
-        except StorageError:  # its claim runs out by itself
-            return
+        except StorageError as error:  # its claim runs out by itself
+            log.warning("run %s is held until its lease runs out: %s", claim.run, error)
 
     async def _end(self) -> None:
         for task in self._tasks:

@@ -1,1 +1,1 @@
-"""Where people decide: requests of a journal, listed and settled."""
+"""The inbox, where people decide: requests of a journal, listed and settled."""

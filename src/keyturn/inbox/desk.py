@@ -1,4 +1,4 @@
-"""The inbox: requests listed, shown and decided, without holding the run and without having its agents.
+"""The inbox: list, show and decide requests, without holding the run's lease and without its agents.
 
 Besides the engine nothing else writes to a journal. A decision is decided by the core against the run as it stands and
 appended with the rows that it changes; who comes second is told who was first. Its run is due from then on.
@@ -22,18 +22,17 @@ from ..core.preview import Preview
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
-from ..engine.driving.requests import requests_of
 from ..engine.driving.writer import Writer, Written
-from ..engine.run import decisions
+from ..engine.facts import decisions
+from ..engine.facts.values import said_items
 from ..engine.run.agents import AgentGraph
-from ..engine.run.facts import said_items
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import OpenRun, journal_clock, wrapped
 from ..engine.states.loading import waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
-from ..engine.views.rebuilt_rows import rows_in
-from ..engine.views.rows import known_open
+from ..engine.views.projection import requests_of
+from ..engine.views.rows import known_open, rows_in
 from ..journal.base import Store
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..policies.grants import Grant
@@ -42,7 +41,7 @@ Shown = RequestRow | Request | ToolApprovalItem | str
 
 
 class Naming(TypedDict, total=False):
-    """What goes with any decision: what was shown, where only its id is at hand, and words for the record."""
+    """Holds what goes with any decision: what was shown, where only its id is known, and words for the record."""
 
     digest: str | None
     revision: int | None
@@ -51,7 +50,7 @@ class Naming(TypedDict, total=False):
 
 
 class Inbox:
-    """What waits for people in a journal, and what they decide.
+    """Lists what waits for people in a journal, and records what they decide.
 
     `agents` are the roots by name; they are needed to check an edit, and for nothing else.
 
@@ -66,12 +65,15 @@ class Inbox:
         self._agents = agents or {}
 
     async def list(self, query: Query | None = None, **wanted: Any) -> Sequence[RequestRow]:
-        """Requests by when they were asked; the open ones, unless a query says otherwise."""
+        """Return requests by when they were asked; the open ones, unless a query says otherwise."""
         wanted.setdefault("state", "open")
         return await self._store.requests(query or Query(**wanted))
 
     async def get(self, request: str) -> RequestRow:
-        """One request, whatever became of it, or `NotPending`. What it shows is read from the run's own log."""
+        """Return one request, whatever became of it, or raise `NotPending`.
+
+        What it shows is read from the run's own log.
+        """
         row = await self._row(request)
         if row.state != "open":
             return row
@@ -91,7 +93,7 @@ class Inbox:
         seen: Preview | None = None,
         **words: Unpack[Naming],
     ) -> RequestRow:
-        """Let exactly this call run, or with other arguments, or from now on what a grant covers."""
+        """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
@@ -108,7 +110,10 @@ class Inbox:
         always: bool = False,
         **words: Unpack[Naming],
     ) -> RequestRow:
-        """Refuse the call; its model is told `message`. `always` refuses later calls of the tool in this run, too."""
+        """Reject the call; its model is told `message`.
+
+        `always` rejects later calls of the tool in this run, too.
+        """
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
         now = await self._store.now()
@@ -131,7 +136,7 @@ class Inbox:
         by: str | Decider,
         **words: Unpack[Naming],
     ) -> RequestRow:
-        """Say what became of a call in doubt."""
+        """Record what became of a call in doubt."""
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
         now = await self._store.now()
@@ -139,11 +144,11 @@ class Inbox:
         return await self._deliver(log, shown, said)
 
     async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
-        """Standing decisions."""
+        """Return standing decisions."""
         return await self._store.grants(query)
 
     async def revoke(self, run: str, grant: str, *, by: str | Decider) -> None:
-        """Take a standing decision back; what it let run before stays."""
+        """Revoke a standing decision; what it let run before stays."""
         await self.tell(run, cm.Revoke(_name(grant, "a grant"), _named(by)))
 
     async def send(self, run: str, message: str | Sequence[Any]) -> None:
@@ -151,11 +156,11 @@ class Inbox:
         await self.tell(run, cm.AddInput(ev.ROOT, said_items(message if isinstance(message, str) else [*message])))
 
     async def cancel(self, run: str, *, by: str | Decider, why: str = "") -> None:
-        """End a run. What is in flight is stopped; nothing of the run waits any more."""
+        """Cancel a run; what is in flight is stopped, and nothing of the run waits any more."""
         await self.tell(run, cm.Cancel(_named(by), plain_text(why, "why")))
 
     async def tell(self, run: str, *commands: cm.RunCommand) -> Run:
-        """Decide commands against a run as it stands and append what comes of it; the run afterwards."""
+        """Decide commands against a run as it stands and append their events; return the run afterwards."""
         log = await self._read(run)
         await self._commit(log, *commands)
         return log.run
@@ -184,12 +189,12 @@ class Inbox:
         return await writer.commit(*commands)
 
     async def _waiting(self, shown: _Named) -> tuple[Log, Request]:
-        """The run, and what is decided on: what waits under that name, else what was shown, which the gate refuses."""
+        """Return the run and the open request of that name, else what was shown, which the gate refuses."""
         row = await self._row(shown.id)
         log = await self._read(row.run)
         call = log.run.calls.get(row.call)
         if request_id(log.run, row.call) != row.id:
-            raise NotPending("this request is of no call of its run; get() says what became of it")
+            raise NotPending("this request belongs to no call of its run; get() says what became of it")
         if call is None or call.state not in WAITING:
             return log, msgspec.structs.replace(row.request, digest=shown.digest or row.digest)
         waiting = request_of(log.run, call)
@@ -216,7 +221,7 @@ class Inbox:
     async def _edited(
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
     ) -> decisions.Edit | None:
-        """What will run after an edit, checked by the tool."""
+        """Return what will run after an edit, checked by the tool."""
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
@@ -229,7 +234,7 @@ class Inbox:
 
 
 class _Named(NamedTuple):
-    """A request, and what of it somebody was shown."""
+    """Names a request, and what of it somebody was shown."""
 
     id: str
     digest: str | None
@@ -237,7 +242,7 @@ class _Named(NamedTuple):
 
 
 def _shown(request: Shown, words: Naming) -> _Named:
-    """What a decision is about: the very asking that was shown, never a request's id alone."""
+    """Return what a decision is about: the very asking that was shown, never a request's id alone."""
     digest, revision = words.get("digest"), words.get("revision")
     if not isinstance(cast("object", request), RequestRow | Request | ToolApprovalItem | str):
         raise UserError(f"decide a request as list() gives it, or its id, not a {type(request).__name__}")

@@ -1,4 +1,4 @@
-"""Settle a store that was brought back from a copy: whatever it lets run may have run, and people say what became.
+"""Settle a store restored from a copy: whatever it lets run may have run, and people say what became of it.
 
 Every open run of every tenant is told once, in its log, with the id of this restore. Only when all of which anything is
 kept have been told may the store be worked on: this can be interrupted anywhere and begun again, and a run that cannot
@@ -25,7 +25,7 @@ _OVER = ("finished", "cancelled")
 
 @dataclass
 class Settled:
-    """How many open runs were told, how many of their calls are in doubt or ask, and which runs cannot be read.
+    """Counts the open runs that were told, and their calls in doubt or asked anew, and lists unreadable runs.
 
     >>> print(Settled(runs=2, doubts=1))
     2 open runs stopped; 1 calls in doubt, 0 ask anew
@@ -38,7 +38,7 @@ class Settled:
 
     @property
     def unread(self) -> int:
-        """How many runs cannot be read."""
+        """Return how many runs cannot be read."""
         return len(self.left)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Settled:
 
 
 async def settle(store: Any) -> Settled | None:
-    """Put in doubt what a restored store lets run; None where the store is not one.
+    """Put in doubt what a restored store lets run; return None where the store is not one.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal

@@ -1,4 +1,4 @@
-"""The journals by the scheme of their URL: a member is one row here, named as text and imported when it is asked for.
+"""The table of journals by the scheme of their URL; a member is imported when it is first opened.
 
 Only the table and its reader live here; what a URL means beyond its scheme is the member's own affair.
 """
@@ -23,11 +23,13 @@ JOURNALS: dict[str, str] = {
 
 
 class _Member(Protocol):
+    """Opens a journal by its URL."""
+
     def open(self, url: str) -> Journal: ...
 
 
 def open_journal(url: str) -> Journal:
-    """The journal that a URL names.
+    """Open the journal that a URL names.
 
     >>> isinstance(open_journal("memory://"), Journal)
     True
@@ -51,7 +53,7 @@ _SHARED: WeakValueDictionary[str, Journal] = WeakValueDictionary()
 
 
 def opened(url: str) -> Journal:
-    """The journal of a URL, opened once for as long as anybody in this process has it.
+    """Open the journal of a URL once for as long as anybody in this process holds it.
 
     >>> opened("memory://") is opened("memory://")
     False
@@ -66,6 +68,6 @@ def opened(url: str) -> Journal:
 
 
 def _standing(url: str) -> str:
-    """What a URL means wherever the process goes: a file that is beside it now is named from the root."""
+    """Make a URL independent of the working directory."""
     lead = "sqlite:///"
     return lead + os.path.abspath(url.removeprefix(lead)) if url.startswith(lead) else url

@@ -1,4 +1,4 @@
-"""Waking those who wait for a journal, in this process: futures of any event loop, rung from any thread.
+"""Wake those in this process who wait for a journal: futures of any event loop, from any thread.
 
 A ring without a listener is nothing. Who waits first says so and then looks, so that no ring is missed in between. How
 other processes are rung is the member's affair.
@@ -20,7 +20,7 @@ AT_MOST = 15.0
 
 
 class Bell:
-    """Those who wait, by tenant and run.
+    """Wakes waiters, by tenant and run.
 
     >>> async def rung():
     ...     bell = Bell()
@@ -38,7 +38,7 @@ class Bell:
 
     @contextmanager
     def heard(self, tenant: str, name: str) -> Generator[asyncio.Event]:
-        """An event that is set by each ring of that name."""
+        """Return an event that is set by each ring of that name."""
         event, key = asyncio.Event(), (tenant, name)
         with self._lock:
             self._waiting.setdefault(key, []).append(event)
@@ -53,13 +53,13 @@ class Bell:
                     del self._waiting[key]
 
     def ring(self, names: Iterable[tuple[str, str]]) -> None:
-        """Wake who waits for any of these."""
+        """Wake whoever waits for any of these."""
         with self._lock:
             woken = [(event, self._loops[event]) for name in set(names) for event in self._waiting.get(name, ())]
         self._wake(woken)
 
     def ring_all(self) -> None:
-        """Wake everybody: something was rung elsewhere, and it is not known what."""
+        """Wake everybody, where it is not known which run changed."""
         with self._lock:
             woken = list(self._loops.items())
         self._wake(woken)
@@ -71,7 +71,7 @@ class Bell:
 
 
 async def waited(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for a ring, for so long at most; whether there was one."""
+    """Wait for a ring or the timeout; return whether there was one."""
     try:
         async with asyncio.timeout(seconds):  # `wait_for` may swallow a cancellation that comes with the ring
             await event.wait()

@@ -1,4 +1,4 @@
-"""Ringing other processes on this machine that have the same file open: a datagram to each one's socket.
+"""Wake other processes on this machine that have the same file open, by a datagram to each one's socket.
 
 Each process that waits has a socket in a directory that stands for the file; whoever commits sends to all that are
 there. A ring that gets lost is made good by the waiter's own look every few seconds. It knows nothing of journals.
@@ -21,7 +21,10 @@ from ..keys import make_directory
 
 
 class Doorbell:
-    """The sockets of one file. `rung` is called, in a thread of its own, when another process rings."""
+    """Owns the socket of this process for one file.
+
+    `rung` is called, in a thread of its own, when another process rings.
+    """
 
     def __init__(self, path: Path, rung: Callable[[], None]) -> None:
         self._rung = rung
@@ -40,7 +43,7 @@ class Doorbell:
             try:
                 make_directory(self._folder)
                 if not _ours(self._folder.parent) or not _ours(self._folder):
-                    raise PermissionError("others could ring here, or take the bells away")
+                    raise PermissionError("other users could write in the directory of the sockets")
                 self._mine.bind(str(self._folder / self._name))
                 (self._folder / self._name).chmod(0o600)
             except OSError:  # without a place for it, who waits looks by itself
@@ -93,13 +96,13 @@ class Doorbell:
 
 
 def _ours(folder: Path) -> bool:
-    """Whether a directory is this user's and nobody else's to write in: in a shared one anybody may have made it."""
+    """Return whether only this user can write in a directory: in a shared one anybody may have made it."""
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def _folder(path: Path) -> Path:
-    """A directory of this user's that stands for the file, short enough for a socket's address."""
+    """Return a directory of this user's that stands for the file, short enough for a socket's address."""
     found = path.stat()
     which = hashlib.sha256(f"{found.st_dev}:{found.st_ino}".encode()).hexdigest()[:16]
     return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"keyturn-{os.getuid()}" / which

@@ -1,4 +1,4 @@
-"""Which kind of file system a path lies on, and whether it is one of a network. Linux says; elsewhere nothing is known.
+"""Find the kind of file system that a path lies on, to refuse network file systems; only Linux says.
 
 A WAL's processes share memory through a file beside it and trust its locks. A network file system gives neither to two
 machines, and many do not even to two processes of one.
@@ -24,7 +24,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def network_kind(path: Path) -> str | None:
-    """The network file system that a path lies on; None where it lies on none that is known."""
+    """Return the network file system that a path lies on; None where it lies on none that is known."""
     try:
         table = MOUNTS.read_text(errors="surrogateescape")
     except OSError:
@@ -34,7 +34,7 @@ def network_kind(path: Path) -> str | None:
 
 
 def kind_in(table: str, path: str) -> str | None:
-    """The kind of the file system that holds an absolute path, by a table of mounts: of the deepest, the last mounted.
+    """Return the kind of the file system that holds a path, by a mount table: the deepest mount, the last of equals.
 
     >>> kind_in("22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\\n40 22 0:4 / /srv rw - nfs4 box:/srv rw", "/srv/runs.db")
     'nfs4'

@@ -1,4 +1,4 @@
-"""Whether a store is still the one it was, or a copy that was brought back: a restored backup, a promoted standby.
+"""Detect whether a store was restored from a copy: a backup, a promoted standby.
 
 What ran after the copy was made is not in the copy, and would run again. So a store has an id and a generation, sealed
 like its rows, and how far it had come is known outside of it (`marks.py`); PostgreSQL has its server's identity and
@@ -42,14 +42,14 @@ _HOW = (
 
 @dataclass(frozen=True)
 class Meta:
-    """What a store notes of itself; `sound` says that somebody with the key wrote all of it."""
+    """Holds a store's notes on itself; `sound` says that their seals verify."""
 
     notes: dict[str, str]
     sound: bool
 
     @property
     def generation(self) -> int:
-        """How often the store was begun anew."""
+        """Return how often the store was begun anew."""
         known = self.notes.get(GENERATION, "")
         return int(known) if known.isascii() and known.isdecimal() and len(known) < 18 else 0
 
@@ -61,7 +61,7 @@ class Meta:
 
 @dataclass
 class Origin:
-    """What this process knows of where a store comes from; all views of the store share it.
+    """Tracks where a store comes from; all views of the store in this process share it.
 
     `why` says why the store is taken for a restored one, as long as it is not settled, and `noted` whether that stands
     in it already; `shut` that it was moved, or is a copy that was not finished. `at` is the place that its marks are
@@ -79,14 +79,14 @@ class Origin:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self) -> None:
-        """Refuse to let anything start in a store that was restored and is not settled, or is not in use."""
+        """Refuse any start in a store that was restored and is not settled, or is not in use."""
         if self.shut is not None:
             raise StoreMoved(f"this store {self.shut}")
         if self.why is not None:
             raise StoreRestored(f"this store {self.why}: {_HOW}")
 
     def look(self, db: StoreConnection) -> None:
-        """See where the store comes from, as it is now. Nothing is written."""
+        """Check where the store comes from, as it is now; nothing is written."""
         with self._lock:
             self._look(db)
 
@@ -108,7 +108,7 @@ class Origin:
         self._follow(meta, row)
 
     def glance(self, notes: Iterable[tuple[Any, Any]]) -> None:
-        """See what the store notes of itself by now: another process may have moved it, or settled it."""
+        """Read the store's notes again: another process may have moved it, or settled it."""
         meta = _meta(notes)
         with self._lock:
             if self.why is None:
@@ -117,14 +117,14 @@ class Origin:
                 self.noted = meta.sound
 
     def taken(self, why: str) -> None:
-        """Take the store for a restored one, which stands in it now."""
+        """Treat the store as a restored one; its notes say so now."""
         self.why = why
         self.noted = True
         self.shut = None
         self.mark = None
 
     def noted_in(self, meta: Meta) -> bool:
-        """Whether the store says that it was restored, since this process noticed it."""
+        """Return whether the store's notes say that it was restored, since this process noticed it."""
         return meta.sound and RESTORED in meta.notes and meta.generation > self.generation
 
     def _seen(self, meta: Meta) -> tuple[int, bool]:
@@ -134,7 +134,7 @@ class Origin:
         return known(store, self.at)
 
     def _follow(self, meta: Meta, row: int | None) -> None:
-        """Keep the mark of the store that it is, as long as nothing speaks against it."""
+        """Raise the mark of the store, as long as nothing speaks against it."""
         if self.why is not None or row is None or not self.at:
             self.mark = None
             return
@@ -147,7 +147,7 @@ class Origin:
 
 
 def _elsewhere(meta: Meta, db: StoreConnection) -> str | None:
-    """Say that a store is on another server than it was, where it has a place."""
+    """Return why a store is on another server than it was, where it has a place."""
     known, place = meta.notes.get(PLACE), db.place()
     if None in (known, place) or known == place:
         return None
@@ -171,7 +171,7 @@ def _shut(meta: Meta) -> str | None:
 
 
 def read_meta(db: StoreConnection) -> Meta:
-    """Read what a store notes of itself."""
+    """Read a store's notes on itself."""
     return _meta(rows_of(db, say.META, 100))
 
 
@@ -186,7 +186,7 @@ def _covered(notes: dict[str, str]) -> bytes:
 
 
 def write_meta(db: StoreConnection, notes: dict[str, str]) -> None:
-    """Write down and seal what a store notes of itself, all of it."""
+    """Write and seal a store's notes on itself, all of them."""
     for name in (ID, GENERATION, RESTORED, PLACE, MOVED, FILLING):
         if name not in notes:
             db.execute(say.DROP_META, name)
@@ -243,7 +243,7 @@ def settle_template(db: StoreConnection, origin: Origin) -> None:
 
 
 def counted(store: str, row: int) -> str:
-    """Give what a file keeps of how many transactions it took: a number, sealed, since rows can be planted.
+    """Encode a file's transaction count: a number, sealed, since rows can be planted.
 
     >>> from keyturn.keys import ring
     >>> count_in("s", counted("s", 5)), count_in("other", counted("s", 5))
@@ -253,7 +253,7 @@ def counted(store: str, row: int) -> str:
 
 
 def count_in(store: Any, said: Any) -> int | None:
-    """Read such a number; None where it is not what was written."""
+    """Decode such a count; None where it is not what was written."""
     if not isinstance(said, str) or not isinstance(store, str):
         return None
     row, _, seal = said.partition(" ")

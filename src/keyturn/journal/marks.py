@@ -1,4 +1,4 @@
-"""How far each store had come, known outside of it: marks in the user's state directory, one for each place of a store.
+"""Marks outside of a store, in the user's state directory: how far each store had come, to notice a restore.
 
 A store that is behind its mark was brought back from a copy. A mark is raised after a commit, so it is never ahead of
 what is durable. One that cannot be read or written harms nobody: nothing is noticed then, and nothing fails.
@@ -29,7 +29,7 @@ log = logging.getLogger("keyturn.journal")
 
 
 class Mark:
-    """How far a store had come at one place: a number in a file, written without waiting for the disk.
+    """Keeps how far a store had come at one place: a number in a file, written without fsync.
 
     It outlives the process, killed or not. It is read and written, not mapped: a file that is cut short under a mapping
     ends the process.
@@ -47,7 +47,7 @@ class Mark:
             self._write()
 
     def reached(self, row: int) -> None:
-        """Say that the store has come that far; where that cannot be written, say so once."""
+        """Record that the store has come that far; warn once where that cannot be written."""
         if row <= self.now():
             return
         self.row = row
@@ -55,7 +55,7 @@ class Mark:
             self._write()
         except OSError as error:
             if not self._told:
-                log.warning("how far the store came cannot be kept, a copy brought back may not be noticed: %s", error)
+                log.warning("the mark of the store cannot be written, so a restored copy may go unnoticed: %s", error)
             self._told = True
 
     def _write(self) -> None:
@@ -64,7 +64,7 @@ class Mark:
             raise OSError(errno.ENOSPC, "the mark could not be written whole")
 
     def now(self) -> int:
-        """How far the store had come when anybody last said so, as far as this process can tell."""
+        """Return how far the store had come when anybody last recorded it, as far as this process can tell."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             self.row = max(self.row, _said(os.pread(self._file, _MOST_BYTES, 0)).row)
         return self.row
@@ -80,7 +80,7 @@ def _about(place: str) -> bytes:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a mark says."""
+    """Holds what a mark says."""
 
     row: int
     path: str
@@ -88,11 +88,11 @@ class _Seen:
     ino: int
 
     def is_at(self, place: str) -> bool:
-        """Whether this is the mark of that place: the same name, or the same file by another name."""
+        """Return whether this is the mark of that place: the same name, or the same file by another name."""
         return self.path == place or (self.ino != 0 and (self.dev, self.ino) == _inode(place))
 
     def lives(self) -> bool:
-        """Whether the file that it was made for is still there."""
+        """Return whether the file that it was made for still exists."""
         return self.ino != 0 and (self.dev, self.ino) == _inode(self.path)
 
 
@@ -116,14 +116,14 @@ def mark_of(store: str, place: str) -> Mark | None:
 
 
 def replace_marks(place: str) -> None:
-    """Say that whatever this place held until now is over: brought back to it, it is a copy of what went on since."""
+    """Retire what this place held until now: brought back to it, that is a restored copy."""
     with suppress(OSError, ValueError, UserError, RuntimeError):
         for path in sorted(_folder().glob(f"*-{_which(place)}")):
             Mark(path, place).reached(REPLACED)
 
 
 def known(store: str, place: str) -> tuple[int, bool]:
-    """How far a store was seen to be, here or else anywhere, and whether it is elsewhere only and lives there."""
+    """Return how far a store was seen to be, here or else anywhere, and whether it lives only elsewhere."""
     seen = list(_seen(store))
     own = [mark for mark in seen if mark.is_at(place)]
     furthest = max((mark.row for mark in own or seen), default=0)
@@ -131,7 +131,7 @@ def known(store: str, place: str) -> tuple[int, bool]:
 
 
 def noticed(row: int, furthest: int, elsewhere: bool) -> str | None:
-    """Say why a store is a copy that was brought back; None where it is as far as it was ever seen."""
+    """Return why a store is a restored copy; None where it is as far as it was ever seen."""
     if row == 0:  # nothing in it could run twice
         return None
     if row >= furthest:
@@ -142,7 +142,7 @@ def noticed(row: int, furthest: int, elsewhere: bool) -> str | None:
 
 
 def is_template(store: str, place: str, row: int) -> bool:
-    """Whether an empty store was copied to make many of: each of them is a store of its own."""
+    """Return whether an empty store was copied to make many of: each of them is a store of its own."""
     seen = list(_seen(store))
     return row == 0 and bool(seen) and not any(mark.is_at(place) for mark in seen)
 
@@ -155,11 +155,11 @@ def _seen(store: str) -> Iterator[_Seen]:
 
 
 def _said(content: bytes) -> _Seen:
-    """Read a mark; what is no whole mark is none, and raises."""
+    """Read a mark; raise for one that is not whole."""
     about = json.loads(content[_COUNT:].partition(b"\n")[0])
     row = int.from_bytes(content[:_COUNT], "little")
     if row > REPLACED:
-        raise ValueError("no store comes as far")
+        raise ValueError("the mark holds a number that no store reaches")
     return _Seen(row, str(about["path"]), int(about["dev"]), int(about["ino"]))
 
 
@@ -172,12 +172,12 @@ def _which(place: str) -> str:
 
 
 def _plain(store: str) -> str:
-    """The id as part of a file's name, whatever somebody wrote in its place."""
+    """Return the id as part of a file name, whatever somebody wrote in its place."""
     return store if store.isalnum() and store.isascii() else sha256(store.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _prune(folder: Path) -> None:
-    """Forget the oldest marks of files that are gone, once there are very many."""
+    """Delete the oldest marks of files that are gone, once there are very many."""
     with suppress(OSError):
         marks = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
         for path in marks[: max(0, len(marks) - _MOST)]:

@@ -31,7 +31,7 @@ _RING = own_ring()
 
 @dataclass(slots=True)
 class _Log:
-    """One run's lines, and who holds the run."""
+    """Holds one run's lines, and who holds the run."""
 
     lines: list[bytes] = field(default_factory=list[bytes])
     erased: bool = False
@@ -40,7 +40,7 @@ class _Log:
     due: int | None = None
 
     def wanted_at(self) -> int | None:
-        """When somebody should look at the run. While it is held that is when its claim runs out."""
+        """Return when somebody should look at the run; while it is held, that is when the claim expires."""
         if not self.lines or self.erased:
             return None
         return self.holder.until if self.holder is not None else self.due
@@ -52,7 +52,10 @@ _DUE = "\x00due"
 
 @dataclass(slots=True)
 class _Tenant:
-    """All that one tenant has. `waiting` are the watchers who have seen all there is, by run."""
+    """Holds all that one tenant has.
+
+    `waiting` are the watchers who have seen all there is, by run.
+    """
 
     logs: dict[str, _Log] = field(default_factory=dict[str, _Log])
     waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict[str, list[asyncio.Future[None]]])
@@ -60,7 +63,7 @@ class _Tenant:
 
 
 class MemoryJournal:
-    """Logs that last as long as the object does; `clock` gives the time in milliseconds.
+    """Stores logs for as long as the object lives; `clock` gives the time in milliseconds.
 
     >>> import asyncio
     >>> journal = MemoryJournal()
@@ -79,7 +82,7 @@ class MemoryJournal:
 
     @classmethod
     def open(cls, url: str) -> MemoryJournal:
-        """An empty journal, for `open_journal("memory://")`.
+        """Open an empty journal, for `open_journal("memory://")`.
 
         >>> MemoryJournal.open("memory://").tenant
         'default'
@@ -89,7 +92,7 @@ class MemoryJournal:
         return cls()
 
     def of(self, tenant: str) -> MemoryJournal:
-        """The same store as another tenant sees it."""
+        """Return the same store as another tenant sees it."""
         view = copy(self)
         view.tenant = check_name("a tenant's name", tenant)
         with self._lock:
@@ -97,7 +100,7 @@ class MemoryJournal:
         return view
 
     def keys(self) -> Ring:
-        """Give the keys that seal what is kept here."""
+        """Return the keys that seal what is kept here."""
         return _RING
 
     async def append(
@@ -225,15 +228,15 @@ class MemoryJournal:
             self._leave(_DUE, stirred)
 
     def _wanted(self) -> list[tuple[int, str]]:
-        """When each run wants to be looked at."""
+        """Return when each run wants to be looked at."""
         return [(at, run) for run, log in self._mine.logs.items() if (at := log.wanted_at()) is not None]
 
     def _log(self, run: str) -> _Log:
-        """The log of a run; an empty one, which nobody keeps, for a run that is not known."""
+        """Return the log of a run; an empty one, which nobody keeps, for an unknown run."""
         return self._mine.logs.get(run) or _Log()
 
     def _held(self, run: str, claim: Claim) -> _Log:
-        """The log of a run that is still held under this claim, or `Conflict`."""
+        """Return the log of a run that is still held under this claim, or raise `Conflict`."""
         log = self._log(run)
         holder = log.holder
         if holder is None:
@@ -247,7 +250,10 @@ class MemoryJournal:
         return log
 
     async def _appended(self, run: str, after: int) -> None:
-        """Wait until there may be a line after that position. Only while it waits is a watcher known to the store."""
+        """Wait until there may be a line after that position.
+
+        Only while it waits is a watcher known to the store.
+        """
         with self._lock:
             if len(self._log(run).lines) > after:
                 return

@@ -21,7 +21,7 @@ _ASKED = ("run", "agent", "tool", "kind")
 
 @dataclass(slots=True)
 class MemoryRows:
-    """Runs, requests, grants and notices."""
+    """Keeps runs, requests, grants and notices."""
 
     runs: dict[str, RunRow] = field(default_factory=dict[str, RunRow])
     requests: dict[str, RequestRow] = field(default_factory=dict[str, RequestRow])
@@ -30,7 +30,7 @@ class MemoryRows:
     numbered: int = 0
 
     def apply(self, changes: Changes) -> None:
-        """Take in what an append changes."""
+        """Apply what an append changes."""
         self.runs[changes.run.run] = changes.run
         for closing in changes.closed:
             row = self.requests.get(closing.id)
@@ -49,20 +49,20 @@ class MemoryRows:
             self.notices.append(replace(notice, number=self.numbered))
 
     def find_runs(self, query: Query) -> list[RunRow]:
-        """Runs, in the order in which they started."""
+        """Return runs, in the order in which they started."""
         wanted = query.run if query.id is None else query.id
         rows = (row for row in self.runs.values() if wanted in (None, row.run) and query.state in (None, row.status))
         return _page(rows, query, lambda row: (row.started_at, row.run))
 
     def find_requests(self, query: Query) -> list[RequestRow]:
-        """Requests, in the order in which they were asked."""
+        """Return requests, in the order in which they were asked."""
         rows = (
             row for row in self.requests.values() if query.id in (None, row.id) and query.state in (None, row.state)
         )
         return _page(rows, query, lambda row: (row.asked_at, row.id))
 
     def find_grants(self, query: Query) -> list[GrantRow]:
-        """Grants, in the order of their ids."""
+        """Return grants, in the order of their ids."""
         rows = (
             row
             for row in self.grants.values()
@@ -71,13 +71,13 @@ class MemoryRows:
         return _page(rows, query, lambda row: (0, f"{row.run}/{row.id}"))
 
     def outbox(self, limit: int, done: int | None) -> list[Notice]:
-        """What is to be told, once what was told is forgotten."""
+        """Return undelivered notices, after the delivered ones are deleted."""
         if done is not None:
             self.notices = [notice for notice in self.notices if notice.number > done]
         return self.notices[:limit]
 
     def erase(self, run: str) -> None:
-        """Forget what the rows of a run say, and keep that it was."""
+        """Erase what the rows of a run say, and keep that it was."""
         row = self.runs.get(run)
         if row is not None:
             self.runs[run] = RunRow(run, row.agent, "erased", row.started_at, row.updated_at, turns=row.turns)

@@ -1,4 +1,4 @@
-"""A whole store copied into an empty one, of either database: every tenant, erased runs and what is not told yet.
+"""Copy a whole store into an empty one, of either database: every tenant, erased runs, undelivered notices.
 
 The lines come with their seals, so that the copy's chains are verified against what was there, not made anew.
 """
@@ -19,7 +19,7 @@ _PAGE = 500
 
 
 def _others(columns: str, *more: str) -> tuple[str, ...]:
-    """The columns beside a key, which is the first of those that a page has."""
+    """Return the columns beside a key, which is the first of those that a page has."""
     return (*more, *columns.split(", ")[1:])
 
 
@@ -34,7 +34,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 async def copy_store(source: SQLJournal, target: SQLJournal) -> dict[str, int]:
-    """Copy everything, verify it, and say how many rows of each table there are.
+    """Copy everything, verify it, and return how many rows of each table there are.
 
     The source must be at rest, its workers stopped; the target must be empty.
     """
@@ -88,7 +88,7 @@ def _insert(db: StoreConnection, table: str, names: tuple[str, ...], rows: list[
 
 
 def _at_rest(db: StoreConnection) -> list[Any]:
-    """How much there is, so that what is added meanwhile is noticed; or `Conflict` while runs are held."""
+    """Return the counts, so that later additions are noticed; raise `Conflict` while runs are held."""
     held = int(db.execute("SELECT count(*) FROM runs WHERE holder IS NOT NULL AND held_until > ?", db.now())[0][0])
     if held:
         raise Conflict(f"runs are being moved right now ({held}); stop the workers and copy then")
@@ -100,7 +100,7 @@ def _any(db: StoreConnection) -> bool:
 
 
 async def _verified(target: SQLJournal) -> None:
-    """Every chain of the copy fits its lines, up to the head that its run names."""
+    """Verify every chain of the copy, up to the head that its run names."""
     for tenant in await target.tenants():
         view = target.of(tenant)
         for run in await view.every_run():

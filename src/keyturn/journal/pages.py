@@ -1,4 +1,4 @@
-"""Reading tables that somebody may have altered or a disk may have spoilt: typed, bounded, and never one row for all.
+"""Read tables that may be damaged: one unreadable row does not hide the others.
 
 A text that is no text raises from the driver, whatever else stands in the answer. Where that happens the rows are asked
 for one by one, and those that cannot be read are given by their key alone.
@@ -51,7 +51,7 @@ def _one_by_one(
 
 
 def _one(db: StoreConnection, statement: str, given: list[Any], place: int) -> list[Any] | None:
-    """The row at a place, none where there are no more; None where it cannot be read."""
+    """Return the row at a place, an empty list where there are no more; None where it cannot be read."""
     assert statement.endswith(_LIMIT)
     try:
         return db.execute(statement.removesuffix(_LIMIT) + "LIMIT 1 OFFSET ?", *given, place)

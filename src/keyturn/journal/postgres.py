@@ -1,4 +1,4 @@
-"""The journal in PostgreSQL: shared by a fleet, its time and its word on who holds what are the database's.
+"""The journal in PostgreSQL, shared by many workers; time and leases are the database's.
 
 Through `psycopg`. A transaction runs under READ COMMITTED, said at each one, whatever the server's default; rows are
 locked in the order of the batch and a deadlock is tried again. A commit whose answer got lost is looked up, never
@@ -43,7 +43,9 @@ _PAYLOAD = 7_000
 
 
 class PostgresJournal(SQLJournal):
-    """Runs in a PostgreSQL database; `url` is as psycopg takes it. `clock` is for tests: time is the database's.
+    """Stores runs in a PostgreSQL database; `url` is as psycopg takes it.
+
+    `clock` is for tests: time is the database's.
 
     The tables are made in the schema that the connection's `search_path` names, or by an administrator before.
     """
@@ -76,7 +78,7 @@ class PostgresJournal(SQLJournal):
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """The journal of a URL such as `postgresql://ann@db.example/keyturn`."""
+        """Open the journal of a URL such as `postgresql://ann@db.example/keyturn`."""
         return cls(url)
 
     async def listening(self) -> None:
@@ -89,7 +91,7 @@ class PostgresJournal(SQLJournal):
 
 
 class PostgresConnection:
-    """One connection, in the one thread that uses it."""
+    """Wraps one connection, in the one thread that uses it."""
 
     def __init__(self, url: str, clock: Callable[[], int] | None) -> None:
         import psycopg
@@ -146,12 +148,12 @@ class PostgresConnection:
                 self.origin.glance(noted.fetchall())
 
     def whole(self, do: Callable[[PostgresConnection], None]) -> None:
-        """Do something in a transaction, each statement answered before the next."""
+        """Run a function in a transaction, each statement answered before the next."""
         with self._db.transaction():
             do(self)
 
     def _sent(self) -> None:
-        """Have everything answered that was sent."""
+        """Wait for the answers of everything that was sent."""
         sending = self._sending
         self._sending = None
         self._pipeline = None
@@ -199,7 +201,7 @@ class PostgresConnection:
         return []  # the server looks after its own pages
 
     def reached(self) -> int | None:
-        """How much the server wrote to its log; it is less where its disk was put back."""
+        """Return how much the server wrote to its WAL; it is less where its disk was put back."""
         import psycopg
 
         try:
@@ -219,7 +221,7 @@ def _number(row: Any) -> int:
 
 
 class Listener:
-    """A connection that hears what other processes commit, begun when somebody first waits.
+    """Listens for the commits of other processes (LISTEN/NOTIFY), begun when somebody first waits.
 
     `own` are the database's processes that write for this one.
     """
@@ -234,11 +236,11 @@ class Listener:
 
     @property
     def hears(self) -> bool:
-        """Whether nothing is missed already."""
+        """Return whether nothing can be missed any more."""
         return self._ready.is_set()
 
     def begin(self) -> None:
-        """Hear from now on; it returns when nothing is missed any more."""
+        """Start listening; return when nothing can be missed any more."""
         with self._lock:
             if self._closed.is_set():
                 return
@@ -248,12 +250,12 @@ class Listener:
         self._ready.wait(10)
 
     def stop(self) -> None:
-        """Stop hearing, soon."""
+        """Stop listening, soon."""
         self._closed.set()
         self._ready.set()  # nobody waits for what will not come
 
     def close(self) -> None:
-        """Stop hearing, now."""
+        """Stop listening, now."""
         self.stop()
         with self._lock:  # it may be beginning
             thread = self._thread
@@ -288,7 +290,7 @@ class Listener:
 
 
 def prepare(url: str) -> Origin:
-    """See that the newest schema is there; each version comes whole or not at all, whoever comes first makes it."""
+    """Migrate the schema to the newest version, each version whole or not at all, whoever comes first."""
     import psycopg
 
     try:
@@ -341,12 +343,12 @@ def _migrate(db: PostgresConnection) -> None:
 
 
 def _plain_url(url: str) -> bool:
-    """Whether nobody can take a part of the password for something else."""
+    """Return whether no part of the password can be taken for something else."""
     return _URL.fullmatch(url) is not None
 
 
 def judge(error: BaseException) -> BatchFailed:
-    """What an error of PostgreSQL's means for what was asked."""
+    """Convert an error of PostgreSQL to what it means for the job."""
     import psycopg
 
     state = getattr(error, "sqlstate", None)

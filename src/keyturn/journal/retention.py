@@ -1,4 +1,4 @@
-"""Retention: runs that ended long ago are erased; the digests of their lines stay, so that their chains still verify.
+"""Retention: erase runs that ended long ago; the digests of their lines stay, so that their chains still verify.
 
 What is not over is never old: a request may wait for weeks, and a run that failed may be resumed.
 """
@@ -16,7 +16,7 @@ OVER = ("finished", "cancelled")
 
 
 async def ended_before(store: Store, at: int) -> list[str]:
-    """The runs that were over at that time, in milliseconds since 1970."""
+    """Return the runs that were over at that time, in milliseconds since 1970."""
     old = list[str]()
     for status in OVER:
         query = Query(state=status)
@@ -28,7 +28,7 @@ async def ended_before(store: Store, at: int) -> list[str]:
 
 
 async def _was_over(store: Store, run: str, at: int) -> bool:
-    """Whether a run's verified log says that it was over then; a log that cannot be verified is left alone."""
+    """Return whether a run's verified log says that it was over then; one that does not verify is left alone."""
     try:
         chain = Chain(getattr(store, "keys", ring), getattr(store, "tenant", "default"), run)
         log = Log.opened(await store.read(run), chain)
@@ -38,7 +38,7 @@ async def _was_over(store: Store, run: str, at: int) -> bool:
 
 
 async def erase_ended(store: Store, at: int) -> int:
-    """Erase them, but for one that somebody holds just now; how many there were.
+    """Erase them, but for one that somebody holds just now; return how many there were.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal

@@ -1,4 +1,4 @@
-"""What a store keeps of its runs at a glance: rows derived from the log, written in the same transaction as its lines.
+"""The rows of a store: a projection of the logs for queries, written in the transaction of the lines.
 
 Rows are data. The log is the truth: every row can be made again from it, and `keyturn.audit.checker` does so to see
 that none of them lies. Who computes rows is the engine's affair, where they are kept the journal's.
@@ -15,7 +15,7 @@ from ..core.request import Request
 
 
 class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One run: who works on what, how it stands, and how much waits for people.
+    """Describes one run: who works on what, its status, and how much waits for people.
 
     `status` is running, waiting, finished, failed, cancelled or erased; "damaged" where the row is not the one that was
     written.
@@ -36,7 +36,7 @@ class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of an open request: how, when, and by whom."""
+    """Says how, when and by whom an open request was closed."""
 
     id: str
     state: str
@@ -45,7 +45,7 @@ class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One request: a call that waits, or waited, for somebody.
+    """Describes one request: a call that waits, or waited, for somebody.
 
     `body` is a JSON text of what else people are shown: arguments with secrets redacted, preview, terms, votes, and so
     on; `request` is all of it. `state` is open, or how the request was closed: the verdict, or "void"; "damaged" where
@@ -73,7 +73,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, request: Request) -> RequestRow:
-        """The row of a request that is open."""
+        """Make the row of a request that is open."""
         told: dict[str, Any] = msgspec.to_builtins(request)
         told.pop("tool_digest", None)
         if request.preview == Preview((Json(request.params),)):  # it would say all arguments twice
@@ -83,7 +83,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def request(self) -> Request:
-        """What people are shown."""
+        """Return what people are shown."""
         told: dict[str, Any] = msgspec.json.decode(self.body)
         told.setdefault("preview", {"blocks": [{"kind": "json", "value": told.get("params")}]})
         told |= {name: getattr(self, name) for name in _COLUMNS}
@@ -91,21 +91,21 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def revision(self) -> int:
-        """How often it was asked: a decision names it, or the digest."""
+        """Return how often it was asked: a decision names it, or the digest."""
         return self.request.revision
 
     @property
     def params(self) -> Any:
-        """What would run, secrets redacted."""
+        """Return what would run, secrets redacted."""
         return self.request.params
 
     @property
     def preview(self) -> Preview:
-        """What people see of it."""
+        """Return what people see of it."""
         return self.request.preview
 
     def ended(self, end: Closing) -> RequestRow:
-        """The same request, closed."""
+        """Return the same request, closed."""
         return msgspec.structs.replace(self, state=end.state, closed_at=end.at, by=end.by)
 
 
@@ -114,7 +114,9 @@ _COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", 
 
 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One standing decision of a run; `body` is its terms as JSON. `damaged` says that its row was altered.
+    """Describes one standing decision of a run; `body` is its terms as JSON.
+
+    `damaged` says that its row was altered.
 
     >>> GrantRow("g1", "run", "pay", "desk", uses=2).revoked
     False
@@ -131,7 +133,7 @@ class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that people are to be told; `number` is the store's own, in the order of commits.
+    """Holds a notice for people; `number` is the store's own, in the order of commits.
 
     >>> Notice("request.opened", "run", {"request": "5e1f"}).number
     0
@@ -144,7 +146,7 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one append changes beside the log, all or nothing with it.
+    """Holds what one append changes beside the log, all or nothing with it.
 
     Requests are closed before others are opened: one that asks again is open under the id it had.
     """
@@ -158,7 +160,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows are wanted: all that is given must be equal. Pages follow each other by `after`, the last row's key.
+    """Selects rows: all that is given must be equal; pages follow each other by `after`, the last row's key.
 
     Rows come in the order of their time (when asked, when started), the oldest first unless `newest`.
 

@@ -1,4 +1,4 @@
-"""Rows that people look at, bound to whoever wrote their lines: sealed when written, verified whenever they are read.
+"""Seal rows when they are written, and verify them whenever they are read.
 
 A seal covers every column of a row and the tenant it is of. It says that the row was written by somebody with the key,
 not that it is the newest one: who decides goes by the log. A row that does not verify is never shown as it is, and
@@ -29,13 +29,13 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def columns(row: RunRow | RequestRow | GrantRow) -> tuple[Any, ...]:
-    """Give the values of a row, in the order of its columns and as databases keep them."""
+    """Return the values of a row, in the order of its columns and as databases keep them."""
     values = astuple(row)
     return values if type(row) is not GrantRow else (*values[:-2], int(row.revoked))
 
 
 def seal_row(keys: Ring, tenant: str, row: RunRow | RequestRow | GrantRow) -> str:
-    """Make the seal of a row as it stands.
+    """Return the seal of a row as it stands.
 
     >>> from ..keys import own_ring
     >>> keys, row = own_ring(), GrantRow("g1", "run", "pay", "desk")
@@ -49,7 +49,7 @@ def seal_row(keys: Ring, tenant: str, row: RunRow | RequestRow | GrantRow) -> st
 
 
 def _covered(tenant: str, kind: type[Any], values: Sequence[Any]) -> bytes:
-    """What a seal covers: it tells a number from its text and a text from bytes, so that types are proven, too."""
+    """Return what a seal covers, with the type of each value: a number is not its text, nor a text its bytes."""
     return _encoder.encode((tenant, kind.__name__, values))
 
 
@@ -65,7 +65,7 @@ def verified(keys: Ring, tenant: str, kind: type[Row], values: Sequence[Any], se
 
 
 def marked(kind: type[Row], given: dict[str, Any]) -> Row:
-    """Make the row that is shown in the place of one that does not verify: its key, and that it is damaged."""
+    """Make the row shown in place of one that does not verify: its key, and that it is damaged."""
     row: RunRow | RequestRow | GrantRow
     if kind is RunRow:
         at = given["started_at"]
@@ -82,7 +82,7 @@ def marked(kind: type[Row], given: dict[str, Any]) -> Row:
 
 
 def fits_a_store(name: str) -> bool:
-    """Say whether every store can keep this text as it is: without NUL and without half characters."""
+    """Return whether every store can keep this text as it is: without NUL and lone surrogates."""
     if not name.isascii():
         try:
             name.encode()
@@ -94,19 +94,19 @@ def fits_a_store(name: str) -> bool:
 def check_name(what: str, name: str) -> str:
     """Refuse a name that not every store can keep: names are compared, and so are never altered."""
     if not fits_a_store(name):
-        raise UserError(f"{what} is text without NUL and without half characters (lone surrogates)")
+        raise UserError(f"{what} must be text without NUL and without lone surrogates")
     return name
 
 
 def askable(query: Query) -> bool:
-    """Say whether any row can have what a query asks for."""
+    """Return whether any row can have what a query asks for."""
     given = [query.id, query.run, query.state, query.agent, query.tool, query.kind]
     given += [] if query.after is None else [query.after[1]]
     return all(fits_a_store(text) for text in given if text is not None)
 
 
 def plain(changes: Changes) -> Changes:
-    """Give the same changes in texts that every store can keep: "?" for each half character and each NUL."""
+    """Return the changes in texts that every store can keep: "?" for each lone surrogate and each NUL."""
     return replace(
         changes,
         run=_plain(changes.run),
@@ -132,7 +132,7 @@ def _plain(row: Plain) -> Plain:
 
 
 def plain_text(text: str) -> str:
-    """Give a text as every store can keep it.
+    """Return a text as every store can keep it.
 
     >>> plain_text("a\\0b\\ud800c")
     'a?b?c'

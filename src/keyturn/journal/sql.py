@@ -1,4 +1,4 @@
-"""What a SQL journal does, statement by statement, for one tenant: the same for every database.
+"""The operations of a SQL journal, statement by statement, for one tenant: the same for every database.
 
 Each function takes a connection inside a transaction and is all or nothing there. Threads, commits, dialects' drivers
 and waking are the business of the members.
@@ -29,14 +29,14 @@ LONGEST_MS = 3_600_000
 
 
 class HeldAhead(Conflict):
-    """A run is held until a time at which no claim can end."""
+    """Raised where a run is held until a time at which no claim can end."""
 
     def __init__(self, run: str) -> None:
         super().__init__(f"run {run!r} was claimed while the clock was ahead; try again when its claim is over")
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Where a log ends, who holds its run, when that is due, and the time."""
+    """Holds where a log ends, who holds its run, when that is due, and the time."""
 
     head: Annotated[int, msgspec.Meta(ge=0)]
     epoch: int
@@ -49,7 +49,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tenant:
-    """One tenant's part of a database."""
+    """Runs the operations on one tenant's part of a database."""
 
     def __init__(self, dialect: SqlDialect, tenant: str, keys: Keys) -> None:
         self._dialect = dialect
@@ -65,7 +65,7 @@ class Tenant:
         claim: Claim | None,
         changes: Changes | None,
     ) -> None:
-        """Add lines and what they change."""
+        """Append lines and apply what they change."""
         at = self._place(db, run) if claim is None else self._held(db, run, claim)
         if at.status == "erased":
             raise Conflict(f"run {run!r} was erased; it takes no more lines")
@@ -90,13 +90,13 @@ class Tenant:
         self._change(db, changes, keys)
 
     def holds(self, db: StoreConnection, run: str, place: int, line: bytes) -> bool:
-        """Whether the log has that very line at a place: what a writer asks whose commit was never answered."""
+        """Return whether the log has that very line at a place, for a writer whose commit was never answered."""
         self._settle(db, run)
         found = db.execute(say.LINE_AT, self.name, run, place)
         return bool(found) and _bytes(found[0][0]) == line
 
     def read(self, db: StoreConnection, run: str, after: int) -> list[bytes]:
-        """Lines from a place on: as many as the head says, or `LogDamaged`."""
+        """Return lines from a place on: as many as the head says, or raise `LogDamaged`."""
         after = max(after, 0)
         found = db.execute(say.LINES, after, self.name, run)
         if not found or found[0][1] == "erased":
@@ -111,7 +111,7 @@ class Tenant:
         return lines
 
     def head(self, db: StoreConnection, run: str) -> int:
-        """How many lines a log has."""
+        """Return how many lines a log has."""
         found = db.execute(say.HEAD, self.name, run)
         head = found[0][0] if found else 0
         if type(head) is not int or head < 0:
@@ -119,15 +119,15 @@ class Tenant:
         return head
 
     def links(self, db: StoreConnection, run: str) -> list[tuple[str, str]]:
-        """The digests and seals of a log's lines."""
+        """Return the digests and seals of a log's lines."""
         return [parted(_bytes(line)) for _, line in db.execute(say.ALL_LINES, self.name, run)]
 
     def shelve(self, db: StoreConnection, run: str, later: int) -> None:
-        """Let a run of which nothing can be read be looked at later; no other waits for it."""
+        """Postpone a run of which nothing can be read, so that no other waits for it."""
         db.tell(say.SHELVE, db.now() + later, self.name, run)
 
     def claim(self, db: StoreConnection, run: str, worker: str, ttl_ms: int) -> Claim:
-        """Take a run."""
+        """Take the lease on a run."""
         at = self._place(db, run)
         if at.holder is not None and at.now < at.until:
             if at.until > at.now + LONGEST_MS:
@@ -138,25 +138,25 @@ class Tenant:
         return made
 
     def cap(self, db: StoreConnection, run: str, ttl_ms: int) -> None:
-        """Let a claim that ends too far ahead end in time: who lives renews it before."""
+        """Shorten a claim that ends too far ahead: a live holder renews it before."""
         at = self._known(db, run)
         if at is not None and at.holder is not None and at.until > at.now + LONGEST_MS:
             db.tell(say.RENEWED, at.now + ttl_ms, self.name, run)
 
     def held_by(self, db: StoreConnection, run: str) -> tuple[str, int] | None:
-        """Who holds a run, and under which epoch: what a worker asks whose claim was never answered."""
+        """Return who holds a run, and under which epoch, for a worker whose claim was never answered."""
         self._settle(db, run)
         found = db.execute(say.HEAD, self.name, run)
         return (found[0][2], int(found[0][1])) if found and found[0][2] is not None else None
 
     def renew(self, db: StoreConnection, claim: Claim, ttl_ms: int) -> Claim:
-        """Hold a run for longer."""
+        """Renew the lease on a run."""
         now = self._held(db, claim.run, claim).now
         db.tell(say.RENEWED, now + ttl_ms, self.name, claim.run)
         return msgspec.structs.replace(claim, until=now + ttl_ms, at=now)
 
     def release(self, db: StoreConnection, claim: Claim, due: int | None) -> bool:
-        """Give a run back; whether somebody may have to look at it at some time."""
+        """Give the lease back; return whether somebody may have to look at the run at some time."""
         try:
             at = self._held(db, claim.run, claim)
         except Conflict:
@@ -166,43 +166,43 @@ class Tenant:
         return bool(times)
 
     def due(self, db: StoreConnection, limit: int) -> list[str]:
-        """Runs that are due."""
+        """Return runs that are due."""
         now = db.now()
         times = (now, now + LONGEST_MS, now)
         found = db.execute(self._dialect.due, *(value for time in times for value in (self.name, time)), limit)
         return [run for _, run in found]
 
     def next_due(self, db: StoreConnection) -> tuple[int | None, int]:
-        """When the next run is due, and the time now."""
+        """Return when the next run is due, and the time now."""
         found = db.execute(self._dialect.next_due, self.name, self.name)
         first = found[0][0] if found else None
         return (int(first) if isinstance(first, int) else None), db.now()
 
     def runs(self, db: StoreConnection, query: Query) -> list[RunRow]:
-        """Rows of runs."""
+        """Return rows of runs."""
         asked = {"run": query.id or query.run, "status": query.state, "agent": query.agent}
         return self._page(db, RunRow, ("runs", say.RUN_COLUMNS), asked, ("started_at", "run"), query)
 
     def requests(self, db: StoreConnection, query: Query) -> list[RequestRow]:
-        """Rows of requests."""
+        """Return rows of requests."""
         asked = {name: getattr(query, name) for name in ("id", "run", "state", "agent", "tool", "kind")}
         return self._page(db, RequestRow, ("requests", say.REQUEST_COLUMNS), asked, ("asked_at", "id"), query)
 
     def grants(self, db: StoreConnection, query: Query) -> list[GrantRow]:
-        """Rows of grants."""
+        """Return rows of grants."""
         revoked = None if query.state is None else int(query.state == "revoked")
         asked = {"id": query.id, "run": query.run, "agent": query.agent, "tool": query.tool, "revoked": revoked}
         return self._page(db, GrantRow, ("grants", say.GRANT_COLUMNS), asked, ("0", "run || '/' || id"), query)
 
     def outbox(self, db: StoreConnection, limit: int, done: int | None) -> list[Notice]:
-        """What is to be told."""
+        """Return undelivered notices."""
         if done is not None:
             db.tell(say.TOLD, self.name, done)
         found, broken = keyed_rows(db, say.TO_TELL, say.TO_TELL_NUMBERS, self.name, max(limit, 0))
         return sorted((_notice(*row) for row in found + broken), key=lambda notice: notice.number)
 
     def erase(self, db: StoreConnection, run: str) -> None:
-        """Forget what a run says; the digests of its lines stay."""
+        """Erase what a run says; the digests of its lines stay."""
         at = self._known(db, run)
         if at is None:
             return
@@ -219,12 +219,12 @@ class Tenant:
             db.tell(statement, self.name, run)
 
     def _settle(self, db: StoreConnection, run: str) -> None:
-        """Wait until nobody is at work on a run: the commit whose answer got lost may still be under way."""
+        """Wait until nobody is at work on a run: a commit whose answer got lost may still be under way."""
         if self._dialect.locked:
             self._place(db, run)
 
     def _known(self, db: StoreConnection, run: str) -> Place | None:
-        """Where a run is, for whoever is about to change that; None for one that is not known."""
+        """Return where a run is, for whoever is about to change that; None for an unknown one."""
         found = db.known(self.name, run)
         if not found:
             return None
@@ -236,7 +236,7 @@ class Tenant:
             raise LogDamaged(run, 0, _NO_ROW) from None
 
     def _place(self, db: StoreConnection, run: str) -> Place:
-        """Where a run is; one that is not known begins here."""
+        """Return where a run is; an unknown one begins here."""
         at = self._known(db, run)
         if at is None:
             db.tell(say.NEW_RUN, self.name, run)
@@ -245,7 +245,7 @@ class Tenant:
         return at
 
     def _held(self, db: StoreConnection, run: str, claim: Claim) -> Place:
-        """Where a run is that is still held under this claim, or `Conflict`."""
+        """Return where a run is that is still held under this claim, or raise `Conflict`."""
         at = self._known(db, run)
         if at is None or at.holder is None:
             raise Conflict(f"run {run!r} is not held under this claim: it was given back; claim the run again")
@@ -271,7 +271,7 @@ class Tenant:
             db.tell(say.TELL, self.name, notice.run, notice.topic, msgspec.json.encode(notice.about).decode())
 
     def _close(self, db: StoreConnection, end: Closing, keys: Ring) -> None:
-        """Close a request. One that was altered before is not sealed anew: that would make a forgery good."""
+        """Close a request; one that was altered is not sealed again, since that would make a forgery good."""
         found = db.execute(say.REQUEST, self.name, end.id)
         if not found:
             return
@@ -300,7 +300,10 @@ class Tenant:
         key: tuple[str, str],
         query: Query,
     ) -> list[Row]:
-        """A page of a table. Only names of ours stand in the statement; what is asked for is passed beside it."""
+        """Return a page of a table.
+
+        Only names of ours stand in the statement; what is asked for is passed beside it.
+        """
         if not askable(query):
             return []
         (table, columns), (time, name) = what, key
@@ -341,12 +344,12 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _bytes(value: Any) -> bytes:
-    """What a column of bytes holds; nothing where it holds something else."""
+    """Return what a column of bytes holds; nothing where it holds something else."""
     return value if isinstance(value, bytes) else b""
 
 
 def _notice(topic: Any, run: Any, about: Any, number: int) -> Notice:
-    """A notice; where it is none any more, one that says so, so that those after it are told."""
+    """Make a notice; where it cannot be read, one that says so, so that those after it are delivered."""
     try:
         given = {"topic": topic, "run": run, "about": msgspec.json.decode(about), "number": number}
         return msgspec.convert(given, Notice)

@@ -1,4 +1,4 @@
-"""A journal over a SQL database: the two seams, spoken to one thread that writes and one that reads.
+"""A journal over a SQL database, with one thread that writes and one that reads.
 
 A member says how its connections are made, what its errors mean, and how other processes are rung. What is said to the
 database stands in `sql.py`.
@@ -31,7 +31,7 @@ _ALL = 1 << 62
 
 
 class SQLJournal:
-    """What SQLite's and PostgreSQL's journals share: `tenant` is whose view this object is, `keys` seal its rows."""
+    """Implements what SQLite's and PostgreSQL's journals share: `tenant` is whose view it is, `keys` seal its rows."""
 
     keys = staticmethod(ring)
 
@@ -49,7 +49,7 @@ class SQLJournal:
         weakref.finalize(self, _stop, *threads)
 
     def of(self, tenant: str) -> Self:
-        """The same store as another tenant sees it."""
+        """Return the same store as another tenant sees it."""
         view = copy(self)
         view.tenant = check_name("a tenant's name", tenant)
         view._mine = Tenant(self._dialect, tenant, self.keys)
@@ -165,7 +165,7 @@ class SQLJournal:
                 await waited(ring, max(min(waits), 0.001))
 
     async def listening(self) -> None:
-        """See that other processes' commits are heard from now on."""
+        """Start to listen for other processes' commits."""
 
     async def runs(self, query: Query = ALL) -> list[RunRow]:
         return await self._reader.ask(lambda db: self._mine.runs(db, query))
@@ -190,18 +190,18 @@ class SQLJournal:
             await self._writer.ask(lambda db: self._mine.erase(db, run))
 
     async def restored(self) -> str | None:
-        """Say why the store is taken for a copy that was brought back, as long as it is not settled."""
+        """Return why the store is taken for a restored copy, as long as it is not settled."""
         if self._origin.why is not None:
             await self._reader.ask(self._origin.look)
         return self._origin.why
 
     @property
     def identity(self) -> str:
-        """The store's id as it was last seen; it has another after each restore that was settled."""
+        """Return the store's id as it was last seen; it has another after each restore that was settled."""
         return self._origin.store
 
     async def looked_at(self) -> str | None:
-        """Look anew whether the store is a copy that was brought back, and say why."""
+        """Check again whether the store is a restored copy, and return why."""
         await self._reader.ask(self._origin.look)
         return self._origin.why
 
@@ -211,7 +211,7 @@ class SQLJournal:
             self._origin.check()
 
     async def taken_for_restored(self, why: str | None = None) -> str:
-        """Note that the store is a copy that was brought back, as was noticed or somebody knows; the restore's id."""
+        """Note that the store is a restored copy, as was noticed or somebody knows; return the restore's id."""
         given = why if why is not None else self._origin.why
 
         def note(db: StoreConnection) -> str:
@@ -223,18 +223,18 @@ class SQLJournal:
             return read_meta(db).notes[ID]
 
         if given is None:
-            raise UserError("this store is the one it was")
+            raise UserError("this store was not restored: there is nothing to settle")
         nonce = await self._writer.ask(note)
         self._origin.taken(given)
         return nonce
 
     async def settled(self) -> None:
-        """Say that what a restored store let run is in doubt now, in all runs: it may be worked on."""
+        """Note that all runs of a restored store were put in doubt where needed: it may be worked on."""
         await self._writer.ask(lambda db: next_generation(db, self._origin))
         await self._writer.ask(self._origin.look)
 
     def _note(self, db: StoreConnection) -> None:
-        """Write down what was noticed before anything else is: what is added may hide it."""
+        """Write down what was noticed before anything else is written, since that may hide it."""
         if self._origin.why is not None and not self._origin.noted and not self._origin.noted_in(read_meta(db)):
             next_generation(db, self._origin, self._origin.why)
 
@@ -244,7 +244,7 @@ class SQLJournal:
         await self._writer.ask(self._origin.look)
 
     def _look(self, db: StoreConnection) -> None:
-        """See whether the store is the one it was, where its connection does not as a transaction begins."""
+        """Check whether the store is the one it was, where its connection does not as a transaction begins."""
         if self._origin.always:
             self._origin.look(db)
 
@@ -254,35 +254,35 @@ class SQLJournal:
         self._origin.check()
 
     async def tenants(self) -> list[str]:
-        """Name everybody of whom anything is kept here. Who has no name of text can be called by nobody."""
+        """Return every tenant of whom anything is kept here, except one whose name is no text."""
         found = await self._reader.ask(lambda db: rows_of(db, say.TENANTS, _ALL))
         return [name for (name,) in found if isinstance(name, str)]
 
     async def every_run(self) -> list[str]:
-        """Name every run of which anything is kept: rows, lines or requests, however they were altered."""
+        """Return every run of which anything is kept: rows, lines or requests, however they were altered."""
         me = self.tenant
         found = await self._reader.ask(lambda db: rows_of(db, say.NAMES, me, me, me, _ALL))
         return [name for (name,) in found if isinstance(name, str)]
 
     async def faults(self) -> list[str]:
-        """Say what is wrong with the store itself, whatever its runs are."""
+        """Return what is wrong with the store itself, whatever its runs are."""
         return await self._reader.ask(_faults)
 
     async def whole(self, do: Callable[[StoreConnection], Any]) -> Any:
-        """Read something of all tenants: for copying and checking a store, which nobody's view may do."""
+        """Read something of all tenants, for copying and checking a store."""
         return await self._reader.ask(do)
 
     async def write(self, do: Callable[[StoreConnection], Any]) -> Any:
-        """Write something of all tenants: for filling an empty store."""
+        """Write something of all tenants, for filling an empty store."""
         return await self._writer.ask(do)
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be asked of it any more: it, or the store that it is a view of, was closed."""
+        """Return whether it, or the store that it is a view of, was closed."""
         return self._writer.closed
 
     async def close(self) -> None:
-        """Finish what was asked and close the connections. All views of the store are closed with it."""
+        """Finish what was asked and close the connections; all views of the store are closed with it."""
         for thread in (self._writer, self._reader):
             await asyncio.get_running_loop().run_in_executor(None, thread.close)
 
@@ -293,11 +293,11 @@ def _stop(*threads: StoreThread) -> None:
 
 
 class Rung(list[tuple[str, str]]):
-    """What a job that was committed rings: tenants and runs."""
+    """Lists whom a committed job wakes: tenants and runs."""
 
 
 def ringing(bell: Bell, elsewhere: Callable[[list[tuple[str, str]]], None]) -> Callable[[list[Any]], None]:
-    """What a writer does after a commit: wake who waits here, then who waits in other processes."""
+    """Return what a writer does after a commit: wake waiters here, then in other processes."""
 
     def ring(results: list[Any]) -> None:
         names = [name for result in results if isinstance(result, Rung) for name in result]

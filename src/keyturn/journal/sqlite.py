@@ -39,7 +39,9 @@ SOUND = (3, 51, 3)
 
 
 class SQLiteJournal(SQLJournal):
-    """Runs in a SQLite file, made when it is not there. `clock` gives the time in milliseconds.
+    """Stores runs in a SQLite file, made when it is not there.
+
+    `clock` gives the time in milliseconds.
 
     >>> import asyncio, tempfile
     >>> async def keep(path):
@@ -73,7 +75,7 @@ class SQLiteJournal(SQLJournal):
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """The journal of a URL: `sqlite:///runs.db` is beside you, `sqlite:////var/lib/runs.db` is absolute."""
+        """Open the journal of a URL: `sqlite:///runs.db` is relative, `sqlite:////var/lib/runs.db` is absolute."""
         path = unquote(url.removeprefix("sqlite://"))
         if not path.startswith("/") or path in ("/", "/:memory:"):
             raise UserError(
@@ -102,7 +104,7 @@ class SQLiteJournal(SQLJournal):
 
 
 class SQLiteConnection:
-    """One connection, in the one thread that uses it."""
+    """Wraps one connection, in the one thread that uses it."""
 
     def __init__(self, path: Path, clock: Callable[[], int] | None, origin: Origin | None = None) -> None:
         import apsw
@@ -155,7 +157,7 @@ class SQLiteConnection:
             self._origin.mark.reached(row)
 
     def _count_on(self) -> int | None:
-        """Count a transaction. A count that was altered is left as it is: nothing runs until the store is settled."""
+        """Count a transaction; an altered count stays as it is: nothing runs until the store is settled."""
         for _ in range(2):
             if self._count is None and self.reached() is None:
                 return None
@@ -169,7 +171,7 @@ class SQLiteConnection:
         return None
 
     def reached(self) -> int | None:
-        """How many transactions the file took, as it says itself; None where that was altered."""
+        """Return how many transactions the file took, as it says itself; None where that was altered."""
         found = dict(rows_of(self, say.COUNT, 2))
         store, said = found.get(ID), found.get(COUNT)
         if self._count is None or self._count[:2] != (store, said):
@@ -181,13 +183,13 @@ class SQLiteConnection:
         return None
 
     def damage(self) -> list[str]:
-        """Go through every page: an index that lacks a row hides that row from whoever asks by it."""
+        """Check every page: an index that lacks a row hides that row from whoever asks by it."""
         found = self.execute("PRAGMA integrity_check(10)")
         return [f"the file is damaged: {said}" for (said,) in found if said != "ok"]
 
     def rollback(self) -> None:
         if self._failed:
-            raise StorageError("the file failed: this connection is used no more")
+            raise StorageError("the file failed: this connection is not used any more")
         if self._db.in_transaction:
             self._cursor.execute("ROLLBACK")
 
@@ -212,7 +214,7 @@ def _checkpoint(file: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a store, on a connection of its own: whoever reads meanwhile waits for nothing."""
+    """Copy a store, on a connection of its own, so that no reader waits for it."""
     try:
         db = SQLiteConnection(source, None)
         try:
@@ -226,7 +228,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def prepare(path: Path) -> Origin:
-    """See that the file is there, is ours, and has the newest schema; each version comes whole or not at all.
+    """Create or check the file and migrate its schema, each version whole or not at all.
 
     Whether it is a copy that was brought back is looked at then, and its mark is opened.
     """
@@ -247,7 +249,7 @@ def prepare(path: Path) -> Origin:
 
 
 def _made_private(path: Path) -> bool:
-    """Make an empty file that only this user can read, whatever the umask says; False where there is one already.
+    """Make an empty file that only this user can read, whatever the umask; return False where one exists.
 
     Where a link leads nowhere yet the file is made there.
     What SQLite keeps beside a file, its WAL and the memory that processes share, has the mode of the file.
@@ -261,7 +263,7 @@ def _made_private(path: Path) -> bool:
 
 
 def _doubts(path: Path) -> list[str]:
-    """Why a journal in this file may not be safe, before anything is written."""
+    """Return why a journal in this file may not be safe, before anything is written."""
     import apsw
 
     said = apsw.sqlite_lib_version()
@@ -308,7 +310,7 @@ def _migrate(db: SQLiteConnection, path: Path) -> None:
 
 
 def _origin(db: SQLiteConnection, file: Path) -> Origin:
-    """Where the file comes from. In a transaction, so that what others commit meanwhile is no doubt."""
+    """Return where the file comes from, read in a transaction, so that what others commit meanwhile is no doubt."""
     origin = Origin(str(file), always=True)
     db.begin()
     try:
@@ -323,7 +325,7 @@ def _origin(db: SQLiteConnection, file: Path) -> Origin:
 
 
 def judge(error: BaseException) -> BatchFailed:
-    """What an error of SQLite's means for what was asked."""
+    """Convert an error of SQLite to what it means for the job."""
     import apsw
 
     if isinstance(error, apsw.BusyError | apsw.LockedError):
@@ -339,13 +341,13 @@ def judge(error: BaseException) -> BatchFailed:
         return BatchFailed(StorageError(f"the journal's database refused: {error}"))
     if isinstance(error, UnicodeError | OverflowError):
         return BatchFailed(
-            StorageError(f"the journal's file holds, or was given, what is no text or no number: {error}")
+            StorageError(f"the journal's file holds, or was given, a value that is neither text nor a number: {error}")
         )
     return BatchFailed(error)
 
 
 def _patience() -> Callable[[int], bool]:
-    """Wait for another process's commit with a little chance in it, so that of many none waits for ever."""
+    """Wait for another process's commit with random jitter, so that of many none waits for ever."""
     begun = [0.0]
 
     def wait(count: int) -> bool:
@@ -360,7 +362,7 @@ def _patience() -> Callable[[int], bool]:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether bytes are text that can be read."""
+    """Return whether bytes are text that can be read."""
     try:
         value.decode()
     except (UnicodeDecodeError, AttributeError):
@@ -369,7 +371,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _user() -> str:
-    """Who this process acts as, which is what files ask for."""
+    """Return the user that this process acts as, by whom files are opened."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""What the SQL journals say to their database: one text for both dialects, so that neither drifts from the other.
+"""The SQL statements of the journals, in one text for both dialects, so that neither drifts from the other.
 
 Values are always passed beside a statement, never put into it. A question mark is a value's place; a dialect that
 writes it otherwise changes it once, here.
@@ -15,7 +15,7 @@ SCHEMA = 2
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """Where the two databases differ in words."""
+    """Holds where the two databases differ in SQL."""
 
     blob: str
     counter: str
@@ -30,12 +30,12 @@ class SqlDialect:
 
     @property
     def head(self) -> str:
-        """Where a log ends, who holds its run, and the time, for whoever is about to change that."""
+        """Select where a log ends, who holds its run, and the time, for whoever is about to change that."""
         return f"SELECT {HEAD_COLUMNS}, {self.time} FROM runs WHERE tenant = ? AND run = ?{self.locked}"
 
     @property
     def due(self) -> str:
-        """Which runs are due: claims that ran out, claims that end too far ahead to be true, and what wants a look.
+        """Select the runs that are due: expired claims, claims that end too far ahead, and what wants a look.
 
         What is no name is left out here and not of the page: rows that somebody planted starve no others.
         """
@@ -50,7 +50,7 @@ class SqlDialect:
 
     @property
     def next_due(self) -> str:
-        """When the next of them is due."""
+        """Select when the next of them is due."""
         named = f"head > 0{self._named}"
         return (
             "SELECT min(at) FROM (SELECT min(held_until) AS at FROM runs WHERE tenant = ? AND held_until IS NOT NULL "
@@ -63,7 +63,7 @@ class SqlDialect:
         return f" AND {self.text.format('run')}" if self.text else ""
 
     def said(self, statement: str) -> str:
-        """A statement in this dialect."""
+        """Return a statement in this dialect."""
         return statement if self.mark == "?" else statement.replace("?", self.mark)
 
 
@@ -83,7 +83,7 @@ POSTGRES = SqlDialect(
 
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
-    """The statements of each version of the schema from `FIRST` on. One that was released is never changed again."""
+    """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
     return [_first(dialect)]
 
 

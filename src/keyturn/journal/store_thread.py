@@ -1,4 +1,4 @@
-"""One thread that owns one connection and does what is asked of it in order, many jobs in one commit.
+"""One thread that owns one connection and does its jobs in order, many jobs in one commit (group commit).
 
 A commit costs far more than a row, so whatever waits when one begins goes along with it. A job refuses before it writes
 anything, so that a lost race undoes nothing; one that does so later has its whole batch done again, each by itself. An
@@ -25,7 +25,7 @@ PATIENCE = 20.0
 
 
 class StoreConnection(Protocol):
-    """What a member's connection can do. Errors of the database come out as they are.
+    """What a store thread needs of a member's connection; errors of the database come out as they are.
 
     `begin` is told whether the transaction must be on disk when it was committed, and which runs it is about. `commit`
     is given the results of what was done, of which a database may tell others in the same transaction. `told` counts
@@ -38,26 +38,52 @@ class StoreConnection(Protocol):
     told: int
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
-        """Run one statement and give all its rows."""
+        """Run one statement and return all its rows."""
         ...
 
     def tell(self, sql: str, *values: Any) -> None:
-        """Run one statement that gives no rows; how it went may be known only when something is asked."""
+        """Run one statement that gives no rows; an error may surface only at the next question."""
         ...
 
-    def begin(self, firm: bool, runs: list[tuple[str, str]]) -> None: ...
-    def known(self, tenant: str, run: str) -> list[Any]: ...
-    def commit(self, results: list[Any]) -> None: ...
-    def rollback(self) -> None: ...
-    def now(self, said: int | None = None) -> int: ...
-    def place(self) -> str | None: ...
-    def reached(self) -> int | None: ...
-    def damage(self) -> list[str]: ...
-    def close(self) -> None: ...
+    def begin(self, firm: bool, runs: list[tuple[str, str]]) -> None:
+        """Begin a transaction."""
+        ...
+
+    def known(self, tenant: str, run: str) -> list[Any]:
+        """Return the row of a run, locked for this transaction."""
+        ...
+
+    def commit(self, results: list[Any]) -> None:
+        """Commit, given the results of what was done."""
+        ...
+
+    def rollback(self) -> None:
+        """Roll the transaction back."""
+        ...
+
+    def now(self, said: int | None = None) -> int:
+        """Return the time."""
+        ...
+
+    def place(self) -> str | None:
+        """Return which server, timeline and database this is."""
+        ...
+
+    def reached(self) -> int | None:
+        """Return the number that only grows."""
+        ...
+
+    def damage(self) -> list[str]:
+        """Return what the database finds wrong with itself."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
 
 
 class BatchFailed(Exception):
-    """How a batch failed: `again` says that none of it happened, `unknown` that nobody can tell yet."""
+    """Raised where a batch failed: `again` says that none of it happened, `unknown` that nobody can tell yet."""
 
     def __init__(self, error: BaseException, *, again: bool = False, unknown: bool = False) -> None:
         super().__init__(str(error))
@@ -68,7 +94,9 @@ class BatchFailed(Exception):
 
 @dataclass(slots=True)
 class Job:
-    """Something to be done with the connection; `done` finds out afterwards whether it was, where that is unknown.
+    """Holds a function to run with the connection.
+
+    `done` finds out afterwards whether it took effect, where that is unknown.
 
     What is not `firm` need not outlive the machine: it is on disk once something firm that came later is.
     """
@@ -83,7 +111,7 @@ class Job:
     error: BaseException | None = None
 
     def answer(self) -> None:
-        """Tell whoever asked; said in their own event loop."""
+        """Give the result to whoever asked, in their own event loop."""
         if self.future.done():
             return
         if self.error is not None:
@@ -93,7 +121,7 @@ class Job:
 
 
 class StoreThread:
-    """The thread. `connect` opens the connection in it; `judge` turns a database's error into an `BatchFailed`."""
+    """Runs jobs in a thread of its own; `connect` opens the connection in it, `judge` reads a database's error."""
 
     def __init__(
         self,
@@ -120,12 +148,12 @@ class StoreThread:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more can be asked of it."""
+        """Return whether nothing more can be asked of it."""
         return self._closed or self._forked
 
     @property
     def _forked(self) -> bool:
-        """Whether its thread stayed behind in the process that this one was forked from."""
+        """Return whether its thread stayed behind in the process that this one was forked from."""
         return self._thread is not None and self._process != os.getpid()
 
     async def ask(
@@ -136,7 +164,7 @@ class StoreThread:
         firm: bool = True,
         run: tuple[str, str] | None = None,
     ) -> Any:
-        """Have something done; what it gives comes back once it is durable.
+        """Run a job; return its result once that is durable.
 
         `run` is the tenant and the run that it is about. Somebody who stops waiting does not stop it: what was asked is
         done or refused whole.
@@ -163,7 +191,7 @@ class StoreThread:
         return await job.future
 
     def stop(self) -> None:
-        """Let it finish what was asked and end; nobody waits for that."""
+        """Finish what was asked and end, without waiting for that."""
         if self._forked:  # whose lock may have been held when the process was forked
             return
         with self._ready:
@@ -183,7 +211,7 @@ class StoreThread:
         self._drop()
 
     def _wait(self) -> bool:
-        """Wait for something to do; False once it is closed and all is done."""
+        """Wait for jobs; return False once it is closed and all is done."""
         with self._ready:
             while not self._jobs and not self._closed:
                 self._ready.wait()
@@ -224,7 +252,7 @@ class StoreThread:
             return
 
     def _try(self, batch: list[Job], *, again: bool) -> BatchFailed | None:
-        """Do what is to be done; how it failed, if it did. What was done is taken out of the batch."""
+        """Run the batch; return how it failed, if it did; what was done is taken out of the batch."""
         try:
             connection = self._open()
             todo = [job for job in batch if not (again and self._was_done(connection, job))]
@@ -237,7 +265,7 @@ class StoreThread:
         return None
 
     def _patient(self, tries: int) -> bool:
-        """Wait a little before another try; False once it was tried often enough."""
+        """Wait a little before a retry; return False once it was retried often enough."""
         with self._ready:
             if tries > 40 or (self._closed and tries > 5):
                 return False
@@ -245,7 +273,7 @@ class StoreThread:
         return True
 
     def _together(self, connection: StoreConnection, batch: list[Job]) -> None:
-        """Do a batch as one transaction, each job all or nothing."""
+        """Run a batch as one transaction, each job all or nothing."""
         if not self._writes:
             for job in batch:
                 self._one(connection, job)
@@ -286,7 +314,7 @@ class StoreThread:
         return self._connection
 
     def _abandon(self, outcome: BatchFailed) -> None:
-        """Leave the transaction; where its connection may be broken, leave that, too."""
+        """Roll back; where the connection may be broken, close that, too."""
         if self._connection is None:
             return
         if not outcome.unknown:

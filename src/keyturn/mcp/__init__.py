@@ -1,4 +1,4 @@
-"""MCP servers: other people's programs that bring tools. `base.py` is the seam, one file is one member.
+"""MCP servers, other people's programs that bring tools: `base.py` is the seam, one file is one member.
 
 This module only names what is public; each name is imported when first used, since the protocol's package is large.
 """

@@ -1,4 +1,4 @@
-"""Which tools of a server ask: `require_approval` in all its forms, read once and checked when it is given.
+"""Read a server's `require_approval`, in any of its forms, into which tools ask; check it when it is given.
 
 A form that cannot be read is an error, since it would let calls pass. Nothing here asks anybody.
 """
@@ -20,7 +20,7 @@ _FORMS = (
 
 
 class Approvals:
-    """A server's `require_approval`, ready to be asked about a tool.
+    """Decides, by a server's `require_approval`, whether a tool asks.
 
     A mapping that only says what always asks gates just that. Once it exempts anything, what it does not list asks.
 
@@ -48,11 +48,11 @@ class Approvals:
             raise self._wrong(f"it is {given!r}")
 
     def of(self, tool: str) -> bool:
-        """Whether a tool asks, where no callable says it."""
+        """Return whether a tool asks, where no callable decides it."""
         return self.listed.get(tool, self._else)
 
     def check_names(self, names: Collection[str]) -> None:
-        """Refuse a name that is nearly one that the server lists: the tool that was meant would not ask."""
+        """Refuse a name that is nearly one that the server lists, since the tool that was meant would not ask."""
         others = [name for name in names if name not in self.listed]
         for name in self.listed:
             near = [] if name in names else get_close_matches(name, others, n=1, cutoff=0.8)
@@ -72,7 +72,7 @@ class Approvals:
     def _by_tool(self, given: Mapping[str, Any]) -> dict[str, bool]:
         for tool in given:
             if not isinstance(tool, str) or not tool:
-                raise self._wrong(f"{tool!r} is no tool's name")
+                raise self._wrong(f"{tool!r} is not a tool name")
         return {tool: self._word(word, f"for {tool!r} ") for tool, word in given.items()}
 
     def _grouped(self, given: Mapping[str, Any]) -> dict[str, bool]:
@@ -89,10 +89,10 @@ class Approvals:
         names: Any = cast("Mapping[str, Any]", group).get("tool_names") if isinstance(group, Mapping) else None
         known = isinstance(group, Mapping) and set(cast("Mapping[str, Any]", group)) == {"tool_names"}
         if not known or not isinstance(names, list | tuple):
-            raise self._wrong(f"under {word!r} stands {group!r}")
+            raise self._wrong(f"{word!r} holds {group!r}")
         several = cast("list[Any]", names)
         if not all(isinstance(name, str) and name for name in several):
-            raise self._wrong(f"under {word!r} stand names that are no texts")
+            raise self._wrong(f"{word!r} holds names that are not strings")
         return several
 
     def _wrong(self, what: str) -> UserError:
@@ -100,5 +100,5 @@ class Approvals:
 
 
 def _is_grouped(given: Mapping[str, Any]) -> bool:
-    """Whether the keys are meant as 'always' and 'never', and not as names of tools."""
+    """Return whether the keys mean the groups 'always' and 'never', and not names of tools."""
     return any(isinstance(value, Mapping) for value in given.values())

@@ -17,7 +17,7 @@ from ..core.errors import KeyturnError
 
 
 class MCPServerError(KeyturnError):
-    """An MCP server could not be reached, or said what no well-behaved server says.
+    """Raised where an MCP server cannot be reached, or breaks its protocol.
 
     `may_have_acted` says whether a call was sent, so that nobody knows what it did.
 
@@ -34,7 +34,9 @@ class MCPServerError(KeyturnError):
 
 @dataclass(frozen=True)
 class RemoteTool:
-    """A tool as its server lists it. `raw` is the protocol's own object, `line` the connection on which it was said.
+    """Describes a tool as its server lists it.
+
+    `raw` is the protocol's own object, `line` the connection that listed it.
 
     >>> RemoteTool("files", "read", "Reads a file.", {"type": "object"}).spec["server"]
     'files'
@@ -50,26 +52,27 @@ class RemoteTool:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """All that identifies it: any change of it is another tool."""
-        said = {"tool": self.name, "description": self.description, "schema": self.schema, **self.about}
-        return {"kind": "mcp", "server": self.server, **said}
+        """Return all that identifies the tool: any change of it makes another tool."""
+        fields = {"tool": self.name, "description": self.description, "schema": self.schema, **self.about}
+        return {"kind": "mcp", "server": self.server, **fields}
 
     @cached_property
     def digest(self) -> str:
-        """What an approval is bound to."""
+        """Return the digest that an approval is bound to."""
         return digest(self.spec)
 
     def hint(self, name: str) -> bool:
-        """Whether the server claims this of the tool, such as `readOnlyHint`."""
+        """Return whether the server claims this annotation of the tool, such as `readOnlyHint`."""
         claimed: dict[str, Any] = self.about.get("annotations") or {}
         return claimed.get(name) is True
 
 
 @dataclass(frozen=True)
 class RemoteCall:
-    """What is called with what. `look` is awaited before each attempt to send it, and raises where it must not be sent.
+    """Says which tool is called with which arguments.
 
-    It returns the one connection (`RemoteTool.line`) that the call may take, or None where it may take any.
+    `look` is awaited before each attempt to send the call, and raises where it must not be sent. It returns the one
+    connection (`RemoteTool.line`) that the call may take, or None where it may take any.
     """
 
     tool: str
@@ -80,7 +83,7 @@ class RemoteCall:
 
 @dataclass(frozen=True)
 class ToolReply:
-    """How a call of a remote tool went on: a result, or questions that people must answer first.
+    """Holds what a call of a remote tool returned: a result, or questions that people must answer first.
 
     `requests` holds the questions by key; `state` is what the call goes on from.
     """
@@ -91,7 +94,9 @@ class ToolReply:
 
 
 class MCPServer(abc.ABC):
-    """Something that speaks MCP. An agent gets its tools by `tools_for`.
+    """Connects to an MCP server and gives agents its tools; the seam that every transport implements.
+
+    An agent gets its tools by `tools_for`.
 
     >>> sorted(MCPServer.__abstractmethods__)
     ['call_tool', 'cleanup', 'connect', 'invalidate_tools_cache', 'list_tools', 'tools_for']
@@ -101,27 +106,30 @@ class MCPServer(abc.ABC):
 
     @abc.abstractmethod
     async def connect(self) -> None:
-        """Open the connection. Once more does nothing."""
+        """Open the connection; do nothing if it is open."""
 
     @abc.abstractmethod
     async def cleanup(self) -> None:
-        """Close the connection and stop what was started for it. May be called from another task than `connect`."""
+        """Close the connection and stop what was started for it.
+
+        It may be called from another task than `connect`.
+        """
 
     @abc.abstractmethod
     async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
-        """The tools that the server lists and the filter lets through, as the protocol's own objects."""
+        """List the tools that the server offers and the filter lets through, as the protocol's own objects."""
 
     @abc.abstractmethod
     async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: Any = None) -> Any:
-        """Call a tool at once, past any approval: for your own code, never for a model's."""
+        """Call a tool at once, without any approval: for your own code, never for a model's call."""
 
     @abc.abstractmethod
     def invalidate_tools_cache(self) -> None:
-        """List anew when the tools are asked for the next time."""
+        """Drop the cached listing, so that the next use lists the tools again."""
 
     @abc.abstractmethod
     async def tools_for(self, context: Any, agent: Any) -> list[Any]:
-        """The tools as an agent has them: gated, checked, and named so that no two can be confused."""
+        """Return the tools as an agent has them: gated, checked, and named so that no two can be confused."""
 
     async def __aenter__(self) -> Self:
         await self.connect()

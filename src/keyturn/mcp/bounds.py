@@ -1,4 +1,4 @@
-"""How much a server may say and how long it may take: no answer makes memory, work or waiting unbounded."""
+"""Limits on what a server may send and how long it may take, so that memory, work and waiting are bounded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STOP_SECONDS = 1.0
 
 
 def size_of(words: Any) -> int:
-    """How long a server's words are, as a log holds them; `ValueError` says why it cannot."""
+    """Return the size of a value as a log stores it; `ValueError` says why it cannot be stored."""
     if _depth(words) > WORDS_DEPTH:
         raise ValueError(f"nested deeper than {WORDS_DEPTH} levels")
     try:
@@ -47,7 +47,7 @@ def size_of(words: Any) -> int:
 
 
 def _depth(value: Any) -> int:
-    """How deep a value is nested, counted level by level."""
+    """Return how deep a value is nested, counted level by level."""
     deep, level = 0, [value]
     while level and deep <= WORDS_DEPTH:
         deep, level = deep + 1, [inner for each in level for inner in _members(each)]

@@ -1,4 +1,4 @@
-"""The calls that stand open on a server, and the questions that are asked within them.
+"""Track the open tool calls of a server, the questions asked within them, and outcomes without a result.
 
 A server of the older protocol asks a person while its call stands open: such a call is parked here by a token until
 somebody has answered, and is gone with the process. Nothing here knows what is asked.
@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .bounds import PARKED_CALLS
-from .outcomes import Lost
 
 
 @dataclass(eq=False)
 class ServerQuestion:
-    """What a server asks within a call, and the answer it waits for."""
+    """Holds what a server asks within a call, and the future that awaits the answer."""
 
     params: Any
     answer: asyncio.Future[Any]
@@ -26,7 +25,7 @@ class ServerQuestion:
 
 @dataclass(eq=False)
 class OpenCall:
-    """A call that has not ended."""
+    """Tracks a call that has not ended."""
 
     task: asyncio.Task[Any]
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -35,14 +34,14 @@ class OpenCall:
 
 @dataclass(frozen=True)
 class Parked:
-    """A call that waits for people."""
+    """Identifies an open call that waits for people to answer."""
 
     token: str
     params: Any
 
 
 class OpenCalls:
-    """The open calls of one server."""
+    """Runs and parks the open calls of one server."""
 
     def __init__(self) -> None:
         self._open: set[OpenCall] = set()
@@ -52,25 +51,25 @@ class OpenCalls:
         self.answering = 0
 
     async def run(self, work: Coroutine[Any, Any, Any], seconds: float | None) -> Any:
-        """The call's result, or `Parked`; `TimeoutError` where it took longer than it may."""
+        """Await the call's result, or return `Parked`; raise `TimeoutError` where it took too long."""
         call = OpenCall(asyncio.ensure_future(work))
         self._open.add(call)
         call.task.add_done_callback(lambda _task: self._ended(call))
         return await self._until(call, seconds)
 
     async def go_on(self, token: str, answer: Any, seconds: float | None) -> Any:
-        """Answer a parked call and await it further; `Lost` where it is gone."""
+        """Answer a parked call and await it further; raise `Lost` where it is gone."""
         call = self._parked.pop(token, None)
         question = None if call is None else call.question
         if call is None or question is None or question.answer.done() or call.task.done():
-            raise Lost("the call stood open in a process or on a connection that is gone")
+            raise Lost("the call was open in a process or on a connection that is gone")
         call.question = None
         call.asked.clear()
         question.answer.set_result(answer)
         return await self._until(call, seconds)
 
     async def ask(self, params: Any) -> Any:
-        """Put a server's question to whoever made the call; None where nobody can tell which call that is."""
+        """Pass a server's question to whoever made the call; None where it is not clear which call that is."""
         call = await self._whose()
         if call is None:
             return None
@@ -80,16 +79,16 @@ class OpenCalls:
         return await call.question.answer
 
     def drop(self) -> None:
-        """Give up everything that stands open."""
+        """Cancel and forget all open calls."""
         for call in list(self._open):
             call.task.cancel()
         self._parked.clear()
 
     async def _until(self, call: OpenCall, seconds: float | None) -> Any:
-        asked = asyncio.ensure_future(call.asked.wait())
+        question = asyncio.ensure_future(call.asked.wait())
         try:
             while True:
-                both: set[asyncio.Future[Any]] = {call.task, asked}
+                both: set[asyncio.Future[Any]] = {call.task, question}
                 done, _ = await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
                 if done or not self.answering:  # the time that somebody takes to answer is not the server's
                     break
@@ -97,7 +96,7 @@ class OpenCalls:
             call.task.cancel()
             raise
         finally:
-            asked.cancel()
+            question.cancel()
         if call.task in done:
             if call.task.cancelled():
                 raise Lost("the connection was closed")
@@ -115,7 +114,10 @@ class OpenCalls:
         return Parked(token, question.params)
 
     async def _whose(self) -> OpenCall | None:
-        """The one call that can be asking. With several at work, wait for the others to end: guessing would mislead."""
+        """Find the one call that can be asking.
+
+        With several at work, wait for the others to end: guessing would mislead.
+        """
         if self._unclear:
             return None
         self._unclear = True
@@ -132,3 +134,27 @@ class OpenCalls:
         self._changed.set()
         if not call.task.cancelled():
             call.task.exception()  # a parked call may end when nobody looks
+
+
+@dataclass(frozen=True)
+class InputRequired:
+    """Holds the questions that people must answer first, by key, and the server's state to send back."""
+
+    requests: dict[str, Any]
+    state: str | None
+
+
+class CallRefused(Exception):
+    """Raised where the server answered that it refuses the request: nothing ran."""
+
+
+class Unsent(Exception):
+    """Raised where the request reached nobody: nothing ran, and it may be sent again."""
+
+
+class Unreached(Unsent):
+    """Raised where there is no connection, and none could be opened."""
+
+
+class Lost(Exception):
+    """Raised where the request was sent, and its outcome is unknown."""

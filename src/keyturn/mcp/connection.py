@@ -1,4 +1,4 @@
-"""One connection to a server: opened, kept and closed by a task of its own, in the loop at home.
+"""Keep one connection to a server, opened and closed by a task of its own on the MCP loop.
 
 Here is what the protocol's own client says of an answer, and what that means: answered, never sent, or unknown. Beside
 this file only what carries messages knows the protocol's package, and it is loaded with the first connection. Tools,
@@ -33,8 +33,8 @@ from mcp.types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
+from .calls import CallRefused, InputRequired, Lost, Unreached, Unsent
 from .http import SESSION_OVER, UNSENT
-from .outcomes import CallRefused, InputRequired, Lost, Unreached, Unsent
 
 # It logs what servers say as they say it: nowhere, unless the user says where. A terminal may be where people decide.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -47,14 +47,14 @@ _UNKNOWN = (CONNECTION_CLOSED, REQUEST_TIMEOUT, INTERNAL_ERROR, PARSE_ERROR, INV
 
 @dataclass(frozen=True)
 class Outlet:
-    """Where a server's own words go: questions to people, where None says that nobody can tell whom, and notices."""
+    """Receives what the server sends on its own: questions to people (None: nobody to ask) and notices."""
 
     elicited: Callable[[Any], Awaitable[Any]]
     noticed: Callable[[Any], Awaitable[None]]
 
 
 class ServerConnection:
-    """A line to a server. It is `alive` until either side closes it."""
+    """Speaks the protocol over one connection, which is `alive` until either side closes it."""
 
     def __init__(self, transport: Callable[[], Any], mode: str, outlet: Outlet) -> None:
         self._transport = transport
@@ -67,7 +67,7 @@ class ServerConnection:
         self.alive = False
 
     async def open(self, seconds: float) -> None:
-        """Connect and agree on a protocol, in time, or leave nothing behind."""
+        """Connect and agree on a protocol version before the timeout, or leave nothing behind."""
         self._task = asyncio.create_task(self._own())
         try:
             async with asyncio.timeout(seconds):
@@ -77,11 +77,11 @@ class ServerConnection:
             if isinstance(error, TimeoutError):
                 raise Unreached(f"it did not answer within {seconds:g} s") from None
             if isinstance(error, Exception):
-                raise Unreached(told(error)) from None
+                raise Unreached(describe_error(error)) from None
             raise
 
     async def close(self) -> None:
-        """Close it; the process behind it is stopped. Whoever waits for an answer is told that none will come."""
+        """Close the connection and stop the process behind it; pending requests fail as lost."""
         self.alive = False
         self._stop.set()
         if self._task is None:
@@ -91,7 +91,7 @@ class ServerConnection:
         await asyncio.gather(asyncio.shield(self._task), return_exceptions=True)
 
     async def page(self, cursor: str | None) -> ListToolsResult:
-        """One page of the listing."""
+        """Request one page of the tool listing."""
         assert self._client is not None
         params = PaginatedRequestParams(cursor=cursor) if cursor is not None else None
         try:
@@ -100,12 +100,15 @@ class ServerConnection:
             raise self._meaning(error) from None
 
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
-        """Call a tool: a result, or `InputRequired`. `extra` goes along: `_meta`, or answers to an earlier question."""
+        """Call a tool; return its result, or `InputRequired`.
+
+        `extra` goes along: `_meta`, or answers to an earlier question.
+        """
         if not self.alive or self._client is None:
             raise Unsent("the connection is closed")
         if "input_responses" in extra:
             given: dict[str, Any] = extra["input_responses"]
-            extra = {**extra, "input_responses": {key: _said(answer) for key, answer in given.items()}}
+            extra = {**extra, "input_responses": {key: _elicit_result(answer) for key, answer in given.items()}}
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, **extra))
         try:
             # Not call_tool(): that checks the answer by a schema of the server's, which may take for ever.
@@ -142,7 +145,7 @@ class ServerConnection:
         answer = await self._outlet.elicited(params)
         if answer is None:
             return ErrorData(code=INVALID_REQUEST, message="nobody can tell which of several open calls asks this")
-        return _said(answer)
+        return _elicit_result(answer)
 
     async def _noticed(self, message: Any) -> None:
         await self._outlet.noticed(message)
@@ -153,22 +156,22 @@ class ServerConnection:
 
     def _meaning(self, error: Exception) -> Exception:
         if isinstance(error, ValidationError):
-            return Lost("its answer is none that the protocol knows")
+            return Lost("its answer does not follow the protocol")
         if not isinstance(error, MCPError):
-            return Lost(told(error)) if self.alive else Unsent("the connection is closed")
+            return Lost(describe_error(error)) if self.alive else Unsent("the connection is closed")
         if error.data == SESSION_OVER:
             self._ended()
-            return Lost(told(error))  # somebody answered: a gateway may have passed the call on before
-        return Unsent(told(error)) if error.data == UNSENT else _answered(error)
+            return Lost(describe_error(error))  # somebody answered: a gateway may have passed the call on before
+        return Unsent(describe_error(error)) if error.data == UNSENT else _answered(error)
 
 
-def _said(answer: Any) -> ElicitResult:
-    """An answer as the protocol has it; a user's callback may have made one of these itself."""
+def _elicit_result(answer: Any) -> ElicitResult:
+    """Convert an answer to the protocol's type; a user's callback may have made one itself."""
     return answer if isinstance(answer, ElicitResult) else ElicitResult(**answer)
 
 
 def _answered(error: MCPError) -> Exception:
-    return Lost(told(error)) if error.code in _UNKNOWN else CallRefused(told(error))
+    return Lost(describe_error(error)) if error.code in _UNKNOWN else CallRefused(describe_error(error))
 
 
 @contextlib.asynccontextmanager
@@ -178,22 +181,22 @@ async def _watched(transport: Any, ended: Callable[[], None]) -> AsyncGenerator[
 
 
 class _Watched:
-    """A stream that says when it ended, so that a dead connection is known before anything is sent on it."""
+    """Wraps a stream to notice its end, so that a dead connection is known before anything is sent on it."""
 
     def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
         self._stream, self._ended = stream, ended
 
     @property
     def last_context(self) -> Any:
-        """What the protocol's client looks for on its own streams."""
+        """Return what the protocol's client looks for on its own streams."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         return await self._stream.receive()
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the stream."""
         await self._stream.aclose()
 
     def __aiter__(self) -> _Watched:
@@ -214,8 +217,8 @@ class _Watched:
         return await self._stream.__aexit__(*error)
 
 
-def told(error: BaseException) -> str:
-    """An error in few words. A URL may hold a password, so that none is repeated."""
+def describe_error(error: BaseException) -> str:
+    """Describe an error in few words, without a URL, which may hold a password."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, MCPError):

@@ -1,4 +1,4 @@
-"""A server's questions to people as JSON that a log can hold, and people's answers as the server wants them.
+"""Convert a server's elicitation requests to JSON for the log, and people's answers to what the server expects.
 
 An answer that does not fit is never sent: the question is asked again, with what was wrong.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from .bounds import size_of
-from .outcomes import CallRefused
+from .calls import CallRefused
 from .schema import misfit
 
 ONLY = "elicitation"
@@ -18,22 +18,22 @@ _ACTIONS = ("accept", "decline", "cancel")
 
 
 class Unfit(Exception):
-    """An answer that cannot be sent; the text says why."""
+    """Raised where an answer cannot be sent; the text says why."""
 
 
 def question(params: Any) -> dict[str, Any]:
-    """What is asked, as JSON: its message, and the schema of the answer or the URL to visit."""
-    said: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-    said.pop("_meta", None)
+    """Convert one elicitation to JSON: its message, and the schema of the answer or the URL to visit."""
+    fields: dict[str, Any] = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    fields.pop("_meta", None)
     try:
-        size_of(said)
+        size_of(fields)
     except ValueError as problem:
         raise CallRefused(f"what it asked people is {problem}; the call was not finished") from None
-    return said
+    return fields
 
 
 def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
-    """All that a call needs answered; what only a model or a file system could answer is refused."""
+    """Convert all questions of a call; refuse those that only a model or a file system could answer."""
     other = next((each for each in requests.values() if each.method != _METHOD), None)
     if other is not None:
         raise CallRefused(f"it asked for {other.method}, which is not supported; the call was not finished")
@@ -41,13 +41,13 @@ def questions(requests: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked_again(asked: dict[str, Any], problem: str) -> dict[str, Any]:
-    """The same questions, and what was wrong with the answer; a server may have named a question just so."""
+    """Return the same questions with what was wrong with the answer, under a key that no question has."""
     named: dict[str, Any] | None = asked.get("problem")
     return {**asked, "problem": problem if named is None else {**named, "problem": problem}}
 
 
 def results(asked: Mapping[str, Any], answers: Any) -> dict[str, dict[str, Any]]:
-    """People's answers as the server is given them, by the key of each question; None declines them all.
+    """Convert people's answers to the server's format, by the key of each question; None declines them all.
 
     An answer is `{"action": "accept" | "decline" | "cancel", "content": {...}}`, or the content alone. Where only one
     thing is asked, its key may be left out.
@@ -66,16 +66,16 @@ def results(asked: Mapping[str, Any], answers: Any) -> dict[str, dict[str, Any]]
 
 
 def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
-    said = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
-    if said is None and answer is not None:
+    given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
+    if given is None and answer is not None:
         raise Unfit("the answer must be an object: the content, or an action with a content")
-    if said is None:
+    if given is None:
         return {"action": "decline"}
-    action: Any = said.get("action")
-    worded = action in _ACTIONS and set(said) <= {"action", "content"}
+    action: Any = given.get("action")
+    worded = action in _ACTIONS and set(given) <= {"action", "content"}
     if worded and action != "accept":
         return {"action": action}
-    content: Any = said.get("content") if worded else said
+    content: Any = given.get("content") if worded else given
     schema = asked.get("requestedSchema")
     if schema is None:
         return {"action": "accept"}
@@ -83,12 +83,12 @@ def _result(asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
     if problem is not None:
         raise Unfit(f"the answer does not fit what was asked: {problem}")
     if not isinstance(content, Mapping | None) or not all(map(_plain, cast("dict[str, Any]", content or {}).values())):
-        raise Unfit("the answer may hold texts, numbers, true, false and lists of texts only")
+        raise Unfit("the answer may hold only strings, numbers, true, false and lists of strings")
     return {"action": "accept", "content": content}
 
 
 def _plain(value: Any) -> bool:
-    """Whether the protocol knows it as a value of an answer."""
+    """Return whether the protocol allows the value in an answer."""
     if isinstance(value, list):
         return all(isinstance(each, str) for each in cast("list[Any]", value))
     return isinstance(value, str | int | float | bool | None)

@@ -1,4 +1,4 @@
-"""Which tools of a server an agent gets at all: by name, or as a callable says.
+"""Filter which tools of a server an agent gets at all, by name or by a callable.
 
 A filter hides; it is no gate. A callable that fails hides the tool.
 """
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class ToolFilterStatic(TypedDict, total=False):
-    """Names to let through, names to keep out; a name that is both is kept out.
+    """Lists the names to let through and the names to block; a name in both is blocked.
 
     >>> ToolFilterStatic(blocked_tool_names=["delete"])
     {'blocked_tool_names': ['delete']}
@@ -29,7 +29,7 @@ class ToolFilterStatic(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ToolFilterContext:
-    """What a callable filter may look at.
+    """Holds what a callable filter may look at.
 
     >>> ToolFilterContext(None, None, "files").server_name
     'files'
@@ -47,7 +47,7 @@ _KEYS = {"allowed_tool_names", "blocked_tool_names"}
 def create_static_tool_filter(
     allowed_tool_names: list[str] | None = None, blocked_tool_names: list[str] | None = None
 ) -> ToolFilterStatic | None:
-    """A filter by name; None where neither list is given.
+    """Make a filter by name; None where neither list is given.
 
     >>> create_static_tool_filter(allowed_tool_names=["read"])
     {'allowed_tool_names': ['read']}
@@ -61,7 +61,7 @@ def create_static_tool_filter(
 
 
 def check_filter(given: Any) -> None:
-    """Refuse what is no filter: a list that is misspelt would let everything through."""
+    """Refuse what is no filter, since a misspelt list would let everything through."""
     if given is None or (callable(given) and not isinstance(given, Mapping)):
         return
     if not isinstance(given, Mapping):
@@ -74,7 +74,7 @@ def check_filter(given: Any) -> None:
 
 
 async def lets_through(given: Any, context: ToolFilterContext, name: str, tool: Any) -> bool:
-    """Whether an agent gets a tool."""
+    """Return whether an agent gets a tool."""
     if given is None:
         return True
     if isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""The HTTP client under a connection: what is too large is not read, and what was never sent says so.
+"""The HTTP client under a connection: it limits the size of an answer and marks requests that were never sent.
 
 A request that found nobody is another thing than one whose answer was lost: the first may be sent again. One that got
 any answer at all, be it 404, was sent. Nothing here knows the protocol above but the form of its errors.
@@ -23,7 +23,7 @@ _NOBODY = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that is read up to a limit. Whatever ends it early is this one request's affair."""
+    """Reads a body up to a size limit; an error while reading fails this one request only."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -44,17 +44,18 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class Client(httpx2.AsyncClient):
-    """A client that answers with a protocol error where the network failed, so that only one call fails of it."""
+    """Turns network failures into protocol errors, so that only the one call fails."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; a network failure becomes a protocol error as its answer."""
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as error:
             if request.method != "POST":
                 raise
             nobody = isinstance(error, _NOBODY)
-            said = "it cannot be reached" if nobody else f"the connection broke ({type(error).__name__})"
-            return _failed(request, said, UNSENT if nobody else None)
+            problem = "it cannot be reached" if nobody else f"the connection broke ({type(error).__name__})"
+            return _failed(request, problem, UNSENT if nobody else None)
         if response.status_code == 404 and request.method == "POST" and _SESSION in request.headers:
             await response.aclose()  # it was started again, say: by the protocol, a new session must be opened
             return _failed(request, "it knows no such session", SESSION_OVER)
@@ -64,7 +65,7 @@ class Client(httpx2.AsyncClient):
 
 
 class EventsClient(httpx2.AsyncClient):
-    """A client of the older transport, where one stream brings all answers.
+    """Serves the older transport, where one stream brings all answers.
 
     It ends with the first message that could not be delivered: nobody shall wait for the answer, and the next call
     opens another.
@@ -73,6 +74,7 @@ class EventsClient(httpx2.AsyncClient):
     _events: httpx2.Response | None = None
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; where a message cannot be delivered, end the stream of answers."""
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError:

@@ -1,26 +1,37 @@
-"""A server's listing as tools that can be told apart and approved, or an error that says what is wrong with it.
+"""Read a server's tool listing page by page, and keep the `MCPTool` objects made from it for each agent.
 
 A listing that does not end, is too long, or names a tool twice is no listing: which tool would run nobody could say.
 """
 
 from __future__ import annotations
 
+import inspect
+import weakref
+from dataclasses import replace
 from typing import Any, Protocol
 
+from .approval import Approvals
 from .base import MCPServerError, RemoteTool
 from .bounds import LIST_BYTES, LIST_PAGES, LIST_TOOLS, size_of
+from .options import UNSET, Settings
+from .tool import MCPTool, Offer, Server, offered_name
 
 _ABOUT = {"title": "title", "annotations": "annotations", "output_schema": "outputSchema"}
 
 
 class Pages(Protocol):
-    """A connection, as far as a listing needs it."""
+    """What reading a listing needs of a connection."""
 
-    async def page(self, cursor: str | None) -> Any: ...
+    async def page(self, cursor: str | None) -> Any:
+        """Request one page of the tool listing."""
+        ...
 
 
 async def listed(server: str, line: Pages, pages: int | None, origin: str = "") -> dict[str, RemoteTool]:
-    """All tools that the server lists, by name. `origin` tells apart servers that nobody gave a name."""
+    """Read all tools that the server lists, by name.
+
+    `origin` tells apart servers that nobody gave a name.
+    """
     tools: dict[str, RemoteTool] = {}
     cursor = None
     size = 0
@@ -39,21 +50,77 @@ async def listed(server: str, line: Pages, pages: int | None, origin: str = "") 
         if cursor is None:
             return tools
         if cursor in seen:
-            raise MCPServerError(server, "its listing goes round in a circle")
+            raise MCPServerError(server, "its listing repeats a page without end")
         seen.add(cursor)
     raise MCPServerError(server, f"its listing did not end after {len(seen)} pages")
 
 
 def _tool(server: str, raw: Any, origin: str, line: Pages) -> RemoteTool:
-    said: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
-    about = {name: said[wire] for name, wire in _ABOUT.items() if wire in said}
+    fields: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
+    about = {name: fields[wire] for name, wire in _ABOUT.items() if wire in fields}
     if origin:
         about["origin"] = origin
-    return RemoteTool(server, raw.name, said.get("description", ""), said["inputSchema"], about, raw, line)
+    return RemoteTool(server, raw.name, fields.get("description", ""), fields["inputSchema"], about, raw, line)
 
 
 def _size(tool: RemoteTool) -> int:
     try:
         return size_of(tool.spec)
     except ValueError as problem:  # what cannot be written down cannot be approved
-        raise MCPServerError(tool.server, f"what it says of a tool is {problem}") from None
+        raise MCPServerError(tool.server, f"its description of a tool is {problem}") from None
+
+
+class Offers:
+    """Caches the `MCPTool` objects of one server for each agent.
+
+    An agent gets the same object as long as nothing but the server's words changed.
+    """
+
+    def __init__(self, server: Server, settings: Settings) -> None:
+        self.approvals = Approvals(server.name, settings.require_approval)
+        self._server, self._settings = server, settings
+        self._made: weakref.WeakKeyDictionary[Any, dict[str, tuple[Offer, MCPTool]]] = weakref.WeakKeyDictionary()
+
+    def tool(self, remote: RemoteTool, agent: Any) -> MCPTool:
+        """Return a remote tool as this agent has it: its name, approval and settings."""
+        offer, known = self._offer(remote, agent), self._known(agent)
+        had = known.get(remote.name)
+        if had is None or replace(had[0], needs_approval=offer.needs_approval) != offer:
+            had = known[remote.name] = (offer, MCPTool(self._server, remote, offer))
+        had[1].adopt(remote)
+        had[1].needs_approval = offer.needs_approval
+        return had[1]
+
+    def _known(self, agent: Any) -> dict[str, tuple[Offer, MCPTool]]:
+        try:
+            return self._made.setdefault(agent, {})
+        except TypeError:  # None, or a stand-in that cannot be remembered
+            return {}
+
+    def _offer(self, remote: RemoteTool, agent: Any) -> Offer:
+        config: dict[str, Any] = getattr(agent, "mcp_config", None) or {}
+        settings, failure = self._settings, self._settings.failure_error_function
+        prefixed = bool(config.get("include_server_in_tool_names"))
+        return Offer(
+            offered_name(self._server.name, remote.name, prefixed=prefixed),
+            self._needs(remote, agent),
+            strict=bool(config.get("convert_schemas_to_strict")),
+            trusted=settings.trust_annotations,
+            structured=settings.use_structured_content,
+            failure=config.get("failure_error_function", True) if failure is UNSET else failure,
+            meta=settings.tool_meta_resolver,
+            guardrails=(settings.tool_input_guardrails, settings.tool_output_guardrails),
+        )
+
+    def _needs(self, remote: RemoteTool, agent: Any) -> Any:
+        policy = self.approvals.policy
+        if policy is None:
+            return self.approvals.of(remote.name)
+        # Tools are kept for as long as their agent is: they must not keep it themselves.
+        whose = weakref.ref(agent) if agent is not None else None
+
+        async def needs(context: Any, _params: Any, _call_id: str) -> Any:
+            answer: Any = policy(context, whose() if whose is not None else None, remote.raw)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return needs

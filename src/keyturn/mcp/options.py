@@ -1,4 +1,4 @@
-"""The options of a server: what users may say of it, checked when they say it.
+"""The options that users give a server, checked when they are given.
 
 An option that is wrong would show it only when a call is made, which is when somebody relies on it.
 """
@@ -18,7 +18,7 @@ UNSET: Any = object()
 
 
 class ServerOptions(TypedDict, total=False):
-    """The options that every kind of server has, beside those with a place of their own.
+    """Declares the options that every kind of server takes.
 
     `trust_annotations=True` believes the server that a tool reads only or may be repeated: then such a call is tried
     again where its outcome is unknown. `elicitation_callback(context, params)` answers a server's questions in line;
@@ -48,7 +48,7 @@ class ServerOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """The same with their defaults."""
+    """Holds the options with their defaults filled in."""
 
     cache_tools_list: bool = False
     seconds: float | None = 5
@@ -79,13 +79,13 @@ class Settings:
         _check("mode", self.mode, ("auto", "legacy").__contains__, "'auto' or 'legacy'")
 
     def pause(self, attempt: int) -> float:
-        """How long to wait before another attempt."""
+        """Return how long to wait before another attempt."""
         wait = self.retry_backoff_seconds_base * 2.0 ** min(attempt, 30)
         return wait if self.retry_backoff_seconds_max is None else min(wait, self.retry_backoff_seconds_max)
 
 
 def settings(cache_tools_list: bool, seconds: float | None, options: Mapping[str, Any]) -> Settings:
-    """The settings that a user's options come to; an option that nobody knows is refused."""
+    """Make the settings from a user's options; refuse an unknown option."""
     known = {field.name for field in fields(Settings)} - {"cache_tools_list", "seconds"}
     unknown = sorted(set(options) - known)
     if unknown:

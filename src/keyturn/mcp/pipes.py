@@ -1,4 +1,4 @@
-"""A server as a process of ours: messages as lines over its input and output, and an end to it whatever it does.
+"""Run an MCP server as a child process: messages as lines over stdin and stdout, its stderr escaped onto ours.
 
 It gets a small environment, never ours: keys lie there. Nor does it get our terminal. A line that is no message is
 skipped, and one that does not end closes the connection. The process is the head of a group, which ends as a whole.
@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -20,16 +21,16 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from .asides import pass_on
-from .bounds import MESSAGE_BYTES, NOISE_BYTES, STOP_SECONDS
-from .command import ServerCommand
+from ..render.escape import escape
+from .bounds import ASIDE_BYTES, ASIDE_LINE, MESSAGE_BYTES, NOISE_BYTES, STOP_SECONDS
+from .params import ServerCommand
 
 _CHUNK = 1 << 16
 _GROUPS: set[int] = set()
 
 
 class _Lines:
-    """Bytes as they come, and the messages in them; `over` once a line, or the noise between them, is too long."""
+    """Splits bytes into lines that hold messages; `over` once a line, or the noise between lines, is too long."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -54,7 +55,7 @@ class _Lines:
 
 @contextlib.asynccontextmanager
 async def pipes(command: ServerCommand, name: str) -> AsyncGenerator[tuple[Any, Any]]:
-    """The streams of a started server, for as long as the context is open; `name` is who says what it complains of."""
+    """Start a server and yield its two message streams; its stderr is shown under `name`."""
     process = await asyncio.create_subprocess_exec(
         command.command,
         *command.args,
@@ -68,13 +69,15 @@ async def pipes(command: ServerCommand, name: str) -> AsyncGenerator[tuple[Any, 
     assert process.stderr is not None
     _GROUPS.add(process.pid)
     asides = asyncio.create_task(pass_on(process.stderr, name))
-    told, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, given = anyio.create_memory_object_stream[SessionMessage](0)
-    tasks = [asyncio.create_task(_read(process, told)), asyncio.create_task(_write(process, given, told)), asides]
+    received, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    reading = asyncio.create_task(_read(process, received))
+    writing = asyncio.create_task(_write(process, outgoing, received))
+    tasks = [reading, writing, asides]
     try:
         yield read, write
     finally:
-        for stream in (read, write, told, given):
+        for stream in (read, write, received, outgoing):
             stream.close()
         await asyncio.shield(_stop(process, asides))
         for task in tasks:
@@ -82,17 +85,17 @@ async def pipes(command: ServerCommand, name: str) -> AsyncGenerator[tuple[Any, 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _read(process: asyncio.subprocess.Process, told: MemoryObjectSendStream[Any]) -> None:
+async def _read(process: asyncio.subprocess.Process, received: MemoryObjectSendStream[Any]) -> None:
     assert process.stdout is not None
     lines = _Lines()
     try:
         while not lines.over and (chunk := await process.stdout.read(_CHUNK)):
             for message in lines.messages(chunk):
-                await told.send(message)
+                await received.send(message)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
         return
     finally:
-        told.close()
+        received.close()
 
 
 def _message(line: bytes) -> SessionMessage | None:
@@ -104,19 +107,19 @@ def _message(line: bytes) -> SessionMessage | None:
         return None
 
 
-async def _write(process: asyncio.subprocess.Process, given: Any, told: MemoryObjectSendStream[Any]) -> None:
+async def _write(process: asyncio.subprocess.Process, outgoing: Any, received: MemoryObjectSendStream[Any]) -> None:
     assert process.stdin is not None
     try:
-        async for message in given:
+        async for message in outgoing:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             process.stdin.write(text.encode() + b"\n")
             await process.stdin.drain()
     except (anyio.ClosedResourceError, OSError):
-        told.close()  # nobody reads: whoever waits for an answer learns that none will come
+        received.close()  # nobody reads: whoever waits for an answer learns that none will come
 
 
 async def _stop(process: asyncio.subprocess.Process, asides: asyncio.Task[None]) -> None:
-    """End the whole group: by closing its input, by asking, by force."""
+    """End the whole process group: close its stdin, then SIGTERM, then SIGKILL."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):
         process.stdin.close()
@@ -134,7 +137,10 @@ async def _stop(process: asyncio.subprocess.Process, asides: asyncio.Task[None])
 
 
 async def _ended(process: asyncio.subprocess.Process) -> bool:
-    """Whether it ends in time. Not by its wait(): that also waits for pipes that a grandchild may hold open."""
+    """Return whether the process ends in time.
+
+    This does not use its wait(), which also waits for pipes that a grandchild may hold open.
+    """
     until = asyncio.get_running_loop().time() + STOP_SECONDS
     while process.returncode is None and asyncio.get_running_loop().time() < until:
         await asyncio.sleep(0.005)
@@ -150,3 +156,32 @@ def _signal(group: int, how: signal.Signals) -> None:
 def _end_all() -> None:
     for group in list(_GROUPS):
         _signal(group, signal.SIGKILL)
+
+
+async def pass_on(words: asyncio.StreamReader, name: str) -> None:
+    """Copy a server's stderr to ours, escaped and marked; beyond the limit, read on and show no more.
+
+    A person may be deciding at that very terminal, so the server never holds it and cannot read what is typed there.
+    Reading never stops, so that a server does not block on a full pipe.
+    """
+    line, left = b"", ASIDE_BYTES
+    while chunk := await words.read(ASIDE_LINE):
+        if left < 0:
+            continue
+        left -= len(chunk)
+        *ended, line = (line + chunk).split(b"\n")
+        if len(line) > ASIDE_LINE:
+            ended, line = [*ended, line], b""
+        for each in ended:
+            _show(name, each)
+        if left < 0:
+            _show(name, b"... (too much to be shown)")
+            line = b""
+    if line:
+        _show(name, line)
+
+
+def _show(name: str, line: bytes) -> None:
+    text = escape(line.decode("utf-8", "backslashreplace").rstrip("\r"), keep="\n\t")
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # ours is closed, or there is none
+        print(f"[{escape(name, keep='')}] {text}", file=sys.__stderr__, flush=True)

@@ -1,8 +1,8 @@
-"""A server over the protocol's own client, whatever carries the messages: lists, calls, and goes on after a loss.
+"""A server over the protocol's own client: lists tools, calls them, reconnects after a loss, whatever the transport.
 
 A call that may have acted is never sent again by itself, unless the user trusts the server's word that it may be. Each
-attempt goes to the connection on which its tool was looked at last, or nowhere.
-What carries the messages is the member's affair. All work on the connection is done at home.
+attempt goes to the connection on which its tool was last listed, or nowhere. A member provides the transport. All work
+on the connection runs on the MCP loop.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from typing import Any, Protocol
 from ..core.errors import UserError
 from .base import MCPServer, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
-from .calls import OpenCalls, Parked
+from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
 from .filters import ToolFilterContext, lets_through
-from .home import at_home, over_there
-from .listing import listed
-from .offers import Offers
+from .listing import Offers, listed
+from .loop_thread import on_loop, on_mcp_loop
 from .options import Settings
-from .outcomes import CallRefused, InputRequired, Lost, Unreached, Unsent
 
 _ROUNDS = 10
 _LIST_CHANGED = "notifications/tools/list_changed"
@@ -34,14 +32,25 @@ class ConnectionLike(Protocol):
 
     alive: bool
 
-    async def open(self, seconds: float) -> None: ...
-    async def close(self) -> None: ...
-    async def page(self, cursor: str | None) -> Any: ...
-    async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any: ...
+    async def open(self, seconds: float) -> None:
+        """Connect to the server."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+    async def page(self, cursor: str | None) -> Any:
+        """Request one page of the tool listing."""
+        ...
+
+    async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
+        """Call a tool; return its result, or `InputRequired`."""
+        ...
 
 
 class ProtocolServer(MCPServer):
-    """What every member shares; a member says what carries its messages.
+    """Implements what all transports share; a member adds `transport`.
 
     >>> sorted(ProtocolServer.__abstractmethods__)
     ['transport']
@@ -49,7 +58,7 @@ class ProtocolServer(MCPServer):
 
     def __init__(self, name: str, settings: Settings, origin: str = "") -> None:
         if not isinstance(name, str) or not name:
-            raise UserError(f"an MCP server's name must be a text that is not empty, not {name!r}")
+            raise UserError(f"an MCP server's name must be a non-empty string, not {name!r}")
         self.name = name
         self.settings = settings
         self._origin = origin
@@ -66,13 +75,13 @@ class ProtocolServer(MCPServer):
 
     @abc.abstractmethod
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """What carries the messages: a context that yields the protocol's two streams. A new one each time."""
+        """Open the transport: a new context each time, which yields the protocol's two streams."""
 
     async def connect(self) -> None:
-        """Open the connection; an error if that cannot be done."""
+        """Open the connection, or raise."""
         self._wanted = True
         try:
-            await at_home(self._line())
+            await on_mcp_loop(self._line())
         except Unsent as problem:
             self._wanted = False
             raise MCPServerError(self.name, f"it could not be connected: {problem}") from None
@@ -81,59 +90,63 @@ class ProtocolServer(MCPServer):
             raise
 
     async def cleanup(self) -> None:
-        """Close the connection. What stands open on it is lost."""
+        """Close the connection; calls open on it are lost."""
         self._wanted = False
-        await at_home(self._close())
+        await on_mcp_loop(self._close())
 
     async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
-        """The tools that the filter lets through, as the protocol's own objects."""
+        """List the tools that the filter lets through, as the protocol's own objects."""
         return [tool.raw for tool in await self._filtered(run_context, agent)]
 
     async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: Any = None) -> Any:
-        """Call a tool at once, past any approval. Questions that the server asks are declined."""
+        """Call a tool at once, without any approval; questions from the server are declined."""
         call = RemoteCall(tool_name, arguments or {}, meta, _anywhere)
         reply = await self._send(call, repeatable=False)
         for _ in range(_ROUNDS):
             if reply.requests is None:
                 return reply.result
             reply = await self._answered(call, reply.state or {}, results(reply.requests, None))
-        raise MCPServerError(self.name, f"it asked again {_ROUNDS} times", may_have_acted=True)
+        raise MCPServerError(
+            self.name, f"it asked for input {_ROUNDS} times in one call, which is the limit", may_have_acted=True
+        )
 
     def invalidate_tools_cache(self) -> None:
-        """List anew when the tools are asked for the next time."""
+        """Drop the cached listing, so that the next use lists the tools again."""
         self._cache = None
 
     async def tools_for(self, context: Any, agent: Any) -> list[Any]:
-        """The tools as an agent has them. A tool that did not change is the same object as before."""
+        """Return the tools as an agent has them; a tool that did not change is the same object as before."""
         return [self._offers.tool(remote, agent) for remote in await self._filtered(context, agent)]
 
     async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
-        """All tools by name; `fresh` asks the server whatever is kept."""
+        """Return all tools by name; `fresh` asks the server and not the cache."""
         kept = self._cache if self.settings.cache_tools_list and not fresh else None
         if kept is not None:
             return kept
-        tools = await at_home(self._list())
+        tools = await on_mcp_loop(self._list())
         self._offers.approvals.check_names(tools)
         self._cache = tools
         return tools
 
     async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply:
-        """Call a tool for a model: a result, or questions to people."""
+        """Call a tool for a model: return a result, or questions to people."""
         return await self._send(call, repeatable=repeatable)
 
     async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:
-        """Go on with a call once people have answered; an answer that does not fit is asked for again."""
-        asked: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
+        """Resume a call with people's answers; an answer that does not fit is asked for again."""
+        pending: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
         try:
-            answers = results(asked, resumed.answers)
+            answers = results(pending, resumed.answers)
         except Unfit as problem:
-            return ToolReply(requests=asked_again(asked, str(problem)), state=resumed.state)
+            return ToolReply(requests=asked_again(pending, str(problem)), state=resumed.state)
         return await self._answered(call, resumed.state, answers)
 
     async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> ToolReply:
         if "parked" in state:  # it stands open on its connection, and is gone with it
             await call.look()
-            return await at_home(self._meant(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds)))
+            return await on_mcp_loop(
+                self._reply_of(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds))
+            )
         extra = {"request_state": state["request_state"], "input_responses": answers}
         return await self._send(call, repeatable=False, extra=extra)
 
@@ -144,7 +157,7 @@ class ProtocolServer(MCPServer):
         while True:
             seen = await call.look()  # last, so that nothing is waited for between this and the sending
             try:
-                return await at_home(self._meant(self._call(call, seen, more)))
+                return await on_mcp_loop(self._reply_of(self._call(call, seen, more)))
             except MCPServerError as error:
                 harmless = not error.may_have_acted or repeatable
                 again = isinstance(error, _Unanswered) and harmless and attempt < error.attempts(self.settings)
@@ -154,7 +167,7 @@ class ProtocolServer(MCPServer):
             attempt += 1
 
     async def _call(self, call: RemoteCall, seen: ConnectionLike | None, extra: dict[str, Any]) -> Any:
-        """Call a tool on the connection on which it was seen; all rounds of questions and answers take the same."""
+        """Call a tool on the connection that listed it; all rounds of questions and answers use the same one."""
         line = await self._line() if seen is None else seen
         sent = False
         for _ in range(_ROUNDS):
@@ -170,17 +183,17 @@ class ProtocolServer(MCPServer):
             questions(got.requests)  # whatever is no question to people is refused
             said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
             extra = {**extra, "request_state": got.state, "input_responses": said}
-        raise CallRefused(f"it asked again {_ROUNDS} times")
+        raise CallRefused(f"it asked for input {_ROUNDS} times in one call, which is the limit")
 
-    async def _meant(self, work: Any) -> ToolReply:
-        """What came of a call, in the words of this room's seam."""
+    async def _reply_of(self, work: Any) -> ToolReply:
+        """Await a call and convert its outcome to the words of the seam."""
         try:
             got = await work
             if isinstance(got, Parked):
                 return ToolReply(requests={ONLY: question(got.params)}, state={"parked": got.token})
             if isinstance(got, InputRequired):
                 if len(got.state or "") > WORDS_BYTES:
-                    raise CallRefused("what it wants to be reminded of is too long; the call was not finished")
+                    raise CallRefused("the state that it wants sent back is too long; the call was not finished")
                 return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
             return ToolReply(result=got)
         except CallRefused as problem:
@@ -203,20 +216,20 @@ class ProtocolServer(MCPServer):
                 async with asyncio.timeout(self.settings.seconds):
                     return await listed(self.name, line, self.settings.max_list_pages, self._origin)
             except Unreached as problem:
-                said = str(problem)
+                reason = str(problem)
             except (Lost, Unsent) as problem:
-                free, said = 1, str(problem)
+                free, reason = 1, str(problem)
             except TimeoutError:
-                said = f"it did not answer within {self.settings.seconds:g} s"
+                reason = f"it did not answer within {self.settings.seconds:g} s"
             except CallRefused as problem:
                 raise MCPServerError(self.name, f"it lists no tools: {problem}") from None
             if attempt >= max(free, self.settings.max_retry_attempts):
-                raise MCPServerError(self.name, f"its tools could not be listed: {said}")
+                raise MCPServerError(self.name, f"its tools could not be listed: {reason}")
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 
     async def _line(self) -> ConnectionLike:
-        """The connection, opened anew where it is gone."""
+        """Return the connection, reopened where it is closed."""
         async with self._lock:
             if not self._wanted:
                 raise MCPServerError(self.name, "it is not connected: use `async with server:`, or call connect()")
@@ -244,7 +257,7 @@ class ProtocolServer(MCPServer):
         return [tool for tool in tools if await lets_through(self.settings.tool_filter, about, tool.name, tool.raw)]
 
     async def elicited(self, params: Any) -> Any:
-        """The server asks within an open call: whoever waits for that call is asked."""
+        """Pass a question that the server asks within an open call to whoever waits for that call."""
         if self.settings.elicitation_callback is not None:
             return await self._in_line(params)
         return await self._calls.ask(params)
@@ -261,13 +274,13 @@ class ProtocolServer(MCPServer):
 
         self._calls.answering += 1
         try:
-            answer = await over_there(loop, asked())
+            answer = await on_loop(loop, asked())
         finally:
             self._calls.answering -= 1
         return results({ONLY: question(params)}, answer)[ONLY] if isinstance(answer, dict) else answer
 
     async def noticed(self, message: Any) -> None:
-        """The server said something that is no answer."""
+        """Handle a notification from the server."""
         if getattr(message, "method", None) == _LIST_CHANGED:
             self._cache = None
         if self.settings.message_handler is not None:
@@ -277,7 +290,7 @@ class ProtocolServer(MCPServer):
 
 
 def _connection(server: ProtocolServer) -> ConnectionLike:
-    """A connection to be opened. The protocol's package is large: it is loaded with the first one, or not at all."""
+    """Make a connection; this imports the protocol's package, which is large, on first use."""
     try:
         from .connection import Outlet, ServerConnection
     except ModuleNotFoundError as error:
@@ -290,7 +303,7 @@ async def _anywhere() -> None:
 
 
 class _Unanswered(MCPServerError):
-    """A call without an answer; `free` is how often it may be sent again though nobody set any attempts."""
+    """Raised for a call without an answer; `free` is how often it may be retried without configured attempts."""
 
     def __init__(self, server: str, problem: str, *, may_have_acted: bool = False, free: int = 0) -> None:
         super().__init__(server, problem, may_have_acted=may_have_acted)

@@ -1,4 +1,4 @@
-"""What a remote tool gave back, as what the model reads: texts, images, files, or structured content as JSON.
+"""Convert the result of a remote tool to what the model reads: texts, images, files, or JSON.
 
 What a model cannot read is named in words, so that nothing is left out unseen.
 """
@@ -15,7 +15,7 @@ NOTHING = "The tool gave no output."
 
 
 def value_of(result: Any, *, structured: bool) -> Any:
-    """A call's result as a tool's return value: one text, or a list of parts."""
+    """Return a call's result as a tool's return value: one text, or a list of parts."""
     if result.structured_content is not None and (structured or not result.content):
         return json.dumps(result.structured_content, ensure_ascii=False)
     parts = [_part(content) for content in result.content]

@@ -1,4 +1,4 @@
-"""Whether arguments fit a remote tool's schema, as far as that can be told without trusting the schema.
+"""Check arguments against a remote tool's JSON schema, without trusting the schema.
 
 The schema is the server's: it may hold patterns that take for ever and references to other machines. So only its plain
 words are read (types, required, properties, items, enum, const, any/one/all of, local references); the server itself
@@ -29,11 +29,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class _TooMuchWork(Exception):
-    pass
+    """Raised where checking takes more steps than the budget allows."""
 
 
 def misfit(schema: Mapping[str, Any], value: JsonValue) -> str | None:
-    """What of a value does not fit a schema, in words; None where nothing was found.
+    """Describe how a value does not fit a schema; None where no misfit was found.
 
     >>> misfit({"type": "object", "required": ["to"]}, {})
     "'to' is missing"
@@ -51,12 +51,14 @@ _Place = tuple[Any, ...]
 
 
 class _Check:
+    """Checks one value, and counts the steps that it takes."""
+
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._left = WORK
 
     def spend(self, steps: int) -> None:
-        """Count steps before they are done."""
+        """Count steps before they are done; raise where the budget is used up."""
         self._left -= steps
         if self._left < 0:
             raise _TooMuchWork
@@ -139,13 +141,13 @@ class _Check:
         return f"{_name(at)} is none of the values it may have"
 
     def _listed(self, value: Any) -> list[Any]:
-        """The members of a list, which are all looked at."""
+        """Return the members of a list, all of which will be looked at."""
         members = cast("list[Any]", value) if isinstance(value, list) else []
         self.spend(len(members))
         return members
 
     def _size(self, value: Any) -> int:
-        """How many steps a comparison with a value takes at most; to find it out is work as well."""
+        """Return how many steps a comparison with a value takes at most; finding out is counted too."""
         size = 0
         waiting = [value]
         while waiting:
@@ -170,10 +172,10 @@ def _is(name: str, value: Any) -> bool:
 
 
 def _name(at: _Place) -> str:
-    """A place in words, such as `'a.b[0]'`."""
+    """Describe a place in the value, such as `'a.b[0]'`."""
     steps: list[Any] = []
     while at:
         at, step = at
         steps.append(step)
-    said = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(steps))
-    return repr(said.removeprefix(".")) if steps else "the whole"
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(steps))
+    return repr(path.removeprefix(".")) if steps else "the whole"

@@ -1,4 +1,4 @@
-"""Several servers opened and closed together, so that one that cannot be reached does not take the others along."""
+"""Open and close several servers together, so that one that cannot be reached does not stop the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import MCPServer, MCPServerError
 
 
 class MCPServerManager:
-    """Connects servers and says which of them there are: give an agent `active_servers`.
+    """Connects servers and says which are available: give an agent `active_servers`.
 
     With `strict=True` the first that fails is an error; else it is in `failed_servers` and `errors`, and left out of
     `active_servers` unless `drop_failed_servers=False`.
@@ -43,29 +43,29 @@ class MCPServerManager:
 
     @property
     def active_servers(self) -> list[MCPServer]:
-        """The servers to give to an agent."""
+        """Return the servers to give to an agent."""
         if not self._drop:
             return list(self.all_servers)
         return [server for server in self.all_servers if server in self._connected]
 
     @property
     def failed_servers(self) -> list[MCPServer]:
-        """The servers that could not be connected; `errors` says why."""
+        """Return the servers that could not be connected; `errors` says why."""
         return list(self.errors)
 
     async def connect_all(self) -> list[MCPServer]:
-        """Connect all that are not connected, and say which are active."""
+        """Connect all that are not connected, and return those that are active."""
         waiting = [server for server in self.all_servers if server not in self._connected]
         return await self._connect(waiting)
 
     async def reconnect(self, failed_only: bool = True) -> list[MCPServer]:
-        """Try those that failed once more, or all."""
+        """Connect again those that failed, or all."""
         if not failed_only:
             await self.cleanup_all()
         return await self._connect(self.failed_servers if failed_only else self.all_servers)
 
     async def cleanup_all(self) -> None:
-        """Close all of them, whatever one of them does."""
+        """Close all servers, even where closing one fails."""
         servers, self._connected = list(self._connected), set()
         await asyncio.gather(*(self._closed(server) for server in servers))
 

@@ -1,4 +1,4 @@
-"""A server over HTTP with server-sent events, the protocol's first transport for other machines."""
+"""The transport over HTTP with server-sent events (SSE), the protocol's older one for remote servers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
 
 from .options import ServerOptions, settings
+from .params import http_params, public_url
 from .protocol_server import ProtocolServer
-from .urls import checked, shown
 
 
 class MCPServerSseParams(TypedDict, total=False):
-    """Where the server is, and what goes with each request. Times are in seconds, `auth` is an `httpx2.Auth`.
+    """Says where the server is and what goes with each request.
+
+    Times are in seconds, `auth` is an `httpx2.Auth`.
 
     >>> MCPServerSseParams(url="http://127.0.0.1:8000/sse")["url"]
     'http://127.0.0.1:8000/sse'
@@ -27,7 +29,9 @@ class MCPServerSseParams(TypedDict, total=False):
 
 
 class MCPServerSse(ProtocolServer):
-    """A server over SSE. It speaks the older protocol, so that questions it asks end with this process.
+    """Connects to a server over SSE.
+
+    It speaks the older protocol, so that questions it asks end with this process.
 
     >>> MCPServerSse({"url": "http://127.0.0.1:8000/sse"}).name
     'sse: http://127.0.0.1:8000/sse'
@@ -42,13 +46,13 @@ class MCPServerSse(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._given = checked(params, MCPServerSseParams.__annotations__)
+        self._given = http_params(params, MCPServerSseParams.__annotations__)
         older = cast("ServerOptions", {**options, "mode": "legacy"})
         chosen = settings(cache_tools_list, client_session_timeout_seconds, older)
-        super().__init__(f"sse: {shown(self._given['url'])}" if name is None else name, chosen)
+        super().__init__(f"sse: {public_url(self._given['url'])}" if name is None else name, chosen)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """The stream of events, and requests beside it."""
+        """Open the stream of events; requests are posted beside it."""
         from mcp.client.sse import sse_client
 
         from .http import EventsClient

@@ -1,4 +1,4 @@
-"""A server over streamable HTTP, the protocol's transport for other machines."""
+"""The transport over streamable HTTP, the protocol's current one for remote servers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 
 from .bounds import MESSAGE_BYTES
 from .options import ServerOptions, settings
+from .params import http_params, public_url
 from .protocol_server import ProtocolServer
-from .urls import checked, shown
 
 
 class MCPServerStreamableHttpParams(TypedDict, total=False):
-    """Where the server is, and what goes with each request. Times are in seconds, `auth` is an `httpx2.Auth`.
+    """Says where the server is and what goes with each request.
+
+    Times are in seconds, `auth` is an `httpx2.Auth`.
 
     A client of your own (`httpx_client_factory`) is used as it is: then bounds and lost connections are its affair.
 
@@ -31,7 +33,7 @@ class MCPServerStreamableHttpParams(TypedDict, total=False):
 
 
 class MCPServerStreamableHttp(ProtocolServer):
-    """A server over streamable HTTP.
+    """Connects to a server over streamable HTTP.
 
     >>> MCPServerStreamableHttp({"url": "http://127.0.0.1:8000/mcp"}, name="files").name
     'files'
@@ -46,12 +48,12 @@ class MCPServerStreamableHttp(ProtocolServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         self.params = params
-        self._given = checked(params, MCPServerStreamableHttpParams.__annotations__)
+        self._given = http_params(params, MCPServerStreamableHttpParams.__annotations__)
         chosen = settings(cache_tools_list, client_session_timeout_seconds, options)
-        super().__init__(f"streamable_http: {shown(self._given['url'])}" if name is None else name, chosen)
+        super().__init__(f"streamable_http: {public_url(self._given['url'])}" if name is None else name, chosen)
 
     def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        """Requests, and the streams of their answers."""
+        """Open the client that posts requests and reads the streams of their answers."""
         return self._opened()
 
     @asynccontextmanager

@@ -1,8 +1,8 @@
-"""One tool of a server, as an agent has it: it goes through the same gate as every other.
+"""A server's tool as an agent has it, behind the same approval gate as every other tool.
 
-It is a view on what the server lists now. Whoever approves it is shown the server's own words as such, and the
-listing is looked at again right before a call that needs leave is sent, on the very connection that the call takes:
-behind another one there may be another server. What a server claims of itself opens nothing.
+It is a view of what the server lists now. Whoever approves a call is shown the server's own words as such, and the tool
+is listed again right before a call that needs approval is sent, on the very connection that the call takes: behind
+another connection there may be another server. What a server claims of itself opens nothing.
 """
 
 from __future__ import annotations
@@ -47,14 +47,22 @@ class Server(Protocol):
 
     name: str
 
-    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]: ...
-    async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply: ...
-    async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply: ...
+    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
+        """Return all tools by name."""
+        ...
+
+    async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply:
+        """Call a tool: return a result, or questions to people."""
+        ...
+
+    async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:
+        """Resume a call with people's answers."""
+        ...
 
 
 @dataclass(frozen=True)
 class Offer:
-    """How one agent has a server's tool: under which name, and with which settings of the server and the agent."""
+    """Says how one agent has a server's tool: its name, and the settings of server and agent."""
 
     name: str
     needs_approval: NeedsApproval = False
@@ -68,7 +76,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class MCPToolMetaContext:
-    """What a `tool_meta_resolver` may look at; it returns the `_meta` that goes with the call, or None.
+    """Holds what a `tool_meta_resolver` may look at; that returns the `_meta` of the call, or None.
 
     >>> MCPToolMetaContext(None, "files", "read", {"path": "a"}).tool_name
     'read'
@@ -81,7 +89,9 @@ class MCPToolMetaContext:
 
 
 class MCPTool(Tool):
-    """A tool of an MCP server. Agents get it from their `mcp_servers`; nobody makes it by hand.
+    """Calls a tool of an MCP server.
+
+    Agents get it from their `mcp_servers`; nobody makes it by hand.
 
     >>> MCPTool.kind
     'mcp'
@@ -101,16 +111,16 @@ class MCPTool(Tool):
 
     @property
     def server_name(self) -> str:
-        """The server it is a tool of."""
+        """Return the name of the tool's server."""
         return self._server.name
 
     @property
     def qualified_name(self) -> str:
-        """The name under which people and models know the tool."""
+        """Return the name under which people and models know the tool."""
         return self.name
 
     def adopt(self, remote: RemoteTool) -> None:
-        """Be what the server lists now."""
+        """Replace what the tool is by what the server lists now."""
         if getattr(self, "remote", None) == remote:
             return
         self.remote, self.description = remote, remote.description
@@ -120,11 +130,11 @@ class MCPTool(Tool):
         self._spec = {**remote.spec, "name": self.name}
 
     def spec(self) -> dict[str, Any]:
-        """The server, and all that it says of the tool."""
+        """Return the server, and all that it says of the tool."""
         return self._spec
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The model's arguments, a JSON object that fits the server's schema."""
+        """Parse the model's arguments: a JSON object that fits the server's schema."""
         text = cast("str", item.get("arguments") or "{}")
         try:
             params = parse(text)
@@ -138,7 +148,7 @@ class MCPTool(Tool):
         return Prepared(text if is_exact(text) else canonical(params))
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Call the server, or go on with a call that people have answered for."""
+        """Call the server, or resume a call with people's answers."""
         arguments = prepared.params
         try:
             meta = await self._meta(context, prepared)
@@ -150,7 +160,7 @@ class MCPTool(Tool):
         except MCPServerError as error:
             if error.may_have_acted and not (self.read_only or self.idempotent):
                 raise OutcomeUnknown(str(error)) from error
-            raise ToolProblem(f"The tool gave no result. {error}") from error
+            raise ToolProblem(f"The tool returned no result. {error}") from error
         if reply.requests is not None:
             return NeedsInput(reply.requests, reply.state, self._question(reply.requests))
         value = value_of(reply.result, structured=self._offer.structured)
@@ -159,28 +169,28 @@ class MCPTool(Tool):
         return value
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The call's result as the model reads it."""
+        """Return the call's result as the model reads it."""
         return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
 
     async def failure(self, context: Any, error: Exception) -> Any:
-        """What the server said of its error; else what `failure_error_function` says, which is raised where None."""
+        """Return the server's error text, else that of `failure_error_function`; raise where that is None."""
         if isinstance(error, _Failed):
             return error.value
         if self._offer.failure is None:
             raise error
         if not callable(self._offer.failure):
             return await super().failure(context, error)
-        told = self._offer.failure(context, error)
-        return await told if inspect.isawaitable(told) else told
+        text = self._offer.failure(context, error)
+        return await text if inspect.isawaitable(text) else text
 
     async def preview(self, params: Any) -> Preview:
-        """Which tool of which server is called with what, beside the server's own words on it, as it lists it now."""
-        told = self.remote
+        """Show which tool of which server is called with what, beside the server's own description as listed now."""
+        before = self.remote
         await self._look()
         called = f"{_plainly(self.remote.name)} on MCP server {self._server.name}"
         shown: list[Block] = [Text(called, label="calls"), Json(redact(params, self.secrets), label="arguments")]
-        if told != self.remote:
-            shown.append(Diff(_listed(told), _listed(self.remote), label="the server says something else now"))
+        if before != self.remote:
+            shown.append(Diff(_listed(before), _listed(self.remote), label="the server says something else now"))
         if self.remote.description:
             shown.append(Text(self.remote.description, label="what the server says of this tool"))
         return Preview(tuple(shown), called, {self._place: self.remote.digest})
@@ -190,7 +200,7 @@ class MCPTool(Tool):
         return f"mcp:{self._server.name}/{self.remote.name}"
 
     async def _look(self) -> RemoteTool:
-        """Be what the server lists now. Other runs share this tool, and look as well."""
+        """List the tool again and adopt it; other runs share this tool, and do so as well."""
         listing = await self._server.listing(fresh=True)
         remote = listing.get(self.remote.name)
         if remote is None:
@@ -199,7 +209,7 @@ class MCPTool(Tool):
         return remote
 
     async def _check_unchanged(self, context: Any) -> Any:
-        """The connection on which the tool is, by the newest listing, what the call was let run as; else an error.
+        """Return the connection whose newest listing has the tool as it was approved; else raise.
 
         That is a fact of the call. The tool itself cannot say it: whichever run listed last made it what it is. None
         stands for whichever connection there is.
@@ -213,12 +223,12 @@ class MCPTool(Tool):
                 raise ToolProblem(why) from error
         if tool_digest(self) != context.tool_digest:
             raise ToolProblem(
-                "The tool was not run: its server changed what it says of the tool since it was allowed. Call it again."
+                "The tool was not run: its server changed its description since the call was allowed. Call it again."
             )
         return line
 
     def _gated(self, context: Any) -> bool:
-        """Whether anybody let the call run. Where nobody is asked, a listing is not worth a round trip."""
+        """Return whether anybody let the call run; where nobody is asked, a listing is not worth a round trip."""
         policy: Any = getattr(context.run_config, "policy", None)
         return (
             context.approval is not None
@@ -243,7 +253,7 @@ class MCPTool(Tool):
 
 
 class _Failed(ToolProblem):
-    """The server says that the tool failed; its words are the result."""
+    """Raised where the server reports that the tool failed; its text is the result."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -251,7 +261,9 @@ class _Failed(ToolProblem):
 
 
 def offered_name(server: str, tool: str, *, prefixed: bool) -> str:
-    """A name that every provider accepts. What has to be rewritten gets a mark of the whole, so that none collide.
+    """Return a name that every provider accepts.
+
+    What has to be rewritten gets a digest of the whole, so that none collide.
 
     >>> offered_name("files", "read", prefixed=False), offered_name("files", "read", prefixed=True)
     ('read', 'mcp_files__read')
@@ -267,7 +279,7 @@ def offered_name(server: str, tool: str, *, prefixed: bool) -> str:
 
 
 def _plainly(name: str) -> str:
-    """A tool's name among our own words: in quotes, unless it is one that could not be mistaken for them."""
+    """Return a tool's name for our own texts: quoted, unless it cannot be mistaken for them."""
     return name if re.fullmatch(r"[a-zA-Z0-9_./-]{1,128}", name) else json.dumps(name)
 
 
@@ -276,11 +288,11 @@ def _listed(remote: RemoteTool) -> str:
 
 
 def _offered(schema: dict[str, Any], strict: bool) -> tuple[dict[str, Any], bool]:
-    """The schema as models are told it, and whether they are held to it."""
-    told = {**schema, "type": "object", "properties": schema.get("properties", {})}
+    """Return the schema as models are given it, and whether they are held to it."""
+    full = {**schema, "type": "object", "properties": schema.get("properties", {})}
     if not strict:
-        return told, False
+        return full, False
     try:
-        return ensure_strict_json_schema(told), True
+        return ensure_strict_json_schema(full), True
     except (UserError, TypeError, ValueError, KeyError):  # it says what cannot be said strictly
-        return told, False
+        return full, False

@@ -1,4 +1,4 @@
-"""Models: who answers. `base.py` is the seam, `routing.py` finds a member by name, one file is one member."""
+"""The language models: `base.py` is the seam, `routing.py` finds a member by name, one file is one member."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from .base import ModelProvider
 
 @cache
 def default_provider() -> ModelProvider:
-    """The provider that is asked for a model by name where the caller gave none."""
+    """Return the provider that finds a model by name where the caller gave none."""
     provider: ModelProvider = import_module(".routing", __name__).MultiProvider()
     return provider

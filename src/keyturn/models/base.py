@@ -1,4 +1,4 @@
-"""The seam to a language model: one question, one reply.
+"""The seam to a language model: one request, one reply.
 
 A model turns a conversation into a reply, whole or as a stream of Responses events that ends in
 `response.completed`. It knows nothing of runs, tools' code, approvals or retries of ours.
@@ -24,7 +24,9 @@ _LATE = frozenset({"APITimeoutError", "TimeoutError", "TimeoutException"})
 
 @dataclass
 class ModelResponse:
-    """One reply of a model, as it came. `model` is the name under which it was asked, filled in where it is "".
+    """Holds one reply of a model, as it came.
+
+    `model` is the name under which it was asked, filled in where it is "".
 
     >>> ModelResponse(output=[{"type": "reasoning"}]).output[0].type
     'reasoning'
@@ -40,16 +42,18 @@ class ModelResponse:
         try:
             self.output = [item if type(item) is RawItem else RawItem(plain_item(item)) for item in self.output]
         except TypeError as error:
-            raise ModelBehaviorError(f"the model's reply holds no item: {error}; nothing of it was used") from None
+            raise ModelBehaviorError(
+                f"the model's reply holds something that is not an item: {error}; nothing of it was used"
+            ) from None
 
     def to_input_items(self) -> list[Item]:
-        """The reply as items of the next request's input."""
+        """Return the reply as items of the next request's input."""
         return [dict(cast("RawItem", item)) for item in self.output]
 
 
 @dataclass
 class ModelSettings:
-    """How a model is asked. What is None is left to the provider.
+    """Says how a model is asked; what is None is left to the provider.
 
     >>> ModelSettings(temperature=0.2).resolve(ModelSettings(max_tokens=50)).temperature
     0.2
@@ -79,7 +83,7 @@ class ModelSettings:
     timeout: float | None = None
 
     def resolve(self, override: ModelSettings | None) -> ModelSettings:
-        """These settings with every field that `override` sets taken from it."""
+        """Return these settings, with every field that `override` sets taken from it."""
         if override is None:
             return self
         given = {f.name: value for f in fields(override) if (value := getattr(override, f.name)) is not None}
@@ -90,7 +94,7 @@ class ModelSettings:
 
 @dataclass(slots=True)
 class ModelRequest:
-    """Everything a model is asked with, in one value; also what a scripted model records.
+    """Holds everything a model is asked with, in one value; a scripted model records these.
 
     `input` is a list made for this request: a model may keep it, nobody else writes to it.
     """
@@ -128,7 +132,7 @@ class ModelTracing(enum.Enum):
 
 
 class Model(abc.ABC):
-    """A language model. Subclass it to bring your own.
+    """Answers a conversation; subclass it to bring your own language model.
 
     `get_response` answers whole. `stream_response` yields Responses stream events, as mappings or as
     objects with a `type`, the last of which is `response.completed` and carries the `response`.
@@ -156,7 +160,7 @@ class Model(abc.ABC):
         conversation_id: str | None = None,
         prompt: Any = None,
     ) -> ModelResponse:
-        """One reply to this conversation."""
+        """Return one reply to this conversation."""
 
     @abc.abstractmethod
     def stream_response(
@@ -173,10 +177,10 @@ class Model(abc.ABC):
         conversation_id: str | None = None,
         prompt: Any = None,
     ) -> AsyncIterator[Any]:
-        """The same reply as a stream of events."""
+        """Stream one reply as events."""
 
     async def close(self) -> None:
-        """Release what the model holds. The default holds nothing."""
+        """Release what the model holds; the default holds nothing."""
 
 
 class ModelProvider(abc.ABC):
@@ -188,11 +192,11 @@ class ModelProvider(abc.ABC):
 
     @abc.abstractmethod
     def get_model(self, model_name: str | None) -> Model:
-        """The model of that name; None asks for the provider's default."""
+        """Return the model of that name; None asks for the provider's default."""
 
 
 async def close_stream(events: Any) -> None:
-    """Let go of a model's stream now: its line is open until then. A plain iterator has nothing to close."""
+    """Close a model's stream now, since its connection is open until then; a plain iterator needs no closing."""
     close = getattr(events, "aclose", None)
     if close is not None:
         await close()

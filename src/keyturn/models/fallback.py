@@ -40,28 +40,28 @@ class FallbackModel(Model):
 
     @property
     def model(self) -> str:
-        """The name of the model that answered last."""
+        """Return the name of the model that answered last."""
         return getattr(self.last, "model", "")
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """The first reply that any of the models gives, in their order."""
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Return the first reply that any of the models gives, in their order."""
         failed: list[BaseException] = []
         for model in self.models:
             try:
-                reply = await model.get_response(*asked, **kept)
+                reply = await model.get_response(*args, **kwargs)
             except Exception as error:
-                self._move_on(error, failed, kept)
+                self._move_on(error, failed, kwargs)
             else:
                 self.last = model
                 return reply
         raise AssertionError("the last model's error is raised where it happens")
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The same as a stream; once an event was told, its model stays the one that answers."""
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """Stream the first reply; once an event was yielded, its model stays the one that answers."""
         failed: list[BaseException] = []
         for model in self.models:
             begun = False
-            events = model.stream_response(*asked, **kept)
+            events = model.stream_response(*args, **kwargs)
             try:
                 async for event in events:
                     begun, self.last = True, model
@@ -70,7 +70,7 @@ class FallbackModel(Model):
             except Exception as error:
                 if begun:
                     raise
-                self._move_on(error, failed, kept)
+                self._move_on(error, failed, kwargs)
             finally:
                 await close_stream(events)
 

@@ -1,4 +1,4 @@
-"""What went wrong at a provider, read off the error alone: whether another try may help, and when.
+"""Classify errors of a provider by what they carry: whether a retry may help, and when.
 
 Errors are known by what they carry, a status, a header, the name of a class: no provider's package is imported here.
 Nothing is renamed or wrapped.
@@ -40,7 +40,7 @@ _NO_ANSWER = frozenset({"APIConnectionError", "TransportError", "ClientConnectio
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status that an error carries, under either of the names in use."""
+    """Return the HTTP status that an error carries, under either of the names in use."""
     for name in ("status_code", "code"):
         status = getattr(error, name, None)
         if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
@@ -49,7 +49,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same question may be answered a moment later, or elsewhere: overload, limits, a dead line.
+    """Return whether the error is transient, so that a retry may help: overload, rate limits, a lost connection.
 
     >>> is_passing(ConnectionError()), is_passing(ValueError()), is_passing(KeyturnError())
     (True, False, False)
@@ -62,31 +62,31 @@ def is_passing(error: BaseException) -> bool:
     status = status_of(error)
     if status is not None and status >= 400:
         return status in _PASSING_STATUS or status >= 500
-    if _type_said(error) in _PASSING_TYPES:
+    if _error_type(error) in _PASSING_TYPES:
         return True
     names = {kind.__name__ for kind in type(error).__mro__}
     return isinstance(error, ConnectionError | TimeoutError) or bool(names & _NO_ANSWER)
 
 
 def advised_wait(error: BaseException, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
-    """How many seconds the provider asks to wait, None where it does not say."""
-    said = _header(error, "retry-after-ms")
-    if said is not None and _number(said) is not None:
-        return cast("float", _number(said)) / 1000
-    said = _header(error, "retry-after")
-    if said is None:
+    """Return how many seconds the provider asks to wait before a retry, None where it does not say."""
+    header = _header(error, "retry-after-ms")
+    if header is not None and _number(header) is not None:
+        return cast("float", _number(header)) / 1000
+    header = _header(error, "retry-after")
+    if header is None:
         return _retry_info(error)
-    seconds = _number(said)
+    seconds = _number(header)
     if seconds is not None:
         return seconds
     try:
-        return max(0.0, (parsedate_to_datetime(said) - now()).total_seconds())
+        return max(0.0, (parsedate_to_datetime(header) - now()).total_seconds())
     except (TypeError, ValueError):
         return None
 
 
 def retries(setting: Any, default: int = RETRIES) -> Retries:
-    """How often a question is asked again: `ModelSettings.retry` is a number, or has `max_retries`.
+    """Return how often a request is retried: `ModelSettings.retry` is a number, or has `max_retries`.
 
     >>> retries(None), retries(0), retries({"max_retries": 5})
     (2, 0, 5)
@@ -108,10 +108,10 @@ async def again(
     safe: Callable[[BaseException], bool] | None = None,
     stream: bool = False,
 ) -> T:
-    """What `ask` answers, asked up to `more` times again where the fault is passing; then the error as it is.
+    """Call `ask`, retried up to `more` times while the error is transient; then raise it as it is.
 
     Where the user has a policy, that says after which errors; it never overrules `safe`, which says after which errors
-    a question may be repeated at all.
+    a request may be repeated at all.
     """
     settings = more.settings if isinstance(more, Retries) else ModelRetrySettings()
     for attempt in range(more):
@@ -153,32 +153,32 @@ def _told(
 
 def _header(error: BaseException, name: str) -> str | None:
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
-    said: Any = headers.get(name) if hasattr(headers, "get") else None
-    return said if isinstance(said, str) else None
+    value: Any = headers.get(name) if hasattr(headers, "get") else None
+    return value if isinstance(value, str) else None
 
 
-def _number(said: str) -> float | None:
+def _number(text: str) -> float | None:
     try:
-        return max(0.0, float(said))
+        return max(0.0, float(text))
     except ValueError:
         return None
 
 
-def _type_said(error: BaseException) -> Any:
+def _error_type(error: BaseException) -> Any:
     body: Any = getattr(error, "body", None)
     if not isinstance(body, Mapping):
         return None
-    said = cast("Mapping[str, Any]", body)
-    inner: Any = said.get("error", said)  # one SDK keeps the whole body, another what stood under "error"
+    fields = cast("Mapping[str, Any]", body)
+    inner: Any = fields.get("error", fields)  # one SDK keeps the whole body, another what stood under "error"
     return cast("Mapping[str, Any]", inner).get("type") if isinstance(inner, Mapping) else None
 
 
 def _retry_info(error: BaseException) -> float | None:
-    """The delay in the details of a Google error, such as "17s"."""
-    told: Any = getattr(error, "details", None)
-    told = cast("Mapping[str, Any]", told).get("error") if isinstance(told, Mapping) else None
-    told = cast("Mapping[str, Any]", told).get("details") if isinstance(told, Mapping) else None
-    for detail in cast("list[Any]", told) if isinstance(told, list) else []:
+    """Return the delay in the details of a Google error, such as "17s"."""
+    details: Any = getattr(error, "details", None)
+    details = cast("Mapping[str, Any]", details).get("error") if isinstance(details, Mapping) else None
+    details = cast("Mapping[str, Any]", details).get("details") if isinstance(details, Mapping) else None
+    for detail in cast("list[Any]", details) if isinstance(details, list) else []:
         delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
         if isinstance(delay, str) and delay.endswith("s"):
             return _number(delay[:-1])

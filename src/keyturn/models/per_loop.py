@@ -1,4 +1,4 @@
-"""A client for each event loop, closed with its loop: a line belongs to the loop it was opened in.
+"""A client for each event loop, closed with its loop, since a connection belongs to the loop that opened it.
 
 `run_sync` opens a loop each time, and a test or a notebook may, too. What is made here is closed when `asyncio.run`
 ends its loop; nobody has to think of it. No provider is known here.
@@ -31,7 +31,7 @@ class ClientPerLoop:
         self._made = WeakKeyDictionary()
 
     async def client(self) -> Any:
-        """The client of the loop that runs."""
+        """Return the client of the running loop, made on first use."""
         loop = asyncio.get_running_loop()
         kept = self._made.get(loop)
         if kept is None:
@@ -41,13 +41,13 @@ class ClientPerLoop:
         return kept[0]
 
     async def close(self) -> None:
-        """Close the client of the loop that runs."""
+        """Close the client of the running loop."""
         kept = self._made.pop(asyncio.get_running_loop(), None)
         if kept is not None:
             await kept[1].aclose()
 
     async def _life(self, client: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
-        """A generator that waits to be closed: a loop that ends closes those that were begun in it."""
+        """A generator that closes the client when it is closed itself: a loop that ends closes its generators."""
         try:
             yield
         finally:
@@ -57,7 +57,7 @@ class ClientPerLoop:
 
 @cache
 def certificates() -> Any:
-    """The certificates that are trusted, read once for all clients: it takes longer than many a run."""
+    """Return the trusted certificates, read once for all clients, since that takes longer than many a run."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()

@@ -1,4 +1,4 @@
-"""What a provider sent, understood or refused: its nonsense is a `ModelBehaviorError` and never a parser's stack.
+"""Read what a provider sent, or raise `ModelBehaviorError`: a parser's own error never escapes.
 
 Shared by members that read a wire format themselves; no format is known here.
 """
@@ -25,7 +25,9 @@ PARSERS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 class ResponseFailed(ModelBehaviorError):
-    """A response that the provider began and did not finish. `status` and `code` are the provider's words for it.
+    """Raised for a response that the provider began and did not finish.
+
+    `status` and `code` are the provider's words for it.
 
     >>> ResponseFailed("incomplete", "content_filter", "").code
     'content_filter'
@@ -38,7 +40,7 @@ class ResponseFailed(ModelBehaviorError):
 
 @contextmanager
 def charged(usage: Usage) -> Generator[None]:
-    """Whoever refuses a reply in here says what it used: a reply that is cut is paid for like any other.
+    """Attach usage to a `ModelBehaviorError` raised inside: a reply that is refused is paid for like any other.
 
     >>> try:
     ...     with charged(Usage(1, 10, total_tokens=10)):
@@ -56,12 +58,12 @@ def charged(usage: Usage) -> Generator[None]:
 
 
 def understood(read: Callable[[], _T], provider: str, event: Any = None) -> _T:
-    """What `read` makes of what a provider sent, or `ModelBehaviorError` that says what was wrong, and in which event.
+    """Return what `read` makes of a provider's data, or raise `ModelBehaviorError` that says what was wrong.
 
     >>> understood(lambda: {}["content"], "Example")
     Traceback (most recent call last):
     ...
-    keyturn.core.errors.ModelBehaviorError: Example sent what is no reply (KeyError: 'content'); nothing of it was used
+    keyturn.core.errors.ModelBehaviorError: Example sent a malformed reply (KeyError: 'content'); nothing of it was used
     """
     try:
         return read()
@@ -70,15 +72,15 @@ def understood(read: Callable[[], _T], provider: str, event: Any = None) -> _T:
 
 
 def nonsense(error: Exception, provider: str, event: Any = None) -> ModelBehaviorError:
-    """A parser's or a reader's error as what it says of the provider."""
+    """Convert an error of a parser or a reader to a `ModelBehaviorError`."""
     place = f"{event}: " if isinstance(event, str) else ""
     what = " ".join(f"{place}{type(error).__name__}: {error}".split())
     shown = what if len(what) <= _LONGEST else f"{what[:_LONGEST]}..."
-    return ModelBehaviorError(f"{provider} sent what is no reply ({shown}); {NOTHING}")
+    return ModelBehaviorError(f"{provider} sent a malformed reply ({shown}); {NOTHING}")
 
 
 def plain_json(text: str) -> Any:
-    """The value of a provider's JSON, in which NaN and Infinity are none.
+    """Parse a provider's JSON, in which NaN and Infinity are not allowed.
 
     >>> plain_json('{"a": [1]}')
     {'a': [1]}
@@ -87,7 +89,7 @@ def plain_json(text: str) -> Any:
 
 
 def check_text(items: list[Item]) -> list[Item]:
-    """The items, or a `ValueError` where a text in them is none: nobody could save a lone surrogate."""
+    """Return the items, or raise `ValueError` for a text with a lone surrogate, which nobody could save."""
     json.dumps(items, ensure_ascii=False).encode()
     return items
 

@@ -1,4 +1,4 @@
-"""A whole reply as the Responses events that would have streamed it.
+"""Convert a whole reply to the Responses events that would have streamed it.
 
 What is known only whole is told in pieces here, in the order of the Responses API. Nothing here waits, and nothing
 knows where the reply came from, so that a model which cannot stream may use it too.
@@ -16,7 +16,7 @@ from .base import ModelResponse, Usage
 
 
 class StreamEvent(RawItem):
-    """One event of a model's stream, readable as attributes and as a mapping; it cannot be changed.
+    """Holds one event of a model's stream, readable as attributes and as a mapping; it is immutable.
 
     >>> event = StreamEvent("response.output_text.delta", delta="hel")
     >>> event.type, event["delta"]
@@ -46,7 +46,7 @@ def _event(fields: dict[str, Any]) -> StreamEvent:
 
 
 def reply_events(response: ModelResponse, chunk: int | None = None) -> Iterator[StreamEvent]:
-    """The events of a reply, from `response.created` to `response.completed`.
+    """Yield the events of a reply, from `response.created` to `response.completed`.
 
     Text and arguments come in pieces of `chunk` characters, or word by word.
 
@@ -72,7 +72,7 @@ def reply_events(response: ModelResponse, chunk: int | None = None) -> Iterator[
 
 
 def pieces(text: str, chunk: int | None = None) -> list[str]:
-    """A text cut into deltas: words with the space behind them, or `chunk` characters each.
+    """Cut a text into deltas: words with the space behind them, or `chunk` characters each.
 
     >>> pieces("to be, or"), pieces("to be", 3)
     (['to ', 'be, ', 'or'], ['to ', 'be'])
@@ -83,7 +83,7 @@ def pieces(text: str, chunk: int | None = None) -> list[str]:
 
 
 class _Pieces:
-    """Tells one text as `<name>.delta` events and a `<name>.done` that repeats it whole."""
+    """Yields one text as `<name>.delta` events and a `<name>.done` that repeats it whole."""
 
     def __init__(self, number: Iterator[int], chunk: int | None) -> None:
         self.number = number
@@ -99,7 +99,7 @@ class _Pieces:
 _PARTS = {"output_text": ("text", "response.output_text"), "refusal": ("refusal", "response.refusal")}
 
 
-def _message(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
+def _message(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
     content: str | list[Item] = item.get("content") or []
     if isinstance(content, str):
         content = [{"type": "output_text", "text": content, "annotations": []}]
@@ -107,29 +107,31 @@ def _message(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
         field, name = _PARTS.get(part.get("type", ""), ("", ""))
         here = {**place, "content_index": index}
         empty = {**part, field: ""} if field else part
-        yield StreamEvent("response.content_part.added", part=empty, sequence_number=next(told.number), **here)
+        yield StreamEvent("response.content_part.added", part=empty, sequence_number=next(teller.number), **here)
         if field:
-            yield from told.tell(name, field, part.get(field) or "", here)
-        yield StreamEvent("response.content_part.done", part=part, sequence_number=next(told.number), **here)
+            yield from teller.tell(name, field, part.get(field) or "", here)
+        yield StreamEvent("response.content_part.done", part=part, sequence_number=next(teller.number), **here)
 
 
-def _function_call(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
-    return told.tell("response.function_call_arguments", "arguments", item.get("arguments") or "", place)
+def _function_call(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
+    return teller.tell("response.function_call_arguments", "arguments", item.get("arguments") or "", place)
 
 
-def _custom_call(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
-    return told.tell("response.custom_tool_call_input", "input", item.get("input") or "", place)
+def _custom_call(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
+    return teller.tell("response.custom_tool_call_input", "input", item.get("input") or "", place)
 
 
-def _reasoning(item: Item, place: Item, told: _Pieces) -> Iterator[StreamEvent]:
+def _reasoning(item: Item, place: Item, teller: _Pieces) -> Iterator[StreamEvent]:
     summary = cast("list[Item]", item.get("summary") or [])
     for index, part in enumerate(summary):
         here, empty = {**place, "summary_index": index}, {**part, "text": ""}
         yield StreamEvent(
-            "response.reasoning_summary_part.added", part=empty, sequence_number=next(told.number), **here
+            "response.reasoning_summary_part.added", part=empty, sequence_number=next(teller.number), **here
         )
-        yield from told.tell("response.reasoning_summary_text", "text", part.get("text") or "", here)
-        yield StreamEvent("response.reasoning_summary_part.done", part=part, sequence_number=next(told.number), **here)
+        yield from teller.tell("response.reasoning_summary_text", "text", part.get("text") or "", here)
+        yield StreamEvent(
+            "response.reasoning_summary_part.done", part=part, sequence_number=next(teller.number), **here
+        )
 
 
 def _nothing(_item: Item, _place: Item, _told: _Pieces) -> Iterator[StreamEvent]:
@@ -149,7 +151,7 @@ _KINDS: dict[str, tuple[_Begin, _Inside]] = {
 
 
 def response_fields(response: ModelResponse, status: str, output: list[Item]) -> Item:
-    """The `response` of the first and the last event of a reply, as the Responses API has it.
+    """Return the `response` of the first and the last event of a reply, as the Responses API has it.
 
     >>> response_fields(ModelResponse([], response_id="r1"), "in_progress", [])["id"]
     'r1'

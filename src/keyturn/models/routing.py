@@ -1,4 +1,4 @@
-"""From a model's name to the model: which member speaks for it, imported when it is first asked for.
+"""Find a model by its name: which provider it is, and its class, imported on first use.
 
 A bare name is OpenAI's; `provider:name` and `provider/name` name the provider. A new provider is one row of
 `MEMBERS`. Nothing here talks to a provider or knows how one is configured.
@@ -29,7 +29,7 @@ _NAME = re.compile(r"([^:/]*)[:/](.*)", re.DOTALL)
 
 
 def split_name(model_name: str) -> tuple[str | None, str]:
-    """The provider that a name says, None where it says none, and the rest.
+    """Split a model name into its provider, None where it names none, and the rest.
 
     >>> split_name("anthropic:claude-sonnet"), split_name("openai/gpt-5"), split_name("gpt-5")
     (('anthropic', 'claude-sonnet'), ('openai', 'gpt-5'), (None, 'gpt-5'))
@@ -39,7 +39,7 @@ def split_name(model_name: str) -> tuple[str | None, str]:
 
 
 def model_class(prefix: str) -> Any:
-    """The member class behind a prefix, or a `UserError` that says what to install."""
+    """Return the model class behind a prefix, or raise a `UserError` that says what to install."""
     module, _, name = MEMBERS[prefix].partition(":")
     try:
         return getattr(import_module(module), name)
@@ -55,7 +55,7 @@ def _missing(prefix: str, error: ModuleNotFoundError) -> UserError:
 
 
 class OpenAIOptions(TypedDict, total=False):
-    """The account and the API that `MultiProvider` uses for OpenAI's models."""
+    """Declares the account and API options that `MultiProvider` takes for OpenAI's models."""
 
     openai_api_key: str | None
     openai_base_url: str | None
@@ -75,7 +75,7 @@ _MEMBER_OPTIONS = {
 
 
 class MultiProvider(ModelProvider):
-    """Finds a model by its name, whoever the provider is. What it made once for a name it gives again.
+    """Finds a model by its name, whoever the provider is, and caches it.
 
     `mapping` adds prefixes of your own, or takes over known ones: `{"local": MyProvider()}` serves
     `"local:llama"` and `"local/llama"`. The `openai_*` settings are for OpenAI's models.
@@ -111,7 +111,7 @@ or pass MultiProvider({'local': provider})
         self._made: dict[tuple[str, str | None, int], Model] = {}
 
     def get_model(self, model_name: str | None) -> Model:
-        """The model of that name; None is OpenAI's default model."""
+        """Return the model of that name; None is OpenAI's default model."""
         prefix, name = split_name(model_name) if model_name else (None, None)
         if prefix in self._mapping:
             return self._mapping[prefix].get_model(name or None)
@@ -134,7 +134,10 @@ or pass MultiProvider({'local': provider})
         return "openai" if responses else "openai-chat"
 
     def _member(self, prefix: str, name: str | None) -> Model:
-        """A member's model; without a name it is the default model, which a stored prompt may replace."""
+        """Make a member's model; without a name it is the default model.
+
+        A stored prompt may replace that one.
+        """
         key = (prefix, name, OPENAI.changes)
         model = self._made.get(key)
         if model is None:

@@ -1,4 +1,4 @@
-"""A reply as it comes, told as Responses events: what a member calls for each thing its provider's stream says.
+"""Build the Responses events of a reply while it streams: what a member calls for each thing its provider sends.
 
 The order is that of `reply_events`, which tells a reply that is known whole. Nothing here knows a provider.
 """
@@ -18,7 +18,7 @@ _PARTS = {"output_text": ("text", "output_text"), "refusal": ("refusal", "refusa
 
 
 class Teller:
-    """Numbers the events of one reply and knows which item and which part of it is open; `items` are those it closed.
+    """Numbers the events of one reply and tracks which item and part is open; `items` are those it closed.
 
     >>> teller = Teller()
     >>> events = [*teller.text("to "), *teller.text("be"), *teller.close()]
@@ -41,15 +41,15 @@ class Teller:
 
     @property
     def open_type(self) -> str | None:
-        """The type of the item that is open, if one is."""
+        """Return the type of the item that is open, None where none is."""
         return None if self._open is None else self._open["type"]
 
     def event(self, name: str, **fields: Any) -> StreamEvent:
-        """The next event."""
+        """Return the next event."""
         return StreamEvent(f"response.{name}", **fields, sequence_number=next(self._number))
 
     def start(self, response_id: str | None) -> list[StreamEvent]:
-        """The first event; told once."""
+        """Return the first event, once only."""
         if self.started:
             return []
         self.started = True
@@ -57,15 +57,15 @@ class Teller:
         return [self.event("created", response=response_fields(first, "in_progress", []))]
 
     def text(self, delta: str) -> list[StreamEvent]:
-        """More of the text of the message that is open, or of a new one."""
+        """Add text to the message that is open, or to a new one."""
         return self._in_part("output_text", {"annotations": []}, delta)
 
     def refusal(self, delta: str) -> list[StreamEvent]:
-        """More of a refusal, in the message that is open or in a new one."""
+        """Add to a refusal, in the message that is open or in a new one."""
         return self._in_part("refusal", {}, delta)
 
     def thought(self, delta: str) -> list[StreamEvent]:
-        """More of what the model thinks; the item is `begin`-ed by the member."""
+        """Add to what the model thinks; the member has called `begin` for the item."""
         events: list[StreamEvent] = []
         if not self._told:
             part = {"type": "summary_text", "text": ""}
@@ -75,12 +75,12 @@ class Teller:
         return events
 
     def arguments(self, delta: str) -> list[StreamEvent]:
-        """More of a call's arguments; the item is `begin`-ed by the member."""
+        """Add to a call's arguments; the member has called `begin` for the item."""
         self._told.append(delta)
         return [self.event("function_call_arguments.delta", delta=delta, **self._place())]
 
     def begin(self, item: Item) -> list[StreamEvent]:
-        """A new item; the one before it is closed."""
+        """Open a new item, and close the one before it."""
         events = self.close()
         self._index += 1
         self._open = item
@@ -88,7 +88,7 @@ class Teller:
         return [*events, self.event("output_item.added", item=item, output_index=self._index)]
 
     def end_part(self, kept: Item | None = None, **known: Any) -> list[StreamEvent]:
-        """The part that is open is whole.
+        """Close the part that is open.
 
         `known` is what was only said at its end, `kept` what the provider itself needs to have back of it.
         """
@@ -106,7 +106,7 @@ class Teller:
         return [done, self.event("content_part.done", part=whole, **here)]
 
     def close(self, item: Item | None = None, **known: Any) -> list[StreamEvent]:
-        """The item that is open is whole: `item`, or what was told of it and what is `known` only at its end."""
+        """Close the item that is open: with `item`, or what was collected and what is `known` only at its end."""
         events = self.end_part()
         if self._open is None:
             return events
@@ -132,7 +132,7 @@ class Teller:
         return events
 
     def finish(self, response: ModelResponse) -> list[StreamEvent]:
-        """The last event, with the whole reply."""
+        """Return the last event, with the whole reply."""
         whole = response_fields(response, "completed", [dict(item) for item in response.output])
         return [*self.close(), self.event("completed", response=whole)]
 

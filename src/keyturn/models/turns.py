@@ -1,4 +1,4 @@
-"""A conversation as turns that alternate, each call beside its result: the form in which Messages and Gemini want it.
+"""Group a conversation into turns that alternate, each call beside its result, as the Messages API and Gemini want it.
 
 Items of the Responses format come in, in any order that a log, a session or a filter may give them. What a provider
 alone understands travels on an item under `provider_data`, by the provider's name, and only that provider is sent it.
@@ -28,19 +28,19 @@ _INPUT = Limits(bytes=64 << 20)
 
 @dataclass
 class CallWithResult:
-    """A call in a conversation, and its result where there is one."""
+    """Pairs a call in a conversation with its result, where there is one."""
 
     item: Item
     result: Item | None = None
 
     @property
     def name(self) -> str:
-        """The tool's name; of a kind that names no tool, the kind."""
+        """Return the tool's name; of a kind that names no tool, the kind."""
         return str(self.item.get("name") or str(self.item.get("type")).removesuffix("_call"))
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON; of a kind that has none, what it has instead."""
+        """Return the arguments as JSON; of a kind that has none, what it has instead."""
         if self.item.get("type") == "function_call":
             return str(self.item.get("arguments") or "{}")
         kept = {key: value for key, value in self.item.items() if key not in _NO_ARGUMENTS}
@@ -52,19 +52,19 @@ _NO_ARGUMENTS = frozenset({"type", "id", "call_id", "name", "status", PROVIDER_D
 
 @dataclass
 class Turn:
-    """What one side said without the other speaking: items, and among them, in a model's turn, its calls."""
+    """Holds what one side said without the other speaking: items, and in a model's turn its calls."""
 
     role: Literal["user", "assistant"]
     items: list[Item | CallWithResult] = field(default_factory=list["Item | CallWithResult"])
 
     @property
     def calls(self) -> list[CallWithResult]:
-        """The calls, in order."""
+        """Return the calls, in order."""
         return [entry for entry in self.items if isinstance(entry, CallWithResult)]
 
 
 def own(item: Mapping[str, Any], provider: str) -> Any:
-    """What a provider itself needs to have back of an item or a part; None where another one made it.
+    """Return the `provider_data` that a provider itself left on an item or a part; None where another one made it.
 
     >>> own({"provider_data": {"anthropic": {"signature": "s"}}}, "anthropic")
     {'signature': 's'}
@@ -74,7 +74,7 @@ def own(item: Mapping[str, Any], provider: str) -> Any:
 
 
 def own_parts(item: Mapping[str, Any], provider: str) -> list[tuple[Item, Item]]:
-    """A message's parts, each with what its provider itself needs to have back of it.
+    """Return a message's parts, each with the data that its provider must get back.
 
     That is kept on the message and not on its parts, where other providers would not expect it.
     """
@@ -86,12 +86,12 @@ def own_parts(item: Mapping[str, Any], provider: str) -> list[tuple[Item, Item]]
 
 
 def with_own(item: Item, provider: str, data: Mapping[str, Any]) -> Item:
-    """The item with what the provider needs to have back, where that is anything."""
+    """Return the item with the data that the provider must get back, if there is any."""
     return {**item, PROVIDER_DATA: {provider: dict(data)}} if data else item
 
 
 def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
-    """The instructions among the items, and the turns.
+    """Split the items into instructions and turns.
 
     A result stands with its call wherever it came; one whose call is not here is left out.
 
@@ -125,7 +125,7 @@ def split(items: Iterable[Item], provider: str) -> tuple[list[str], list[Turn]]:
 
 
 def _turn(turns: list[Turn], role: Literal["user", "assistant"]) -> Turn:
-    """The turn to go on with; after a result, what a model says is a turn of its own."""
+    """Return the turn to append to; after a result, what a model says starts a new turn."""
     last = turns[-1] if turns else None
     if last is None or last.role != role or (role == "assistant" and any(call.result for call in last.calls)):
         turns.append(Turn(role))
@@ -133,7 +133,7 @@ def _turn(turns: list[Turn], role: Literal["user", "assistant"]) -> Turn:
 
 
 def tool_input(arguments: str) -> Item:
-    """A call's arguments as the object they must be; what is none is shown to the model as it wrote it.
+    """Parse a call's arguments as a JSON object; invalid ones are shown to the model as it wrote them.
 
     >>> tool_input('{"to": "ada"}'), tool_input('{"to": ')
     ({'to': 'ada'}, {'INVALID_JSON': '{"to": '})
@@ -146,7 +146,7 @@ def tool_input(arguments: str) -> Item:
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content, whatever else is in it."""
+    """Return the text of a message's content, whatever else is in it."""
     if isinstance(content, str):
         return content
     parts = cast("list[Any]", content) if isinstance(content, list) else []
@@ -158,7 +158,7 @@ def _part_text(part: Any) -> str:
 
 
 def parts_of(content: Any) -> list[Item]:
-    """A message's content, or a call's output, as parts; a text is one part."""
+    """Return a message's content, or a call's output, as parts; a text is one part."""
     if content is None:
         return []
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in cast("list[Any]", content)):
@@ -168,7 +168,7 @@ def parts_of(content: Any) -> list[Item]:
 
 
 def output_parts(result: Item) -> list[Item]:
-    """A call's result as parts: texts, images and files as they are, anything else as JSON."""
+    """Return a call's result as parts: texts, images and files as they are, anything else as JSON."""
     output = result.get("output")
     parts = parts_of(output)
     if all(str(part.get("type")).startswith("input_") for part in parts):
@@ -177,7 +177,7 @@ def output_parts(result: Item) -> list[Item]:
 
 
 def data_url(url: str) -> tuple[str, str] | None:
-    """Type and base64 data of a data URL, None for every other address.
+    """Return the media type and base64 data of a data URL, None for every other address.
 
     >>> data_url("data:image/png;base64,aGk="), data_url("https://example.com/cat.png")
     (('image/png', 'aGk='), None)
@@ -191,7 +191,7 @@ def data_url(url: str) -> tuple[str, str] | None:
 
 
 def file_data(part: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Type and base64 data of a file part that carries its data."""
+    """Return the media type and base64 data of a file part that carries its data."""
     data = part.get("file_data")
     if not isinstance(data, str):
         return None

@@ -1,4 +1,4 @@
-"""The seam to a policy: it is asked of one call and says allow, ask or deny, or nothing.
+"""The seam to a policy, which is asked about one call and says allow, ask or deny, or nothing.
 
 A policy looks at the call that will run and at the run's context; it neither runs nor changes anything. What it says
 is recorded and not asked again, but that a decision is made: then it may only be stricter. If it raises, or answers

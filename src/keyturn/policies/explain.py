@@ -1,4 +1,4 @@
-"""Why a policy says what it says of a call: the rule that decides, what it rests on, and what could not be told.
+"""Explain a policy's verdict: the rule that decides, its grounds, and what could not be told.
 
 An explanation is made by the same functions that make the verdict. It names arguments and never quotes their values.
 """
@@ -11,7 +11,7 @@ from ..core.policy import Verdict
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
-    """What one rule says of a call: its verdict, or None where it is passed by; why, and what could not be told.
+    """Holds what one rule says of a call: its verdict, or None where it does not match, and why.
 
     `applies` lists the conditions that hold, `untold` those of which nobody can tell; `passed` is why the rule does not
     match, "" where it does.
@@ -36,7 +36,7 @@ class RuleFinding(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Why a policy says what it says of a call.
+    """Explains why a policy says what it says of a call.
 
     `verdict` is what it says, None where the tool's own setting holds; `rule` is the rule that decides, None where
     no rule does and the policy's default holds; `passed_by` are the rules above it. As a text it is one line a rule.
@@ -51,7 +51,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """What could not be told of the call, by the rule that decides and by those above it."""
+        """Return what could not be told of the call, by the rule that decides and by those above it."""
         rules = [*self.passed_by, *([self.rule] if self.rule is not None else [])]
         return tuple(said for rule in rules for said in rule.untold)
 

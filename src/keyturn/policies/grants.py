@@ -19,7 +19,7 @@ from ..core.predicate import Where, check_where
 
 
 class GrantWords(TypedDict, total=False):
-    """What else is said where a grant is given: "approve" or "reject", the words for the model, and who gives it."""
+    """Holds what else is given with a grant: "approve" or "reject", the words for the model, and who gives it."""
 
     verdict: Literal["approve", "reject"]
     message: str | None
@@ -28,7 +28,7 @@ class GrantWords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Grant:
-    """A standing approval of later calls: with arguments like these, for so long, so often.
+    """States a standing approval of later calls: with arguments like these, for so long, so often.
 
     `where` compares validated arguments by type, `expires` is a duration, `uses` counts later calls. `Grant()` has no
     limits but the run's own end.
@@ -48,23 +48,25 @@ class Grant:
             milliseconds(self.expires)
         uses: object = self.uses
         if uses is not None and (not isinstance(uses, int) or isinstance(uses, bool) or uses < 1):
-            raise UserError(f"a grant's uses are a whole number, at least 1, or None for any number; not {uses!r}")
+            raise UserError(
+                f"uses of a grant must be a whole number of 1 or more, or None for any number; not {uses!r}"
+            )
 
     def terms(self, id: str, agent: str, tool: str, now: int, **words: Unpack[GrantWords]) -> GrantTerms:
-        """The grant as a fact: for one tool of one agent, counted from `now` on.
+        """Return the grant as a fact: for one tool of one agent, counted from `now` on.
 
         >>> Grant(expires="1h").terms("g1", "desk", "5e1f", now=1_000).expires_at
         3601000
         """
         if words.get("verdict", "approve") not in ("approve", "reject"):
-            raise UserError("a grant approves or rejects")
+            raise UserError("a grant must approve or reject")
         expires_at = None if self.expires is None else now + milliseconds(self.expires)
         where = own_where(self.where)
         return GrantTerms(id, agent, tool, where=where, expires_at=expires_at, uses=self.uses, **words)
 
 
 def own_where(where: Where | None) -> dict[str, Any] | None:
-    """A checked predicate as plain JSON of its own: nobody else can change it, and it can be written down.
+    """Copy a checked predicate as plain JSON, so that nobody else can change it and it can be recorded.
 
     >>> own_where({"to": {"one_of": ("ada", "bob")}})
     {'to': {'one_of': ['ada', 'bob']}}

@@ -1,4 +1,4 @@
-"""Limits: how many calls, how much of an argument, how many rejections one run may come to.
+"""Limits of one run: on the number of calls, the sum of an argument, and the number of rejections.
 
 A limit looks only at the call and at what its run recorded before, so that it says the same after a pause, in another
 process, and of calls that one reply made together. What cannot be counted is over every limit.
@@ -18,16 +18,16 @@ from ..core.predicate import number_at
 
 
 class About(Protocol):
-    """Which calls a limit counts: those that its rule is about. Sums are kept under this very object."""
+    """Says which calls a limit counts: those that its rule is about; sums are cached under this very object."""
 
     def fits(self, call: CallView) -> bool:
-        """Whether the limit counts this call."""
+        """Return whether the limit counts this call."""
         ...
 
 
 @dataclass(frozen=True)
 class Calls:
-    """At most so many calls in a run, or in any stretch of its time that is as long as `per`.
+    """Limits the calls in a run, or in any window of its time that is as long as `per`.
 
     >>> Calls(20, per="1h").over
     'over the limit of 20 calls in 1h'
@@ -43,17 +43,17 @@ class Calls:
 
     @property
     def over(self) -> str:
-        """What is said of a call that is over this limit."""
+        """Return the reason for a call that is over this limit."""
         return f"over the limit of {self.most} calls in {_stretch(self.per)}"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
-        """Whether one more call is over the limit."""
+        """Return whether one more call is over the limit."""
         return past.total(about, lambda other: int(about.fits(other)), _begin(call, self.per)) >= self.most
 
 
 @dataclass(frozen=True)
 class Budget:
-    """At most so much of a numeric argument, summed exactly over a run, or over any stretch of `per`.
+    """Limits the sum of a numeric argument, summed exactly over a run, or over any window of `per`.
 
     An argument that is missing, negative or no number is over it. Once a call ran whose argument is missing or no
     number, so is every other: nobody knows what was spent.
@@ -75,17 +75,17 @@ class Budget:
         except ValueError:  # neither infinity nor what is no number at all
             fits = False
         if not fits:
-            raise UserError(f"a budget comes to a number that is not negative; not {most!r}")
+            raise UserError(f"a budget must be a number of 0 or more; not {most!r}")
         if self.per is not None:
             milliseconds(self.per)
 
     @property
     def over(self) -> str:
-        """What is said of a call that is over this budget. It tells no amount: an argument can be secret."""
+        """Return the reason for a call that is over this budget, without an amount: an argument can be secret."""
         return f"over the budget of {self.most} for {self.argument!r} in {_stretch(self.per)}"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
-        """Whether what was spent and this call are together over the budget."""
+        """Return whether what was spent and this call are together over the budget."""
 
         def amount(other: CallView) -> Fraction | int:
             return self._spent(other) if about.fits(other) else 0
@@ -106,7 +106,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Rejections:
-    """At most so many rejections of the same call, or of any call of the same tool: the breaker of a circuit.
+    """Limits rejections of the same call, or of any call of the same tool: a circuit breaker.
 
     A model that asks on and on for what people rejected is told so, and nobody is asked again. What a person has
     approved is not held back by it.
@@ -125,13 +125,13 @@ class Rejections:
 
     @property
     def over(self) -> str:
-        """What is said of a call that was rejected often enough."""
+        """Return the reason for a call that was rejected often enough."""
         what = "this call was" if self.same == "call" else "calls of this tool were"
         times, again = "once" if self.most == 1 else f"{self.most} times", "it" if self.same == "call" else "one"
         return f"{what} rejected {times} and nobody will be asked about {again} again; do not make {again} again"
 
     def exceeded(self, call: CallView, past: Past, about: About) -> bool:
-        """Whether it was rejected that often."""
+        """Return whether it was rejected that often."""
         if call.approved:
             return False
         if self.same == "tool":
@@ -148,7 +148,7 @@ def _check_count(what: str, most: object, least: int = 0) -> None:
 
 
 def _begin(call: CallView, per: str | float | None) -> int | None:
-    """The first moment of the stretch that ends with this call; a call just as old as it is long has left it."""
+    """Return the start of the window that ends with this call; a call exactly that old is outside."""
     return None if per is None else call.at - milliseconds(per) + 1
 
 

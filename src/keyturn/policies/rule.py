@@ -1,4 +1,4 @@
-"""One rule: which calls it means, and what it says of them.
+"""One rule: which calls it matches, and its verdict on them.
 
 A rule compares names and typed arguments. It never reads a line of text as a command: what begins like something
 harmless need not be it.
@@ -23,7 +23,7 @@ When = Callable[[CallView, Any], bool]
 
 
 class Matching(TypedDict, total=False):
-    """Which calls a rule means, and what it says of them beside its action."""
+    """Holds which calls a rule matches, and what it says of them beside its action."""
 
     tool: str | None
     agent: str | None
@@ -39,7 +39,7 @@ class Matching(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Rule:
-    """What to do with the calls that it matches: all that is given must hold, and what is None matches any call.
+    """Decides on the calls that it matches: all that is given must hold, and what is None matches any call.
 
     `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent is meant by its
     name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it. `over` is
@@ -100,16 +100,16 @@ class Rule:
             )
 
     def verdict(self, call: CallView, context: Any = None, by: str = "policy") -> Verdict | None:
-        """What this rule says of a call; None where it does not match."""
+        """Return what this rule says of a call; None where it does not match."""
         truth = self._truth(call)
         return self._said(call, truth, self._answer(call, context), by) if self._means(truth) else None
 
     def fits(self, call: CallView) -> bool:
-        """Whether the rule is about this call, leaving aside its limit and its condition."""
+        """Return whether the rule is about this call, leaving aside its limit and its condition."""
         return self._means(self._truth(call))
 
     def explain(self, call: CallView, context: Any = None, number: int = 1) -> RuleFinding:
-        """Why this rule says what it says of a call. It quotes no argument.
+        """Explain what this rule says of a call; it quotes no argument.
 
         >>> call = CallView("pay", "function", "desk", {"amount": "250"}, digest="5e1f", call_id="call_1")
         >>> print(deny(where={"amount": {"gt": 100}}).explain(call))
@@ -131,12 +131,15 @@ class Rule:
         return Truth.NO if self._another(call) else evaluate(self.where, call.params)
 
     def _means(self, truth: Truth) -> bool:
-        """A rule that allows is about what it surely means. One that asks, denies or limits is also about that of which
-        nobody can tell: else whoever writes the arguments could turn it off."""
+        """Return whether the rule is about the call.
+
+        A rule that allows is about what it surely means. One that asks, denies or limits is also about that of which
+        nobody can tell: else whoever writes the arguments could turn it off.
+        """
         return truth.sure if self.action == "allow" else truth.possible
 
     def _another(self, call: CallView) -> str:
-        """Which name of the call is another than the rule gives; "" where none is."""
+        """Return which name of the call differs from the rule's; "" where none does."""
         if not is_named(self.tool, call.tool):
             return "it is about another tool"
         if not (is_named(self.agent, call.agent) or is_named(self.agent, call.path)):
@@ -146,7 +149,7 @@ class Rule:
         return "" if self.risk in (None, call.risk) else "it is about another risk"
 
     def _answer(self, call: CallView, context: Any) -> bool | str:
-        """Whether a call is over the limit, or meets the condition; as a text, why that could not be answered."""
+        """Return whether a call is over the limit, or meets the condition; as a text, why that is unknown."""
         try:
             answer: object = self._over_or_when(call, context)
         except Exception as error:  # fail closed: a question that cannot be answered asks a person
@@ -157,7 +160,9 @@ class Rule:
     def _over_or_when(self, call: CallView, context: Any) -> object:
         if self.over is not None:
             if call.past is None:
-                raise UserError("a policy with limits is asked of a run: one that wraps it says counts = True")
+                raise UserError(
+                    "a policy with limits needs the past of the run: a policy that wraps it must set counts = True"
+                )
             return self.over.exceeded(call, call.past, self)
         return self.when is None or self.when(call, context)
 
@@ -172,7 +177,7 @@ class Rule:
         return Verdict(self.action, reason, self.approval, by, self.stop)
 
     def _doubt(self, call: CallView, by: str) -> str:
-        """What nobody can tell of a call that is denied or asked about for just that."""
+        """Return what nobody can tell of a call that is denied or asked about for just that."""
         untold = [each.says for each in findings(self.where, call.params) if each.truth is Truth.UNKNOWN]
         number = by.removeprefix("policy").replace(":", " ")
         return f"rule{number} ({self.action}): {'; '.join(untold)}"
@@ -190,7 +195,7 @@ class Rule:
 
 
 def is_named(pattern: str | None, name: str) -> bool:
-    """Whether a name is meant; None means any.
+    """Return whether a name matches; None matches any.
 
     >>> is_named("read*", "read_file"), is_named("read?", "reads")
     (True, False)
@@ -202,7 +207,7 @@ def is_named(pattern: str | None, name: str) -> bool:
 
 
 def allow(**matching: Unpack[Matching]) -> Rule:
-    """A rule that lets calls run.
+    """Make a rule that lets calls run.
 
     >>> allow(tool="search").action
     'allow'
@@ -211,7 +216,7 @@ def allow(**matching: Unpack[Matching]) -> Rule:
 
 
 def ask(**matching: Unpack[Matching]) -> Rule:
-    """A rule that asks a person; `approval` says whom, how many and until when, else the tool's own terms hold.
+    """Make a rule that asks a person; `approval` says whom, how many and until when, else the tool's own terms hold.
 
     >>> ask(risk="high", approval=Approval(expires="4h")).action
     'ask'
@@ -220,7 +225,7 @@ def ask(**matching: Unpack[Matching]) -> Rule:
 
 
 def deny(**matching: Unpack[Matching]) -> Rule:
-    """A rule that refuses calls; `reason` is recorded and told to the model.
+    """Make a rule that refuses calls; `reason` is recorded and told to the model.
 
     >>> deny(tool="drop_*", reason="not from here").reason
     'not from here'

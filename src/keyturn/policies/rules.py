@@ -1,4 +1,4 @@
-"""Rules: a policy as an ordered list, for code and for an operator's file.
+"""A policy as an ordered list of rules, from code or from an operator's file.
 
 The first rule that matches decides; where none does, the tool's own setting holds. What one rule matches is in
 `rule.py`, what a limit counts in `limits.py`. A file is read once: what is written to it later changes no policy.
@@ -30,7 +30,9 @@ SHADOWS = 1_000
 
 
 class Shadowed(msgspec.Struct, frozen=True):
-    """What a policy in shadow mode would have said of a call. It does not keep the arguments: see the run's log.
+    """Records what a policy in shadow mode would have said of a call.
+
+    It does not keep the arguments: see the run's log.
 
     >>> Shadowed("pay", "desk", "", "call_1", "5e1f", Verdict("deny")).verdict.action
     'deny'
@@ -45,7 +47,7 @@ class Shadowed(msgspec.Struct, frozen=True):
 
 
 class Policy:
-    """An ordered list of rules, of which the first that matches decides.
+    """Decides by an ordered list of rules, of which the first that matches decides.
 
     `default` is said where none does; without it the tool's own setting holds. With `shadow=True` it says nothing, and
     keeps in `shadowed` what it would have said of the last thousand calls.
@@ -61,7 +63,7 @@ class Policy:
         if not all(isinstance(rule, Rule) for rule in given):
             raise UserError("a policy takes rules one by one: Policy(allow(...), ask(...))")
         if not isinstance(cast("object", shadow), bool):
-            raise UserError("shadow is True or False")
+            raise UserError("shadow must be True or False")
         _check_reached(rules)
         self.rules = rules
         self.default = Verdict(default, by="policy:default") if isinstance(default, str) else default
@@ -85,7 +87,7 @@ class Policy:
         return self.default
 
     def explain(self, call: CallView, context: Any = None) -> Explanation:
-        """Why this policy says what it says of a call: which rule decides, and why those above it do not.
+        """Explain the verdict on a call: which rule decides, and why those above it do not.
 
         It says what a call would be told, in shadow mode too, and quotes no argument.
 
@@ -104,18 +106,18 @@ class Policy:
 
     @property
     def needs_people(self) -> bool:
-        """Whether a rule's terms need an inbox with authenticated people."""
+        """Return whether a rule's terms need an inbox with authenticated people."""
         terms = [rule.approval for rule in self.rules] + [self.default.terms if self.default is not None else None]
         return any(one is not None and one.needs_people for one in terms)
 
     @property
     def counts(self) -> bool:
-        """Whether a rule has a limit: then calls are screened one by one, each in sight of what was let run before."""
+        """Return whether a rule has a limit: then calls are screened one by one, each after what was let run before."""
         return any(rule.over is not None for rule in self.rules)
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Policy:
-        """A policy from an operator's file, or from the text of one; a text that names a file ends in ".toml".
+        """Load a policy from an operator's file, or from the text of one; a text that names a file ends in ".toml".
 
         >>> policy = Policy.from_toml('''
         ... [[rules]]
@@ -143,7 +145,7 @@ class Policy:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Policy:
-        """A policy from plain data, as a file holds it. What is not known is refused, and where it stands is said.
+        """Load a policy from plain data, as a file holds it; what is unknown is refused, with its place.
 
         >>> Policy.from_dict({"default": "ask", "rules": [{"action": "allow", "tol": "search"}]})
         Traceback (most recent call last):
@@ -154,7 +156,7 @@ reason, approval, stop
         known = _known(data, ("default", "shadow", "rules"), "the policy")
         rules: object = known.get("rules", [])
         if not isinstance(rules, list):
-            raise UserError("the policy: rules is a list")
+            raise UserError("the policy: rules must be a list")
         if not rules and "default" not in known:
             raise UserError("the policy has neither rules nor a default: it would say nothing of any call")
         made = [_rule(rule, f"rule {number}") for number, rule in enumerate(cast("list[object]", rules), 1)]
@@ -170,7 +172,7 @@ _LIMITS: dict[str, tuple[Callable[..., Limit], str, tuple[str, ...]]] = {
 
 
 def _check_reached(rules: tuple[Rule, ...]) -> None:
-    """A limit below a rule that takes all of its calls would never be looked at, and nobody would notice."""
+    """Refuse a limit below a rule that takes all of its calls, since it would never be looked at."""
     for number, rule in enumerate(rules, 1):
         hidden = next((above for above, other in enumerate(rules[: number - 1], 1) if _covers(other, rule)), None)
         if rule.over is not None and hidden is not None:
@@ -178,7 +180,7 @@ def _check_reached(rules: tuple[Rule, ...]) -> None:
 
 
 def _covers(above: Rule, rule: Rule) -> bool:
-    """Whether a rule surely matches every call that another one means."""
+    """Return whether a rule surely matches every call that another one means."""
     names = (above.tool, rule.tool), (above.agent, rule.agent)
     named = all(
         mine in (None, "*", its) or (its is not None and "*" not in its and is_named(mine, its)) for mine, its in names

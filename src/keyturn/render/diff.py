@@ -1,4 +1,4 @@
-"""The rows of a difference between two texts, in bounded time whatever the texts are.
+"""Compute the rows of a difference between two texts, in bounded time whatever the texts are.
 
 difflib alone may take minutes for a text made to be slow. So equal ends are set aside first, then lines that
 occur once on each side are matched in order, and difflib sees what is left between them while a budget
@@ -20,6 +20,8 @@ Sign: TypeAlias = Literal[" ", "-", "+", "@", "\\"]
 
 
 class DiffRow(NamedTuple):
+    """Holds one row: a removed, added or unchanged line, or the number of lines left out."""
+
     sign: Sign
     text: str
 
@@ -29,7 +31,7 @@ _BUDGET = 20_000_000  # steps of the inner loop of difflib at worst: less than h
 
 
 def rows(before: str, after: str) -> Iterator[DiffRow]:
-    """The changed lines with some unchanged ones around them; nothing if the texts are equal.
+    """Return the changed lines with some unchanged ones around them; nothing if the texts are equal.
 
     >>> [row.sign + row.text for row in rows("a\\nb\\n", "a\\nc\\n")]
     [' a', '-b', '+c']
@@ -56,7 +58,7 @@ def _ended(run: list[DiffRow]) -> Iterator[DiffRow]:
 
 
 def script(before: str, after: str) -> Iterator[DiffRow]:
-    """All lines of both texts, newlines kept, as unchanged, removed and added.
+    """Yield all lines of both texts, newlines kept, as unchanged, removed and added.
 
     >>> [row.sign + row.text for row in script("a\\nb", "a\\n")]
     [' a\\n', '-b']
@@ -102,7 +104,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _equal_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    """How many lines are equal at the start, and how many of the others at the end."""
+    """Return how many lines are equal at the start, and how many of the others at the end."""
     top = _equal(old, new)
     return top, _equal(old[top:][::-1], new[top:][::-1])
 
@@ -112,7 +114,7 @@ def _equal(old: list[str], new: list[str]) -> int:
 
 
 def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """Places of lines that occur once in each text: the longest chain that is in order in both."""
+    """Return places of lines that occur once in each text: the longest chain that is in order in both."""
     once = _places(new)
     pairs = [(place, once[line]) for line, place in _places(old).items() if line in once]
     ends: list[int] = []  # for each length, the least new place that a chain of it ends at,

@@ -1,4 +1,4 @@
-"""Text made visible: what a model, a tool or a stranger wrote passes here before anybody reads it.
+"""Make text visible: what a model, a tool or a stranger wrote is escaped here before anybody reads it.
 
 Nothing is dropped: a character that could act, hide or move others becomes `\\u{202e}`, a backslash becomes
 two, and `unescape` gives back every text exactly. What cannot be told from nothing or from a plain space
@@ -32,7 +32,7 @@ _BLANK = frozenset(
 
 
 def escape(text: str, keep: Keep = "\n") -> str:
-    r"""`text` with everything unseen made visible; only the characters of `keep` stay as they are.
+    r"""Return `text` with everything invisible escaped; only the characters of `keep` stay as they are.
 
     >>> escape("rm \u202efdp.exe\x1b[2K")
     'rm \\u{202e}fdp.exe\\u{1b}[2K'
@@ -44,7 +44,7 @@ def escape(text: str, keep: Keep = "\n") -> str:
 
 
 def unescape(shown: str) -> str:
-    r"""The text that `escape` or `quote` was given; `ValueError` for what neither wrote, such as a cut.
+    r"""Return the text that `escape` or `quote` was given; raise `ValueError` for what neither wrote, such as a cut.
 
     >>> unescape(escape("C:\\ \u200b")) == "C:\\ \u200b"
     True
@@ -53,7 +53,7 @@ def unescape(shown: str) -> str:
 
 
 def quote(text: str, limit: int | None = None) -> str:
-    r"""`text` as one line in double quotes that nothing inside can close.
+    r"""Return `text` as one line in double quotes that nothing inside can close.
 
     >>> print(quote('a", "b\n'))
     "a\", \"b\n"
@@ -63,7 +63,7 @@ def quote(text: str, limit: int | None = None) -> str:
 
 
 def clip(text: str, limit: int | None, keep: Keep = "\n") -> str:
-    r"""`text` escaped and, if longer than `limit`, cut with a mark of how much is missing of what.
+    r"""Return `text` escaped and, if longer than `limit`, cut with a mark of how much is missing of what.
 
     The mark begins with a backslash and a bracket, which escaped text never holds: data cannot forge it.
 
@@ -78,7 +78,7 @@ def clip(text: str, limit: int | None, keep: Keep = "\n") -> str:
 
 
 def reorders(text: str) -> bool:
-    """Whether letters written from right to left may be drawn in another order than they run.
+    """Return whether right-to-left letters may be drawn in another order than they run.
 
     >>> reorders("abc"), reorders("\u05d0")
     (False, True)
@@ -120,7 +120,7 @@ def _escaped(char: str) -> str:
 
 
 class _Shown(dict[str, str]):
-    """How each character is shown; "" for a mark, whose neighbours decide. Filled as characters turn up."""
+    """Caches how each character is shown; "" for a mark, whose neighbours decide."""
 
     def __missing__(self, char: str) -> str:
         kind = category(char)
@@ -138,7 +138,7 @@ _SHOWN = _Shown()
 
 
 def _shown_run(match: re.Match[str]) -> str:
-    """One run of characters other than plain ASCII, each as it is shown.
+    """Escape one run of characters other than plain ASCII.
 
     A mark with no base of the text's own is escaped: it would be drawn over what we wrote ourselves.
     """

@@ -1,4 +1,4 @@
-"""A preview as HTML that is safe wherever text may stand: a page, a mail.
+"""Render a preview as HTML that is safe wherever text may stand: a page, a mail.
 
 Tags, attributes and classes are constants of this file; data is text only, and first through the escaping
 that every face shares. There is no link, no image and no style: nothing here can load or run anything. Data
@@ -41,7 +41,7 @@ def _part(ours: bool, rows: str) -> str:
 
 
 def _rows(line: LayoutLine) -> Iterator[tuple[bool, str]]:
-    """A line's rows, and of each whether it is ours. A heading and what it names are two."""
+    """Yield a line's rows, and of each whether it is ours; a heading and what it names are two."""
     if line.lead:
         yield True, _row(line, line.lead)
     if line.text or not line.lead:

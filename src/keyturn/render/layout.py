@@ -1,4 +1,4 @@
-"""A preview as styled lines of escaped text: what every face draws, made once.
+"""Lay a preview out as styled lines of escaped text, which every face draws.
 
 A line has two parts. `lead` is ours: a constant of the program, never made of data, which the type checker
 enforces. `text` is data, escaped, without a newline. A face draws data so that it never begins where a lead
@@ -24,7 +24,7 @@ _TURNED = "note: some letters run from right to left; rows that hold them may be
 
 
 class LayoutLine(NamedTuple):
-    """One line: data behind the margin, a lead of ours, or a lead with the data that it names."""
+    """Holds one line: data behind the margin, a lead of ours, or a lead with the data that it names."""
 
     style: Style
     text: str
@@ -32,7 +32,7 @@ class LayoutLine(NamedTuple):
 
 
 def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[LayoutLine]]:
-    """The summary, if there is one, and then each block, as lists of lines."""
+    """Yield the summary, if there is one, and then each block, as lists of lines."""
     if preview.summary:
         yield list(_noted([_heading("summary", preview.summary, limit)]))
     for block in preview.blocks:
@@ -40,7 +40,7 @@ def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[L
 
 
 def block_lines(block: Block, limit: int | None = None) -> Iterator[LayoutLine]:
-    """One block: its headings, then its content.
+    """Return the lines of one block: its headings, then its content.
 
     >>> [(line.lead, line.text) for line in block_lines(Command("ls", cwd="/srv"))]
     [('command', ''), ('in', '/srv'), ('', 'ls')]
@@ -91,7 +91,7 @@ def _diff(block: Diff, limit: int | None) -> Iterator[LayoutLine]:
 
 
 def _tree(value: object, limit: int | None, lead: str, tail: str) -> Iterator[str]:
-    """A JSON value, one member a row, in the order in which it was given."""
+    """Yield a JSON value, one member a row, in the order in which it was given."""
     indent = lead[: len(lead) - len(lead.lstrip(" "))]
     if isinstance(value, dict) and value:
         members = [(_key(key, limit), member) for key, member in cast(dict[object, object], value).items()]
@@ -116,7 +116,7 @@ def _key(key: object, limit: int | None) -> str:
 
 
 def _noted(lines: Iterator[LayoutLine] | list[LayoutLine]) -> Iterator[LayoutLine]:
-    """The lines, and a note after them if their letters may be drawn in another order than they run."""
+    """Yield the lines, and a note if their letters may be drawn in another order than they run."""
     turned = False
     for line in lines:
         turned = turned or reorders(line.text)

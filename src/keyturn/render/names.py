@@ -1,4 +1,4 @@
-"""Names that are not what they look like: tools, agents, servers and keys that imitate others.
+"""Detect names that are not what they look like: tools, agents, servers and keys that imitate others.
 
 Only the name itself is judged, with the script that Unicode gives each letter and a small table of our
 own; the answer is a warning to show or a reason to refuse, never a change of the name.
@@ -82,7 +82,7 @@ _EAST_ASIAN = frozenset({"Cjk", "Hiragana", "Katakana", "Hangul", "Bopomofo", "I
 
 
 def mixed_script(name: str) -> str | None:
-    """Why `name` may not be what it looks like, in words that quote none of its odd letters; else None.
+    """Return why `name` may not be what it looks like, quoting none of its odd letters; else None.
 
     >>> mixed_script("p\u0430y")
     "mixes Cyrillic and Latin letters and looks like 'pay'"
@@ -111,20 +111,20 @@ def mixed_script(name: str) -> str | None:
 
 
 def _drawn(char: str) -> str:
-    """The ASCII character that a character looks like; itself where there is none."""
+    """Return the ASCII character that a character looks like; itself where there is none."""
     # Cherokee's small letters are its capitals drawn smaller.
     capital = char.upper() if _script(char) == "Cherokee" else char
     return _small_capital(char) or capital.translate(_LOOKS)
 
 
 def _small_capital(char: str) -> str:
-    """The letter of which Unicode calls a character the small capital, where it is one letter of ASCII."""
+    """Return the letter of which Unicode calls a character the small capital, where it is one of ASCII."""
     _before, found, letter = unicode_name(char, "").partition("LETTER SMALL CAPITAL ")
     return letter.lower() if found and len(letter) == 1 else ""
 
 
 def _script(char: str) -> str:
-    """The script of a letter or digit by its Unicode name; "" for what every script shares."""
+    """Return the script of a letter or digit by its Unicode name; "" for what every script shares."""
     if not char.isalnum() or char in "0123456789":
         return ""
     words = unicode_name(char, "").removeprefix("EXTENDED ").replace("-", " ").split()

@@ -1,4 +1,4 @@
-"""A preview on a terminal: plain text, and colour only around it.
+"""Render a preview on a terminal: plain text, and colour only around it.
 
 Data stands behind a margin that it cannot leave, and what is ours never begins with one. Give `width`, or the
 terminal itself wraps a long row to the first column. Every escape sequence in the output is one of ours.
@@ -49,7 +49,7 @@ def render(preview: Preview, *, colour: bool = False, width: int | None = None, 
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether colour belongs on `stream`: a terminal that can show it, and nobody said NO_COLOR.
+    """Return whether colour belongs on `stream`: a terminal that can show it, and NO_COLOR is not set.
 
     >>> import io
     >>> wants_colour(io.StringIO(), {})
@@ -72,7 +72,7 @@ def rows(line: LayoutLine, *, colour: bool = False, width: int | None = None) ->
 
 
 def folded_words(words: Iterable[str], room: int, gap: str = " ") -> list[str]:
-    """Fold words of ours into rows of at most `room` columns, none torn apart; our own colours take no room.
+    """Fold words of ours into rows of at most `room` columns, none torn; our own colours take no room.
 
     >>> folded_words("they stand side by side".split(), 10)
     ['they stand', 'side by', 'side']
@@ -96,7 +96,7 @@ def hanging(row: str, width: int | None) -> Iterator[str]:
 
 
 def _led(line: LayoutLine, width: int | None) -> Iterator[tuple[str, str]]:
-    """A lead of ours, and behind it the data that it names."""
+    """Return a lead of ours, and behind it the data that it names."""
     *before, last = [line.lead] if width is None else folded_words(line.lead.split(" "), width - 1)
     yield from (("", row) for row in before)
     if not line.text:
@@ -121,7 +121,7 @@ def _content(text: str, width: int | None, margin: str = _FIRST) -> Iterator[tup
 
 
 def _folded(text: str, first: int | None, room: int | None) -> Iterator[str]:
-    """`text` in parts of at most `first` and then `room` columns; no mark is torn from its base."""
+    """Yield `text` in parts of at most `first` and then `room` columns; no mark is torn from its base."""
     if first is None or room is None or (len(text) <= first and text.isascii()):
         yield text
         return

@@ -1,1 +1,1 @@
-"""Sessions: where conversations live between runs. `base.py` is the seam, one file is one member."""
+"""The sessions: stores of conversations between runs; `base.py` is the seam, one file is one member."""

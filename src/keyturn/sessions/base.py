@@ -1,4 +1,4 @@
-"""The seam of the sessions room: where a conversation is kept between runs.
+"""The seam to a session: a store that keeps a conversation between runs.
 
 Here live the protocol, its abstract twin and the settings they share. No storage, no I/O and no
 knowledge of what the items mean: a session keeps plain dicts in the Responses input format, in the
@@ -17,7 +17,7 @@ from ..core.items import Item
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """How a session is read where the reader does not say.
+    """Says how a session is read where the reader does not say.
 
     >>> SessionSettings(limit=20).window(None), SessionSettings(limit=20).window(5)
     (20, 5)
@@ -29,7 +29,7 @@ class SessionSettings:
         self.window(None)
 
     def window(self, limit: int | None) -> int | None:
-        """How many of the newest items a read may give; None is all of them."""
+        """Return how many of the newest items a read may give; None is all of them."""
         wanted = self.limit if limit is None else limit
         # Stores disagree about negative numbers (SQLite reads -1 as "all", a slice cuts from the other end),
         # and a history of the wrong length is a mistake that nobody sees.
@@ -40,7 +40,7 @@ class SessionSettings:
 
 @runtime_checkable
 class Session(Protocol):
-    """What a run needs of a session; any class of yours that has it will do.
+    """Stores a conversation; any class of yours with these methods will do.
 
     >>> class Forgetful:
     ...     session_id = "nobody"
@@ -55,7 +55,7 @@ class Session(Protocol):
     session_id: str
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        """The newest `limit` items, or all of them, oldest first."""
+        """Return the newest `limit` items, or all of them, oldest first."""
         ...
 
     async def add_items(self, items: list[Item]) -> None:
@@ -63,16 +63,16 @@ class Session(Protocol):
         ...
 
     async def pop_item(self) -> Item | None:
-        """Remove the newest item and give it back; None if there is none."""
+        """Remove the newest item and return it; None if there is none."""
         ...
 
     async def clear_session(self) -> None:
-        """Forget every item of this session, and of no other."""
+        """Delete every item of this session, and of no other."""
         ...
 
 
 class SessionABC(ABC):
-    """The same as `Session`, to inherit from: a method left out is an error when the object is made.
+    """Stores a conversation, like `Session`, but to inherit from: a missing method fails when the object is made.
 
     >>> class Half(SessionABC):
     ...     async def pop_item(self): return None
@@ -84,7 +84,7 @@ class SessionABC(ABC):
 
     @abstractmethod
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        """The newest `limit` items, or all of them, oldest first."""
+        """Return the newest `limit` items, or all of them, oldest first."""
 
     @abstractmethod
     async def add_items(self, items: list[Item]) -> None:
@@ -92,8 +92,8 @@ class SessionABC(ABC):
 
     @abstractmethod
     async def pop_item(self) -> Item | None:
-        """Remove the newest item and give it back; None if there is none."""
+        """Remove the newest item and return it; None if there is none."""
 
     @abstractmethod
     async def clear_session(self) -> None:
-        """Forget every item of this session, and of no other."""
+        """Delete every item of this session, and of no other."""

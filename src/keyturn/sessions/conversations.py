@@ -1,4 +1,4 @@
-"""A session that is a conversation at OpenAI, kept there by its Conversations API.
+"""A session that OpenAI keeps, by its Conversations API.
 
 The provider keeps items in a form of its own: it numbers them, says who made them and spells texts out. They are
 brought back here into the form in which they are given, so that a run finds again what it wrote. HTTP is the official
@@ -46,7 +46,7 @@ _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 
 
 class OpenAIConversationsSession(SessionABC):
-    """A conversation kept at OpenAI, for models of OpenAI; without a `conversation_id` it is begun with the first item.
+    """Stores a conversation at OpenAI, for its models; without a `conversation_id` the first item begins one.
 
     `session_id` is the conversation's id, "" before there is one: keep it to come back. The API takes twenty items at
     a time: a longer batch is taken back where the API refuses a part of it, and may be there in part where the line
@@ -110,7 +110,7 @@ class OpenAIConversationsSession(SessionABC):
         await self._account.close()
 
     async def _kept(self, wanted: int | None) -> list[Item]:
-        """The newest items as the API has them, oldest first."""
+        """Return the newest items as the API has them, oldest first."""
         if not self.session_id or wanted == 0:
             return []
         found: list[Item] = []
@@ -121,14 +121,14 @@ class OpenAIConversationsSession(SessionABC):
             page = await self._ask("items", "list", self.session_id, **query)
             items = _listed(page)
             if items and items[-1]["id"] == query.get("after"):
-                raise ModelBehaviorError("the Conversations API gives the same page again and again")
+                raise ModelBehaviorError("the Conversations API returns the same page over and over")
             found += items
             more = bool(page.get("has_more") and items) and (wanted is None or len(found) < wanted)
             query["after"] = items[-1]["id"] if items else None
         return found if wanted is None else found[:wanted][::-1]
 
     async def _take_back(self, added: list[str], error: Exception) -> None:
-        """Delete what was added of a batch whose rest was refused; where nobody knows whether it was, leave it all."""
+        """Delete what was added of a batch whose rest was refused; leave all where that is unknown."""
         status = status_of(error)
         if status is None or status >= 500 or status == 408:
             return
@@ -139,13 +139,13 @@ class OpenAIConversationsSession(SessionABC):
             error.add_note(f"the first items of the batch were added and not taken back: {another}")
 
     async def _ask(self, resource: str, method: str, *given: Any, **fields: Any) -> Item:
-        """What does no harm if it is done twice; a client of the caller's own tries again by itself."""
+        """Send a request that is safe to repeat; a client of the caller's own retries by itself."""
         client, made = await self._account.client()
         call = _method(client, resource, method)
         return _body(await again(lambda: call(*given, **fields), RETRIES if made else 0))
 
     async def _write(self, resource: str, method: str, *given: Any, **fields: Any) -> Item:
-        """What must be done once: it is tried again only where it surely was not done."""
+        """Send a request that must take effect once: it is retried only where it surely did not."""
         client, _ = await self._account.client()
         call = _method(client.with_options(max_retries=0), resource, method)
         return _body(await again(lambda: call(*given, **fields), RETRIES, passing=_not_done))
@@ -176,7 +176,7 @@ def _listed(body: Item) -> list[Item]:
 
 def _named(thing: Any) -> Item:
     if not isinstance(thing, dict) or not isinstance(cast("Item", thing).get("id"), str):
-        raise ModelBehaviorError("the Conversations API's answer has a thing without an id")
+        raise ModelBehaviorError("the Conversations API's answer has an item without an id")
     return cast("Item", thing)
 
 
@@ -186,7 +186,7 @@ def _not_done(error: BaseException) -> bool:
 
 
 def _sayable(item: Item, text: str) -> Item:
-    """The item, with a "?" for each half of a character: HTTP cannot carry those, and the rest is worth keeping.
+    """Return the item with a "?" for each lone surrogate: HTTP cannot carry those, and the rest is worth keeping.
 
     A file name that was not UTF-8 leaves them in a tool's output.
     """
@@ -196,7 +196,7 @@ def _sayable(item: Item, text: str) -> Item:
 
 
 def _as_taken(items: list[Item]) -> list[Item]:
-    """The items as the API takes them: as a model is sent them, and without the ids that they had elsewhere."""
+    """Convert items to what the API takes: as a model is sent them, without the ids they had elsewhere."""
     named = [item if item.get("type") in _NAMED else _without(item, "id") for item in sent_items(items)]
     return [
         item for item in named if item.get("type") != "reasoning" or item.get("id") or item.get("encrypted_content")
@@ -208,7 +208,7 @@ def _without(item: Item, field: str) -> Item:
 
 
 def _as_given(kept: Item) -> Item:
-    """An item as it is given, without what the API made of it."""
+    """Convert an item back to what was given, without what the API made of it."""
     item = _without(kept, "created_by")
     kind = item.get("type", "message")
     if kind in _NAMED:
@@ -224,7 +224,7 @@ def _as_given(kept: Item) -> Item:
 
 
 def _short(content: Any) -> Any:
-    """A text that the API spelled out as a list of one part; any other content as it is."""
+    """Return a text that the API spelled out as a list of one part; any other content as it is."""
     match content:
         case [{"type": "input_text", "text": str(text), **rest}] if not any(rest.values()):
             return text

@@ -1,4 +1,4 @@
-"""An item as text and back, for the sessions that keep text. No store is known here."""
+"""Encode items as JSON text and decode them, for the sessions that store text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.items import Item
 
 
 def encoded(items: list[Item]) -> list[str]:
-    """The items as JSON, or, where one of them has none, an error that says which.
+    """Encode the items as JSON; where one of them has none, raise an error that says which.
 
     >>> encoded([{"role": "user", "content": "é"}])
     ['{"role":"user","content":"\\\\u00e9"}']
@@ -30,7 +30,7 @@ def _encoded(position: int, item: Item) -> str:
 
 
 def decoded(text: str | bytes, where: str) -> Item:
-    """The item of that text; `where` names the row in the error if it is none."""
+    """Decode the item of that text; `where` names the row in the error if it is none."""
     try:
         item: Any = json.loads(text)
     except ValueError as error:

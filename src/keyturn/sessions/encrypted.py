@@ -1,4 +1,4 @@
-"""A session around another one, which gets to see ciphertext and nothing else.
+"""A session around another one, which sees only ciphertext.
 
 Each item is sealed by itself with Fernet (AES-CBC and HMAC), under a key of this session that is derived from yours:
 neither an item's text nor its kind reaches the store, only its size and its time. The store can still forget items,
@@ -26,7 +26,7 @@ _SHORTEST_KEY = 16
 
 
 class EncryptedSession(SessionABC):
-    """A conversation that its store cannot read: any other session, wrapped.
+    """Encrypts a conversation in any other session, so that its store cannot read it.
 
     Make a key with `cryptography.fernet.Fernet.generate_key()`. Items older than `ttl` seconds are left out, as if they
     had never been (a run that waited longer can then not be resumed: the history it began with is gone); by default
@@ -62,7 +62,7 @@ class EncryptedSession(SessionABC):
 
     @property
     def session_settings(self) -> SessionSettings | None:
-        """The settings of the store."""
+        """Return the settings of the store."""
         return getattr(self.underlying_session, "session_settings", None)
 
     async def get_items(self, limit: int | None = None) -> list[Item]:

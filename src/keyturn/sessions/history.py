@@ -1,4 +1,4 @@
-"""What a conversation owes: the calls it left open, and the outputs that answer nothing.
+"""The orphans of a conversation: calls without an output, and outputs without a call.
 
 Pure functions over items in the Responses input format. Everything known here about how a call and
 its output name each other stands in one table, and a row is needed only by a kind that is unlike the others: any
@@ -26,7 +26,7 @@ BLANK_SCREENSHOT = (
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of call: its output's type, how each names the call, and an output that says it did not happen."""
+    """Describes one kind of call: its output's type, how each names the call, and an output where it did not run."""
 
     output: str
     unexecuted: Callable[[str], Item]
@@ -52,7 +52,7 @@ _BY_OUTPUT: dict[str, _Kind] = {kind.output: kind for kind in _KINDS.values()}
 
 
 def _call_kind(item: Item) -> _Kind | None:
-    """What is known of a call; None for every other item, and for calls that the provider answers itself."""
+    """Return the kind of a call; None for every other item, and for calls that the provider answers itself."""
     name = _type(item)
     if name in _KINDS or not (name.endswith("_call") and isinstance(item.get("call_id"), str)):
         return _KINDS.get(name)
@@ -60,7 +60,7 @@ def _call_kind(item: Item) -> _Kind | None:
 
 
 def _output_kind(item: Item) -> _Kind | None:
-    """What is known of a call by its output; None for every other item."""
+    """Return the kind of a call by its output; None for every other item."""
     name = _type(item)
     if name in _BY_OUTPUT or not (name.endswith("_call_output") and isinstance(item.get("call_id"), str)):
         return _BY_OUTPUT.get(name)
@@ -76,7 +76,7 @@ def _blank() -> Item:
 
 
 def orphan_calls(items: Sequence[Item]) -> list[Item]:
-    """The calls that have no output yet, in order. A provider refuses a conversation that has one.
+    """Return the calls that have no output yet, in order; a provider refuses a conversation with one.
 
     >>> orphan_calls([{"type": "function_call", "call_id": "c1", "name": "pay", "arguments": "{}"}])[0]["call_id"]
     'c1'
@@ -85,7 +85,7 @@ def orphan_calls(items: Sequence[Item]) -> list[Item]:
 
 
 def orphan_outputs(items: Sequence[Item]) -> list[Item]:
-    """The outputs that no call before them asked for, in order. A provider refuses these as well.
+    """Return the outputs that no call before them asked for, in order; providers refuse these as well.
 
     >>> orphan_outputs([{"type": "function_call_output", "call_id": "c1", "output": "paid"}])[0]["output"]
     'paid'
@@ -94,7 +94,7 @@ def orphan_outputs(items: Sequence[Item]) -> list[Item]:
 
 
 def drop_leading_orphans(items: Sequence[Item]) -> list[Item]:
-    """A window on a conversation without the outputs whose calls the window's edge cut off.
+    """Return a window on a conversation without the outputs whose calls the window cut off.
 
     They need not be its first items: the cut may fall between two calls made in parallel.
 
@@ -106,7 +106,7 @@ def drop_leading_orphans(items: Sequence[Item]) -> list[Item]:
 
 
 def superseded_output(call: Item, text: str) -> Item:
-    """The output item that settles an orphan call without having run it, and says so to the model.
+    """Return the output item that settles an orphan call without having run it, and says so to the model.
 
     A computer's output cannot carry words: it gets a blank screenshot, and whoever settles it says the text in
     a message. Its pending safety checks stay unacknowledged, because nobody acknowledged them.
@@ -121,7 +121,7 @@ def superseded_output(call: Item, text: str) -> Item:
 
 
 def _pair(items: Sequence[Item]) -> tuple[list[int], list[int]]:
-    """Where the orphan calls and the orphan outputs are.
+    """Find the orphan calls and the orphan outputs.
 
     Providers repeat call ids in later turns, so an output settles the oldest call of its id that is still open
     when it comes; an output never settles a call that comes after it.
@@ -153,7 +153,7 @@ def _label(item: Item, key: str) -> str:
 
 
 class Address:
-    """The content address of a growing list of items; ask for it after any of them.
+    """Computes the content address of a growing list of items; ask for it after any of them.
 
     It is the SHA-256 of the list's canonical JSON (keys sorted by code point, no spaces, UTF-8), so that anybody
     can compute it without us, and a list that went through a JSON store has the address it had before.
@@ -169,20 +169,20 @@ class Address:
         self._hash = hashlib.sha256(b"[")
 
     def add(self, item: Item) -> None:
-        """Take the next item in; one that has no JSON form is refused and changes nothing."""
+        """Add the next item; one that has no JSON form is refused and changes nothing."""
         encoded = _canonical(item)
         self._hash.update(b"," + encoded if self.count else encoded)
         self.count += 1
 
     def hex(self) -> str:
-        """The address of the items added so far."""
+        """Return the address of the items added so far."""
         whole = self._hash.copy()
         whole.update(b"]")
         return whole.hexdigest()
 
 
 def content_address(items: Iterable[Item]) -> str:
-    """The content address of a list of items: SHA-256 over its canonical JSON.
+    """Return the content address of a list of items: SHA-256 over its canonical JSON.
 
     >>> content_address([])[:16]
     '4f53cda18c2baa0c'

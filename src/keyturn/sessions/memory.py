@@ -14,7 +14,7 @@ from .base import SessionABC, SessionSettings
 
 
 class MemorySession(SessionABC):
-    """A conversation that lasts as long as the object does.
+    """Stores a conversation for as long as the object lives.
 
     >>> import asyncio
     >>> session = MemorySession("ada")

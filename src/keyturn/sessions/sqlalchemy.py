@@ -1,4 +1,4 @@
-"""A session in a database that SQLAlchemy reaches: SQLite through aiosqlite, PostgreSQL through psycopg or asyncpg.
+"""A session in a SQL database by SQLAlchemy: SQLite through aiosqlite, PostgreSQL through psycopg or asyncpg.
 
 The tables are those that OpenAI's Agents SDK writes, so that a database moves between the two. Each write is one
 transaction that first takes the session's row: batches stay whole, and ids grow in the order in which they are seen.
@@ -37,7 +37,7 @@ _files: WeakKeyDictionary[Any, OpenFile] = WeakKeyDictionary()
 
 
 class SQLAlchemySession(SessionABC):
-    """A conversation in your database: give it your `AsyncEngine`, or a `url` from which it makes one.
+    """Stores a conversation in your database: give it your `AsyncEngine`, or a `url` from which it makes one.
 
     The tables are made at first use if you ask with `create_tables=True`; otherwise they are in your migrations. One
     engine serves many sessions; one that was made from a `url` belongs to its session and ends with `close()`.
@@ -80,7 +80,9 @@ class SQLAlchemySession(SessionABC):
     def from_url(
         cls, session_id: str, *, url: Any, engine_kwargs: dict[str, Any] | None = None, **options: Any
     ) -> SQLAlchemySession:
-        """A session with an engine of its own; `options` are those of the session, `engine_kwargs` the engine's.
+        """Make a session with an engine of its own.
+
+        `options` are those of the session, `engine_kwargs` the engine's.
 
         >>> SQLAlchemySession.from_url("ada", url="sqlite:///chats.db").engine.url.drivername
         'sqlite+aiosqlite'
@@ -130,12 +132,12 @@ class SQLAlchemySession(SessionABC):
             await self.engine.dispose()
 
     async def _say(self, connection: Any, *statements: Any) -> Any:
-        """What the last of the statements answers."""
+        """Execute the statements and return what the last of them answers."""
         answers = [await connection.execute(statement, {"session": self.session_id}) for statement in statements]
         return answers[-1]
 
     async def _do(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """The work in a transaction, which is committed where nothing is raised."""
+        """Do the work in a transaction, which is committed where nothing is raised."""
         from sqlalchemy.exc import DBAPIError
 
         if self._create_tables and self._names not in _created.setdefault(self.engine.sync_engine, set()):
@@ -164,7 +166,7 @@ class SQLAlchemySession(SessionABC):
         _created[self.engine.sync_engine].add(self._names)
 
     async def _missing(self) -> bool | None:
-        """Whether one of the tables is not there; None where the database cannot be asked."""
+        """Return whether one of the tables is missing; None where the database cannot be asked."""
         from sqlalchemy import inspect
         from sqlalchemy.exc import DBAPIError
 
@@ -247,7 +249,7 @@ async def _ended(task: asyncio.Task[Any]) -> None:
 
 
 def _turn(engine: Any) -> Any:
-    """Where an engine has one connection for everybody (SQLite in memory), transactions wait for each other."""
+    """Wait for the other transactions where an engine has one connection for everybody (SQLite in memory)."""
     from sqlalchemy.pool import StaticPool
 
     if not isinstance(engine.pool, StaticPool):

@@ -1,4 +1,4 @@
-"""The tables of `SQLAlchemySession`, and all that is said to a database about them.
+"""The tables of `SQLAlchemySession`, and all of its SQL statements.
 
 Nothing is executed here. What only one database has a word for is in `_words`; another database begins there.
 """
@@ -14,7 +14,7 @@ from ..core.errors import UserError
 
 @dataclass(frozen=True)
 class Statements:
-    """What is said to one database about one pair of tables.
+    """Holds the statements for one database and one pair of tables.
 
     A write begins with all of `enter`, which makes the session's row, or of `take`: then it is the only one there.
     """
@@ -32,7 +32,7 @@ class Statements:
 
 @cache
 def statements(dialect: str, sessions_table: str, messages_table: str) -> Statements:
-    """The statements for one database and one pair of tables; made once.
+    """Return the statements for one database and one pair of tables; made once.
 
     >>> print(statements("sqlite", "agent_sessions", "agent_messages").clear)
     DELETE FROM agent_messages WHERE agent_messages.session_id = :session
@@ -61,7 +61,7 @@ def statements(dialect: str, sessions_table: str, messages_table: str) -> Statem
 
 
 def _words(dialect: str, table: str) -> tuple[Any, Any, tuple[Any, ...]]:
-    """What only this database says: an insert that may find its row there, what time it is, and how to be alone."""
+    """Return the dialect's own SQL: an insert that may find its row there, the time, and how to lock."""
     from sqlalchemy import String, bindparam, func, literal, select
     from sqlalchemy.dialects import postgresql, sqlite
 

@@ -42,12 +42,16 @@ _IDENTIFIER = re.compile(r"(?!sqlite_)[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII | r
 
 
 class _Cursor(Protocol):
+    """The part of a DB-API cursor that is used here."""
+
     def fetchone(self) -> Any: ...
 
     def fetchall(self) -> list[Any]: ...
 
 
 class _Connection(Protocol):
+    """The part of a DB-API connection that is used here."""
+
     @property
     def in_transaction(self) -> bool: ...
 
@@ -59,7 +63,7 @@ class _Connection(Protocol):
 
 
 class SQLiteSession(SessionABC):
-    """A conversation in a SQLite file; by default in one of its own in memory, which is gone after `close()`.
+    """Stores a conversation in a SQLite file; by default in memory, where it is gone after `close()`.
 
     >>> import asyncio
     >>> session = SQLiteSession("ada")
@@ -143,7 +147,7 @@ class SQLiteSession(SessionABC):
         await self._do(clear)
 
     def close(self) -> None:
-        """Give the file back, after the work that is under way; using the session afterwards is an error."""
+        """Close the file after the current work; using the session afterwards is an error."""
         with self._lock:
             self._closed = True
             if self._connection is not None:
@@ -226,7 +230,7 @@ class SQLiteSession(SessionABC):
 
 def _identifier(name: str) -> str:
     if not _IDENTIFIER.fullmatch(name):
-        raise UserError(f"{name!r} is no name for a table: letters, digits and underscores, not sqlite_ in front")
+        raise UserError(f"{name!r} is not a table name: use letters, digits and underscores, without sqlite_ in front")
     return name
 
 

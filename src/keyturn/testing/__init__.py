@@ -1,4 +1,4 @@
-"""For tests: models that say what they are told, people who always decide, and the shared suite of each seam.
+"""For tests: scripted models, automatic decisions, crash sweeps, and the shared suite of each seam.
 
 Each name is imported when first used, so that a scripted model needs no pytest. Installed, this is a pytest plugin
 too, with the fixtures `scripted_model`, `approve_all` and `journal`.

@@ -18,7 +18,6 @@ from ..core.codec import Log
 from ..core.effects import pending
 from ..core.events import CallFinished, CallStarted
 from ..core.run import request_id
-from ..engine import execution as play_module
 from ..engine.result import RunResult
 from ..engine.run.agents import AgentGraph
 from ..engine.run.open_run import OpenRun
@@ -32,22 +31,22 @@ ROUNDS = 40
 
 @dataclass
 class Effects:
-    """What the tools of a scenario did to the world: a list of (key, what)."""
+    """Records what the tools of a scenario did to the world: a list of (key, what)."""
 
     done: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def record(self, context: Any, what: str) -> None:
-        """Say, from inside a tool, that its effect happens now."""
+        """Record, from inside a tool, that its effect happens now."""
         self.done.append((context.idempotency_key, what))
 
     def counts(self) -> Counter[str]:
-        """How often each effect happened, one key counting once: that is what an idempotency key is for."""
+        """Return how often each effect happened, one key counting once: that is what an idempotency key is for."""
         return Counter(what for _key, what in dict.fromkeys(self.done))
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run that can be played from any point.
+    """Describes a run that can be played from any point.
 
     `decide` answers an interruption: True approves, False rejects, a mapping or a text edits, `Answer(value)`
     answers. A tool that needs answers acts once it has them all, or is one that may act twice.
@@ -62,13 +61,13 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Answer:
-    """A person's own result for a call."""
+    """Holds a person's own result for a call."""
 
     value: Any
 
 
 class Act(NamedTuple):
-    """One effect of an uncut run, and how long the log was when somebody looked next."""
+    """Records one effect of an uncut run, and how long the log was at the next pause."""
 
     key: str
     what: str
@@ -77,7 +76,7 @@ class Act(NamedTuple):
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended."""
+    """Describes how a run ended."""
 
     output: Any
     effects: Counter[str]
@@ -86,7 +85,7 @@ class RunOutcome:
 
 @dataclass
 class Sweep:
-    """What a sweep tried and found."""
+    """Reports what a sweep tried and found."""
 
     cuts: int = 0
     doubts: int = 0
@@ -121,7 +120,7 @@ async def _run(agent: Agent[Any], given: Any, scenario: Scenario, *, streamed: b
 
 
 def _settle(state: RunState[Any], scenario: Scenario, fresh: list[tuple[str, str]]) -> None:
-    """Decide all that waits; `fresh` is what happened since the last time: it says what became of a call in doubt."""
+    """Decide all that waits; `fresh` is what happened since the last time, by which a call in doubt is resolved."""
     for item in state.get_interruptions():
         if item.kind == "in_doubt":
             happened = [what for key, what in fresh if key == item.request_id]
@@ -152,7 +151,7 @@ async def sweep(scenario: Scenario, *, streamed: bool = False) -> Sweep:
 
 
 async def _whole(scenario: Scenario, acts: list[Act]) -> RunOutcome:
-    """Play a scenario uncut, and note of each act how long the log was at the pause after it."""
+    """Play a scenario uncut, and record of each act how long the log was at the pause after it."""
     effects = Effects()
     agent = scenario.build(effects)
     result = await Runner.run(agent, scenario.input, **scenario.options)
@@ -167,7 +166,7 @@ async def _whole(scenario: Scenario, acts: list[Act]) -> RunOutcome:
 
 
 def _acts_at(log: Log, acts: list[Act], cut: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """What had happened for sure when the log was `cut` commits long, and what was in flight then."""
+    """Return what had happened for sure when the log was `cut` commits long, and what was in flight then."""
     starts: dict[str, list[int]] = {}
     for position, step in enumerate(log.steps, 1):
         for event in step.events:
@@ -196,12 +195,13 @@ async def _resume_cut(
     effects, seen = Effects([*known, *happened]), len(known)
     agent = scenario.build(effects)
     live = OpenRun(
-        Log.read(whole.log.lines(count)), AgentGraph(agent), RunContextWrapper(scenario.options.get("context"))
+        Log.read(whole.log.lines(count)),
+        AgentGraph(agent),
+        RunContextWrapper(scenario.options.get("context")),
+        used=UsedStates(),  # another process remembers nothing of what this one did
     )
     state = RunState.at(live, count, [])
     where = f"{scenario.name}: cut after commit {count} of {len(whole.log)}, {len(effects.done)} effects before"
-    before = play_module.LEDGER
-    play_module.LEDGER = UsedStates()  # another process would have a ledger of its own
     try:
         result = await _run(agent, state, scenario, streamed=streamed)
         for _ in range(ROUNDS):
@@ -215,8 +215,6 @@ async def _resume_cut(
     except Exception as error:
         report.violations.append(f"{where}: {type(error).__name__}: {error}")
         return
-    finally:
-        play_module.LEDGER = before
     _compare(where, whole, RunOutcome(result.final_output, effects.counts(), live.log), report)
 
 
@@ -233,7 +231,7 @@ def _compare(where: str, whole: RunOutcome, ended: RunOutcome, report: Sweep) ->
 
 
 def _failures(log: Log) -> Iterator[str]:
-    """What was told of calls that failed: why an effect is missing."""
+    """Return what was reported of calls that failed: why an effect is missing."""
     for step in log.steps:
         for event in step.events:
             if isinstance(event, CallFinished) and event.failed:

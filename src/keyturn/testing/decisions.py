@@ -1,4 +1,4 @@
-"""Deciding without a person: every waiting call of a result at once, and a run driven to its end that way.
+"""Decide without a person: every waiting call of a result at once, and a run driven to its end that way.
 
 A test's stand-in for the inbox. It goes through `Runner` and `RunState` as any caller does, and knows no other door.
 """
@@ -22,7 +22,7 @@ Waiting = RunResult | RunResultStreaming | RunState[Any]
 
 
 def approve_all(waiting: Waiting) -> RunState[Any]:
-    """A state in which every waiting call is approved.
+    """Return a state in which every waiting call is approved.
 
     >>> from keyturn import Agent, Runner, function_tool
     >>> from keyturn.testing import ScriptedModel, function_call
@@ -38,7 +38,7 @@ def approve_all(waiting: Waiting) -> RunState[Any]:
 
 
 def reject_all(waiting: Waiting, *, message: str | None = None) -> RunState[Any]:
-    """A state in which every waiting call is rejected, with `message` for the model.
+    """Return a state in which every waiting call is rejected, with `message` for the model.
 
     >>> from keyturn import Agent
     >>> reject_all(RunState(None, "hi", Agent("a")), message="not today").get_interruptions()
@@ -51,7 +51,7 @@ def reject_all(waiting: Waiting, *, message: str | None = None) -> RunState[Any]
 
 
 def decide(waiting: Waiting, how: Callable[[ToolApprovalItem], Any]) -> RunState[Any]:
-    """A state in which each waiting call is decided as `how` says of it.
+    """Return a state in which each waiting call is decided by `how`.
 
     True or "approve" lets it run, False or "reject" does not, a mapping lets it run with these arguments,
     `Answer(value)` is a person's own result, or the answer to what its tool asks. A call in doubt is settled by "ran",

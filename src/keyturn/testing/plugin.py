@@ -21,7 +21,7 @@ pytest.register_assert_rewrite(*(suite for suite in SUITES if suite not in sys.m
 
 @pytest.fixture
 def scripted_model() -> Any:
-    """`ScriptedModel`: `scripted_model([[function_call("pay")], "Done."])` is a model that says just that."""
+    """Give `ScriptedModel`: `scripted_model([[function_call("pay")], "Done."])` is a model that answers just that."""
     from .. import testing
 
     return testing.ScriptedModel
@@ -29,7 +29,7 @@ def scripted_model() -> Any:
 
 @pytest.fixture
 def approve_all() -> Any:
-    """`keyturn.testing.approve_all`: a paused result goes in, a state with every call approved comes out."""
+    """Give `keyturn.testing.approve_all`, which approves every call of a paused result."""
     from .. import testing
 
     return testing.approve_all
@@ -37,7 +37,7 @@ def approve_all() -> Any:
 
 @pytest.fixture
 def journal() -> Any:
-    """A `MemoryJournal` of this test's own."""
+    """Give a `MemoryJournal` of this test's own."""
     from ..journal.memory import MemoryJournal
 
     return MemoryJournal()

@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own: in a new directory, on a free port, and gone afterwards.
+"""A throwaway PostgreSQL server for tests: in a new directory, on a free port, and gone afterwards.
 
 It runs Debian's binaries or those on the PATH, and needs no package. A server that was there before is never touched:
 this one is known by its own data directory only. No schema and no driver is known here.
@@ -31,12 +31,15 @@ _TRIES = 5
 
 
 class PostgresMissing(RuntimeError):
-    """There is no PostgreSQL to start here; the text says how to get one."""
+    """Raised where there is no PostgreSQL to start here; the text says how to get one."""
 
 
 @dataclass
 class Postgres:
-    """A running server. `url` leads to its first database; `database()` makes one more."""
+    """Describes a running server.
+
+    `url` leads to its first database; `database()` makes one more.
+    """
 
     url: str
     directory: Path
@@ -44,7 +47,7 @@ class Postgres:
     _names: count[int] = field(default_factory=count)
 
     def database(self) -> str:
-        """The address of a new and empty database."""
+        """Make a new and empty database and return its address."""
         name = f"keyturn_{next(self._names)}"
         _run([*self._createdb, name], self.directory)
         return self.url.rpartition("/")[0] + f"/{name}"
@@ -52,7 +55,7 @@ class Postgres:
 
 @contextmanager
 def throwaway_postgres(*, durable: bool = False) -> Generator[Postgres]:
-    """A new server for as long as the block lasts, or this process; `durable` makes it wait for the disk.
+    """Start a new server for as long as the block lasts, or this process; `durable` keeps fsync on.
 
     With pytest: `with throwaway_postgres() as server: yield server.url` in a fixture with scope="session".
     """
@@ -98,7 +101,7 @@ def _version(name: str) -> tuple[int, ...]:
 
 
 def _account() -> dict[str, Any]:
-    """Who the server runs as, in the words of `subprocess`; nothing where we are not root."""
+    """Return who the server runs as, in the words of `subprocess`; nothing where we are not root."""
     if os.geteuid() != 0:
         return {}
     known = {entry.pw_name: entry.pw_gid for entry in pwd.getpwall()}

@@ -1,1 +1,1 @@
-"""Tools: what an agent may do. `base.py` is the seam, one file is one kind."""
+"""The tools: what an agent may do; `base.py` is the seam, one file is one kind."""

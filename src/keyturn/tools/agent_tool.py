@@ -28,7 +28,7 @@ _PLAIN_SCHEMA = {
 
 
 class StructuredToolInputBuilderOptions(TypedDict):
-    """What an `input_builder` gets: the arguments, what their type says of itself, and its JSON schema if asked for.
+    """Holds what an `input_builder` gets: the arguments, a summary of their type, and its JSON schema if requested.
 
     >>> StructuredToolInputBuilderOptions(params={"city": "Oslo"}, summary=None, json_schema=None)["params"]
     {'city': 'Oslo'}
@@ -43,7 +43,7 @@ InputBuilder = Callable[[StructuredToolInputBuilderOptions], str | list[Item] | 
 
 
 class AgentToolOptions(TypedDict, total=False):
-    """The options of `Agent.as_tool`; most are for the engine, which reads them when it opens the frame.
+    """Declares the options of `Agent.as_tool`; most are for the engine, which reads them when it opens the frame.
 
     >>> AgentToolOptions(max_turns=3)
     {'max_turns': 3}
@@ -67,7 +67,7 @@ class AgentToolOptions(TypedDict, total=False):
 
 
 class AgentTool(FunctionTool):
-    """The tool that `Agent.as_tool` makes.
+    """Delegates a call to another agent; `Agent.as_tool` makes one.
 
     >>> tool = AgentTool("the agent", "ask_expert", "Asks the expert.")
     >>> tool.prepare({"arguments": '{"input": "Is this clause valid?"}'}).params
@@ -104,7 +104,7 @@ class AgentTool(FunctionTool):
         self.on_stream_max_pending_events = _most(name, options.get("on_stream_max_pending_events", 1024))
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The input of the nested agent: one text, or the object that `parameters` describes."""
+        """Return the input of the nested agent: one text, or the object that `parameters` describes."""
         text: str = item.get("arguments") or ""
         if self.structured is not None:
             return self.structured.freeze(text)
@@ -114,7 +114,7 @@ class AgentTool(FunctionTool):
         return given
 
     async def invoke(self, context: Any, prepared: Prepared) -> Delegate:
-        """Say which agent answers, and with what input."""
+        """Return which agent answers, and with what input."""
         params, schema = prepared.params, self.params_json_schema
         if self.plain:
             return Delegate(self.agent, params["input"], self.max_turns)
@@ -123,7 +123,7 @@ class AgentTool(FunctionTool):
         return Delegate(self.agent, await built if isawaitable(built) else built, self.max_turns)
 
     def preview(self, params: Any) -> Preview:
-        """The text that the nested agent would get, or its structured input."""
+        """Show the text that the nested agent would get, or its structured input."""
         if self.structured is None:
             return Preview((Text(params["input"], label="input"),))
         return super().preview(params)
@@ -142,7 +142,7 @@ def _json(value: Any) -> str:
 
 
 def _own(run_config: Any) -> Any:
-    """The configuration of a nested agent, which has no usage of its own: it counts with the run."""
+    """Return the run configuration of a nested agent, without usage of its own: it counts with the run."""
     limits: Any = getattr(run_config, "usage_limits", None)
     if isinstance(run_config, Mapping):
         limits = cast("Mapping[str, Any]", run_config).get("usage_limits")

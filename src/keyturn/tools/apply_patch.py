@@ -1,4 +1,4 @@
-"""The apply_patch tool: a model's patch of one file or many, shown as real diffs, done by an editor.
+"""The apply_patch tool: a model's patch of one file or many, previewed as real diffs, applied by an editor.
 
 Here is what a call looks like, as the provider's own item and as a plain function, and what people see of it. What a
 patch means is in `v4a` and `unified_diff`; what it does is the editor's.
@@ -78,7 +78,7 @@ class ApplyPatchTool(Tool):
         on_approval: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         if not name or not isinstance(name, str):
-            raise UserError(f"a tool's name must be a text that is not empty, not {name!r}")
+            raise UserError(f"a tool's name must be a non-empty string, not {name!r}")
         for method in _TYPES:
             if not callable(getattr(editor, method, None)):
                 raise UserError(f"tool {name!r}: its editor must have a method {method}(operation)")
@@ -95,17 +95,17 @@ class ApplyPatchTool(Tool):
         self._whole = editor if isinstance(editor, WholePatchEditor) else None
 
     def spec(self) -> dict[str, Any]:
-        """The name and what models are told, which files it is about, and who changes them."""
+        """Return the name, what models are told, which files it is about, and who changes them."""
         root = self._whole.root if self._whole is not None else ""
         told = {"kind": self.kind, "name": self.name, "description": self.description}
         return {**told, "root": root, "editor": identity(self.editor)}
 
     def provider_tool(self) -> dict[str, Any]:
-        """How a provider that knows such calls is told of it."""
+        """Return the tool's definition for a provider that knows such calls."""
         return {"type": "apply_patch"}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The operation of the call; of a function call, those of its patch."""
+        """Return the operation of the call; of a function call, those of its patch."""
         if item.get("type") != "function_call":
             return self.edit(item.get("operation"))
         try:
@@ -114,7 +114,7 @@ class ApplyPatchTool(Tool):
             raise self._invalid(f"they are {error}") from None
 
     def edit(self, params: Any) -> Prepared:
-        """What runs for one operation, for `{"operations": [...]}` or for `{"patch": "..."}`."""
+        """Validate edited arguments: one operation, `{"operations": [...]}` or `{"patch": "..."}`."""
         try:
             operations = _operations(params)
             if self._whole is not None:
@@ -126,7 +126,7 @@ class ApplyPatchTool(Tool):
         return Prepared(canonical(value))
 
     async def invoke(self, context: Any, prepared: Prepared) -> ApplyPatchResult:
-        """Have the editor do it."""
+        """Let the editor apply the operations."""
         operations = [replace(operation, ctx_wrapper=context) for operation in _operations(prepared.params)]
         if self._whole is not None:
             basis = basis_shown(context)
@@ -139,7 +139,7 @@ class ApplyPatchTool(Tool):
         return _together(operations, done)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The result as the kind of call has it; words that come in place of a result mean that it was not done."""
+        """Return the result as this kind of call has it; words in place of a result mean that it was not done."""
         made = value if isinstance(value, ApplyPatchResult) else _result_of(value)
         status, text = made.status or "completed", made.output or ""
         if item.get("type") == "function_call":
@@ -147,12 +147,15 @@ class ApplyPatchTool(Tool):
         return {"type": "apply_patch_call_output", "call_id": item["call_id"], "status": status, "output": text}
 
     def subject(self, params: Any) -> Any:
-        """The operation, for a `needs_approval` callable; of several, a list, each of which the callable is asked."""
+        """Return the operation for a `needs_approval` callable.
+
+        Of several it is a list, and the callable is asked of each.
+        """
         operations = _operations(params)
         return operations[0] if len(operations) == 1 else operations
 
     async def preview(self, params: Any) -> Preview:
-        """The diffs against the files as they are now, where the editor can tell; else the patch."""
+        """Show the diffs against the files as they are now, where the editor can tell; else the patch."""
         try:
             operations = _operations(params)
         except ToolProblem:
@@ -166,7 +169,7 @@ class ApplyPatchTool(Tool):
             return Preview((note, *map(_as_text, operations)))
 
     async def _done(self, operation: ApplyPatchOperation, before: Sequence[ApplyPatchResult]) -> ApplyPatchResult:
-        """One operation by an editor that does one at a time."""
+        """Apply one operation by an editor that does one at a time."""
         method: Callable[[ApplyPatchOperation], Any] = getattr(self.editor, operation.type)
         try:
             if inspect.iscoroutinefunction(method):
@@ -249,7 +252,7 @@ def _as_text(operation: ApplyPatchOperation) -> Block:
 
 
 def _result_of(answer: Answer | Any, said: Literal["completed", "failed"] = "failed") -> ApplyPatchResult:
-    """What somebody answered as a result; `said` is what plain words mean."""
+    """Convert an editor's answer to a result; `said` is what plain words mean."""
     match answer:
         case ApplyPatchResult():
             return answer if answer.status else replace(answer, status="completed")
@@ -262,7 +265,7 @@ def _result_of(answer: Answer | Any, said: Literal["completed", "failed"] = "fai
 
 
 def _together(operations: Sequence[ApplyPatchOperation], done: Sequence[ApplyPatchResult]) -> ApplyPatchResult:
-    """The result of one operation as it is; of several, one line each, with those that were not reached."""
+    """Return the result of one operation as it is; of several, one line each, with those that were not reached."""
     if len(operations) == 1:
         return done[0]
     lines = [

@@ -26,7 +26,7 @@ _DESCRIPTION = (
 
 
 def ask_user(name: str = "ask_user", description: str = _DESCRIPTION, *, answer_type: Any = None) -> FunctionTool:
-    """A tool with which the model asks a person.
+    """Make a tool with which the model asks a person.
 
     The model gives the question, and choices where there are some: then the answer is one of them. With `answer_type`
     (a type, a model, a `Literal[...]`) the answer must fit that. Answer with `RunState.answer(item, ...)`; `reject`
@@ -75,7 +75,7 @@ def ask_user(name: str = "ask_user", description: str = _DESCRIPTION, *, answer_
 
 
 def _asked(resumed: Any, asked: dict[str, Any], adapter: TypeAdapter[Any] | None) -> Any:
-    """The question, or what came of it: the answer, that there will be none, or the question again."""
+    """Return the answer, that there will be none, or the question (again) as `NeedsInput`."""
     if resumed is None:
         return NeedsInput(asked, preview=_shown(asked))
     if resumed.refused:
@@ -97,7 +97,7 @@ def _free(answer: Any, asked: dict[str, Any]) -> Any:
 
 
 def _typed(answer: Any, adapter: TypeAdapter[Any]) -> Any:
-    """The answer as its type has it, as JSON. What somebody typed is a text; it may be JSON that fits."""
+    """Convert the answer to its type, as JSON; a text may be JSON that fits."""
     try:
         value = adapter.validate_json(canonical(answer))
     except ValidationError as misfit:
@@ -112,7 +112,7 @@ def _typed(answer: Any, adapter: TypeAdapter[Any]) -> Any:
 
 
 def _shown(asked: Any) -> Preview:
-    """What people see: the model's words are marked as such, and nothing else is called its words."""
+    """Show the question: the model's words are marked as such, and nothing else is called its words."""
     question = cast("str", asked["question"])
     blocks: list[Block] = []
     if "problem" in asked:

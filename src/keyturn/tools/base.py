@@ -1,4 +1,4 @@
-"""The seam to a tool: how one kind of tool says what it is, what will run, and runs it.
+"""The seam to a tool: how one kind of tool describes itself, prepares a call and runs it.
 
 A tool never decides whether it may run; the gate does. It must not know runs, journals or how
 decisions are made. A new kind of tool is one member file that subclasses `Tool`.
@@ -28,7 +28,7 @@ NeedsApproval = bool | Callable[[Any, Any, str], bool | Awaitable[bool]]
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """What will run: the frozen text of the arguments, and nothing else that could say something else.
+    """Holds what will run: the frozen text of the arguments, and nothing else that could differ from it.
 
     >>> prepared = Prepared('{"to":["ann"]}')
     >>> prepared.params["to"].append("eve")
@@ -40,12 +40,12 @@ class Prepared(msgspec.Struct, frozen=True):
 
     @property
     def params(self) -> Any:
-        """The arguments as a value, read from the text each time: nobody else holds it, so nobody can edit it."""
+        """Parse the arguments from the text each time: nobody else holds the value, so nobody can edit it."""
         return parse(self.text or "{}")
 
 
 class InvalidArguments(ModelBehaviorError):
-    """The model's arguments do not fit the tool; the message is the call's result.
+    """Raised where the model's arguments do not fit the tool; the message is the call's result.
 
     >>> issubclass(InvalidArguments, ModelBehaviorError)
     True
@@ -53,11 +53,11 @@ class InvalidArguments(ModelBehaviorError):
 
 
 class OutcomeUnknown(Exception):
-    """A tool was started and nobody can tell how it ended: the call is in doubt."""
+    """Raised where a tool was started and its outcome is unknown: the call is in doubt."""
 
 
 class ToolProblem(Exception):
-    """What went wrong in a tool, in words for the model: `failure` tells it as they are.
+    """Raised for a failure in a tool, in words for the model: `failure` passes them on as they are.
 
     >>> str(ToolProblem("there is no file notes.txt"))
     'there is no file notes.txt'
@@ -66,7 +66,7 @@ class ToolProblem(Exception):
 
 @dataclass(frozen=True)
 class Delegate:
-    """A tool's answer that another agent must give the answer: a nested frame is opened.
+    """Returned by a tool to let another agent give the answer: a nested frame is opened.
 
     The engine opens the frame inside the same run, so approvals at any depth surface on it.
     """
@@ -78,7 +78,7 @@ class Delegate:
 
 @dataclass(frozen=True)
 class Handover:
-    """A tool's answer that another agent goes on with this conversation."""
+    """Returned by a tool to let another agent go on with this conversation."""
 
     agent: Any
     text: str
@@ -87,7 +87,7 @@ class Handover:
 
 @dataclass(frozen=True)
 class NeedsInput:
-    """A tool's answer that people must answer something before it can end.
+    """Returned by a tool that cannot end before people answer something.
 
     The call waits, for as long as it takes and across processes. Then `invoke` is called again, with
     `context.resumed`. `requests` says what is asked, `state` is what the tool goes on from, both as JSON.
@@ -103,7 +103,7 @@ class NeedsInput:
 
 @dataclass(frozen=True)
 class Resumed:
-    """What a call that needed input goes on with: the answers, or None where somebody refused to give any.
+    """Holds what a call that needed input goes on with: the answers, or None where somebody refused.
 
     >>> Resumed(None, "Which account?", None, "not today", refused=True).message
     'not today'
@@ -117,7 +117,7 @@ class Resumed:
 
 
 def text_noticed(item: Item, notice: str) -> Item:
-    """A result with words for the model in front, where its output is a text or a list of content.
+    """Put words for the model in front of a result whose output is a text or a list of content.
 
     >>> text_noticed({"output": "paid"}, "A person changed the amount.")["output"]
     'A person changed the amount.\\n\\npaid'
@@ -131,16 +131,9 @@ def text_noticed(item: Item, notice: str) -> Item:
 
 
 class Tool(abc.ABC):
-    """One tool an agent can use. Subclass it to bring a kind of your own.
+    """One tool that an agent can use; subclass it to bring a kind of your own.
 
-    The class attributes are what every kind shares; a kind sets those it supports. `call_type` is the type of its
-    calls in a reply and `call_field` the field that names the tool there, if any does; `also_function` says that it
-    can be called as a function of its name as well; the fields in `identity` are part of what the tool is. `looks`
-    says that the preview is made of the world as it is (and may be awaited), so that an approval is void once
-    its basis changed. `notice` puts words for the model in front of a result. `announced` says whether tool
-    hooks are told of it and its result can be the agent's; `answerable` whether a person may give the result, and
-    `editable` whether one may change the arguments. `hosted` says that the provider runs the calls, so that a reply may
-    hold their results.
+    The class attributes are what every kind shares; a kind sets those it supports.
 
     >>> class Echo(Tool):
     ...     kind, name = "echo", "echo"
@@ -153,80 +146,81 @@ class Tool(abc.ABC):
     {}
     """
 
-    kind: ClassVar[str]
-    call_type: ClassVar[str] = "function_call"
-    call_field: ClassVar[str | None] = "name"
-    also_function: ClassVar[bool] = False
-    identity: ClassVar[tuple[str, ...]] = ()
-    looks: ClassVar[bool] = False
-    notice: Callable[[Item, str], Item] = staticmethod(text_noticed)
-    name: str
+    kind: ClassVar[str]  # the kind's name, such as "function"
+    call_type: ClassVar[str] = "function_call"  # the type of its calls in a reply
+    call_field: ClassVar[str | None] = "name"  # the field of a call that names the tool, if any
+    also_function: ClassVar[bool] = False  # it can be called as a function of its name too
+    identity: ClassVar[tuple[str, ...]] = ()  # the fields of a call that are part of what the tool is
+    looks: ClassVar[bool] = False  # the preview is of the world as it is; an approval is void once that changed
+    notice: Callable[[Item, str], Item] = staticmethod(text_noticed)  # puts words for the model in front of a result
+    name: str  # the name under which the model calls it
 
-    needs_approval: NeedsApproval = False
-    on_approval: Callable[[Any, Any], Any] | None = None
-    approval: Approval | None = None
+    needs_approval: NeedsApproval = False  # whether its calls ask, or a callable that says so
+    on_approval: Callable[[Any, Any], Any] | None = None  # True or False decides a waiting call in line
+    approval: Approval | None = None  # the terms on which its calls may be approved
+    # Whether it is offered in a run, or a callable that says so.
     is_enabled: bool | Callable[[Any, Any], bool | Awaitable[bool]] = True
-    tool_input_guardrails: list[Any] | None = None
-    tool_output_guardrails: list[Any] | None = None
-    idempotent: bool = False
-    read_only: bool = False
-    check: Callable[..., Any] | None = None
-    risk: str | None = None
-    secrets: tuple[str, ...] = ()
-    after_siblings: bool = False
-    announced: bool = True
-    answerable: bool = True
-    editable: bool = True
-    hosted: bool = False
-    known_spec: tuple[dict[str, Any], str] | None = None
+    tool_input_guardrails: list[Any] | None = None  # check a call's arguments before it runs
+    tool_output_guardrails: list[Any] | None = None  # check a result before the model reads it
+    idempotent: bool = False  # a call that is repeated has no second effect
+    read_only: bool = False  # it changes nothing, so that a lost call may be repeated
+    check: Callable[..., Any] | None = None  # says of a call in doubt whether its effect happened
+    risk: str | None = None  # what it states of its risk, for policies
+    secrets: tuple[str, ...] = ()  # the parameters that people are not shown
+    after_siblings: bool = False  # its calls run after the others of a reply
+    announced: bool = True  # tool hooks hear of it, and its result can be the agent's
+    answerable: bool = True  # a person may give the result in its place
+    editable: bool = True  # a person may change the arguments
+    hosted: bool = False  # the provider runs the calls, so that a reply may hold results
+    known_spec: tuple[dict[str, Any], str] | None = None  # a cached spec and its digest
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
     # what a nested agent runs under, where None leaves it to the agent that called.
-    agent: Any = None
-    run_config: Any = None
-    hooks: Any = None
-    session: Any = None
-    conversation_id: str | None = None
-    previous_response_id: str | None = None
-    on_stream: Callable[[Any], Any] | None = None
-    structured: Any = None
-    custom_output_extractor: Callable[[Any], Any] | None = None
+    agent: Any = None  # the agent that answers or goes on
+    run_config: Any = None  # the nested agent's run configuration
+    hooks: Any = None  # the nested agent's hooks
+    session: Any = None  # the nested agent's session
+    conversation_id: str | None = None  # the nested agent's conversation at the provider
+    previous_response_id: str | None = None  # the response that the nested agent goes on from
+    on_stream: Callable[[Any], Any] | None = None  # called with the nested agent's stream events
+    structured: Any = None  # the `StructuredInput` of the nested agent, None for a plain text
+    custom_output_extractor: Callable[[Any], Any] | None = None  # makes the call's result of the nested agent's
 
     @abc.abstractmethod
     def spec(self) -> dict[str, Any]:
-        """What identifies the tool and what the model was told of it, as JSON: part of every approval."""
+        """Return what identifies the tool and what the model was told of it, as JSON: part of every approval."""
 
     @abc.abstractmethod
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The model's call as what will run, or `InvalidArguments`."""
+        """Parse the model's call into what will run, or raise `InvalidArguments`."""
 
     @abc.abstractmethod
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Run the call. The value goes to `output`; `Delegate` and `Handover` steer the run."""
+        """Run the call; the value goes to `output`, or is a `Delegate` or `Handover` that steers the run."""
 
     @abc.abstractmethod
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The call's result as the item that the model reads."""
+        """Return the call's result as the item that the model reads."""
 
     def edit(self, params: Any) -> Prepared:
-        """What will run when a person changed the arguments to `params`, or `InvalidArguments`."""
+        """Return what will run after a person changed the arguments to `params`, or raise `InvalidArguments`."""
         return self.prepare({"arguments": canonical(params)})
 
     def subject(self, params: Any) -> Any:
-        """What a `needs_approval` callable is given. The default is the arguments themselves."""
+        """Return what a `needs_approval` callable is given; the default is the arguments themselves."""
         return params
 
     async def failure(self, context: Any, error: Exception) -> Any:
-        """What the model is told when `invoke` raised; raise to let the run fail instead."""
+        """Return what the model is told when `invoke` raised; raise to let the run fail instead."""
         return str(error) if isinstance(error, ToolProblem) else TOOL_FAILED
 
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
-        """What the approver sees. The default is the arguments themselves."""
+        """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
 
 
 def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
-    """The digest of what a tool is now; a call may say which of several it is.
+    """Return the digest of what a tool is now; for a tool that is several, that of the one a call means.
 
     It is computed once for each content: a schema may be changed in place, so that the same dict says nothing.
     """
@@ -239,17 +233,17 @@ def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
 
 
 def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
-    """What identifies the tool that a call means, as it is now: nobody can change it afterwards."""
+    """Return what identifies the tool that a call means, as it is now, in an immutable form."""
     return _spec_of(canonical({**tool.spec(), **{field: call.get(field) for field in tool.identity}}))
 
 
 @lru_cache(maxsize=256)
 def _spec_of(text: str) -> dict[str, Any]:
-    """Read a spec from its text, once for all runs that record it: none of them changes it or hands it out."""
+    """Parse a spec from its text, cached for all runs that record it: none of them changes it or hands it out."""
     return json.loads(text)
 
 
 def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") -> Preview:
-    """The arguments themselves as a preview, with a word in front where there is one to say."""
+    """Make a preview of the arguments themselves, with a word in front where there is one."""
     shown = Json(redact(params, secrets))
     return Preview((Text(note), shown) if note else (shown,))

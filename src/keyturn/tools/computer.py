@@ -1,4 +1,4 @@
-"""A computer that the model sees and uses: what a call does to it, and the safety checks that come with a call.
+"""A computer that the model sees and uses: its actions, and the safety checks that come with a call.
 
 A provider may attach safety checks to a call. Such a call asks, whatever the tool's own setting, and its approval is
 what acknowledges them: nothing else does, no grant for other calls and no policy. The result is a picture of the
@@ -32,7 +32,9 @@ Environment = Literal["mac", "windows", "ubuntu", "browser"]
 
 
 class Computer(abc.ABC):
-    """What a computer can do for a model. Every method may be sync or async; keys that are held come as `keys=`.
+    """Performs the actions of a model on a computer.
+
+    Every method may be sync or async; keys that are held come as `keys=`.
 
     `screenshot` returns a PNG as base64 text or as bytes, or a data URL. A computer may also say its `environment` and
     the `dimensions` of its screen.
@@ -45,23 +47,40 @@ class Computer(abc.ABC):
     dimensions: Any = None
 
     @abc.abstractmethod
-    def screenshot(self) -> Any: ...
+    def screenshot(self) -> Any:
+        """Return a picture of the screen."""
+
     @abc.abstractmethod
-    def click(self, x: int, y: int, button: Button) -> Any: ...
+    def click(self, x: int, y: int, button: Button) -> Any:
+        """Click a mouse button at a place."""
+
     @abc.abstractmethod
-    def double_click(self, x: int, y: int) -> Any: ...
+    def double_click(self, x: int, y: int) -> Any:
+        """Click twice at a place."""
+
     @abc.abstractmethod
-    def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int) -> Any: ...
+    def scroll(self, x: int, y: int, scroll_x: int, scroll_y: int) -> Any:
+        """Scroll at a place, by distances across and down."""
+
     @abc.abstractmethod
-    def type(self, text: str) -> Any: ...
+    def type(self, text: str) -> Any:
+        """Type a text."""
+
     @abc.abstractmethod
-    def wait(self) -> Any: ...
+    def wait(self) -> Any:
+        """Wait a moment."""
+
     @abc.abstractmethod
-    def move(self, x: int, y: int) -> Any: ...
+    def move(self, x: int, y: int) -> Any:
+        """Move the mouse to a place."""
+
     @abc.abstractmethod
-    def keypress(self, keys: list[str]) -> Any: ...
+    def keypress(self, keys: list[str]) -> Any:
+        """Press keys together."""
+
     @abc.abstractmethod
-    def drag(self, path: list[tuple[int, int]]) -> Any: ...
+    def drag(self, path: list[tuple[int, int]]) -> Any:
+        """Drag the mouse along a path."""
 
 
 #: A computer whose methods are async: the same methods, since each may be either.
@@ -70,7 +89,7 @@ AsyncComputer = Computer
 
 @dataclass
 class ComputerToolSafetyCheckData:
-    """What `on_safety_check` is asked: one safety check of one call.
+    """Holds what `on_safety_check` is asked about: one safety check of one call.
 
     >>> ComputerToolSafetyCheckData(RunContextWrapper(None), None, None, RawItem(code="malicious")).safety_check.code
     'malicious'
@@ -86,7 +105,7 @@ OnSafetyCheck = Callable[[ComputerToolSafetyCheckData], bool | Awaitable[bool]]
 
 
 class _Seen(str):
-    """What the screen showed after a call, as a data URL, and the checks that its approval acknowledged."""
+    """Holds the screen after a call, as a data URL, and the checks that its approval acknowledged."""
 
     checks: list[Item]
 
@@ -98,7 +117,9 @@ class _Seen(str):
 
 
 class ComputerTool(Tool):
-    """Lets the model use a computer. Calls with safety checks ask; others do as `needs_approval` says.
+    """Lets the model use a computer.
+
+    Calls with safety checks ask; others do as `needs_approval` says.
 
     `on_safety_check` is asked about each check first: True for all of them approves the call, False for any rejects
     it, and anything else leaves it to a person. Where `needs_approval` is not False it can only reject. Calls on one
@@ -140,26 +161,26 @@ class ComputerTool(Tool):
         self._locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return {"type": self.wire_type, **(_screen(self.computer) if self.wire_type != "computer" else {})}
 
     def spec(self) -> dict[str, Any]:
-        """What kind of computer it is, and how large its screen: places on another one mean something else."""
+        """Return the environment and the screen size: coordinates on another screen mean something else."""
         return {"kind": self.kind, "type": self.wire_type, "screen": _screen(self.computer)}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The actions, one or several, and the safety checks that came with them."""
+        """Parse the actions, one or several, and the safety checks that came with them."""
         given: Any = item.get("actions")
         actions = read_actions([item["action"]] if given is None and item.get("action") is not None else given)
         params = {"actions": actions, "pending_safety_checks": _checks(item.get("pending_safety_checks") or [])}
         return Prepared(canonical(params))
 
     def edit(self, params: Any) -> Prepared:
-        """Nothing can be changed: a picture of the screen could not tell the model so."""
+        """Refuse any edit: a picture of the screen could not tell the model of it."""
         raise InvalidArguments("what is done to a computer cannot be edited; reject it and say what to do in its place")
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Do the actions in order, and look at the screen."""
+        """Do the actions in order, and take a screenshot."""
         actions, checks = prepared.params["actions"], prepared.params["pending_safety_checks"]
         if checks and context.approval is None:
             raise ToolProblem("Nothing was done: nobody has acknowledged the safety checks of this call.")
@@ -175,7 +196,7 @@ class ComputerTool(Tool):
             return _Seen.after(await self._screenshot(), checks)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The screen, and the checks that were acknowledged. Words are drawn; a person may give a data URL."""
+        """Return the screen and the acknowledged checks; words are drawn, a person may give a data URL."""
         words = value if isinstance(value, str) else repr(value)
         shown = str(words) if _is_picture(words) else drawn(words)
         made: Item = {
@@ -187,7 +208,7 @@ class ComputerTool(Tool):
         return {**made, "acknowledged_safety_checks": acknowledged} if acknowledged else made
 
     def preview(self, params: Any) -> Preview:
-        """The provider's words on each safety check, and the actions."""
+        """Show the provider's words on each safety check, and the actions."""
         checks = [
             Text(
                 f"{check.get('code') or 'no code'}: {check.get('message') or 'no message'}",
@@ -203,7 +224,7 @@ class ComputerTool(Tool):
         return await _awaited(self._own(context, params, label)) if callable(self._own) else self._own
 
     async def _decide(self, context: Any, item: Any) -> Any:
-        """What `on_safety_check` says in line of all checks together, None where it leaves that to a person."""
+        """Return what `on_safety_check` says of all checks together, None where it leaves that to a person."""
         answers = [await self._acknowledged(context, item, check) for check in item.params["pending_safety_checks"]]
         if any(answer is False for answer in answers):
             return {"approve": False}
@@ -224,13 +245,13 @@ class ComputerTool(Tool):
         await _awaited(getattr(self.computer, action["type"])(**given))
 
     async def _screenshot(self) -> str:
-        """A data URL of the screen, whichever way the computer gives it."""
+        """Return a data URL of the screen, whichever way the computer gives it."""
         try:
             taken = await _awaited(self.computer.screenshot())
             if isinstance(taken, bytes):
                 taken = base64.b64encode(taken).decode()
             if not isinstance(taken, str) or not taken:
-                raise TypeError("a screenshot is bytes or a text")
+                raise TypeError("a screenshot must be bytes or a string")
         except Exception as error:
             raise ToolProblem("The actions were done, but the computer gave no picture of its screen.") from error
         return taken if _is_picture(taken) else PNG + taken
@@ -241,7 +262,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def _screen(computer: Any) -> Item:
-    """What the computer says of itself."""
+    """Return the environment and dimensions that the computer states."""
     environment, size = getattr(computer, "environment", None), getattr(computer, "dimensions", None)
     if environment is None or size is None:
         return {}
@@ -249,10 +270,10 @@ def _screen(computer: Any) -> Item:
 
 
 def _checks(given: Any) -> list[Item]:
-    """The safety checks as they came, or `InvalidArguments`."""
+    """Return the safety checks as they came, or raise `InvalidArguments`."""
     checks = cast("list[Any]", given if isinstance(given, list) else [None])
     if not all(isinstance(check, dict) and isinstance(cast("Item", check).get("id"), str) for check in checks):
-        raise InvalidArguments("The call is invalid: its safety checks are no list of checks with ids.")
+        raise InvalidArguments("The call is invalid: its safety checks are not a list of checks with ids.")
     return checks
 
 

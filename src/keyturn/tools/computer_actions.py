@@ -1,4 +1,4 @@
-"""The actions of a computer: which there are, and what each needs. A table, and how a call is read by it.
+"""A table of the actions of a computer and their fields, and the parser of a call's actions.
 
 Fields that nobody here knows are left out of an action, so that what is shown is what is done.
 """
@@ -51,7 +51,7 @@ _HOLDS_KEYS = ("click", "double_click", "drag", "move", "scroll")
 
 
 def read_actions(given: Any) -> list[Item]:
-    """The actions of a call, or `InvalidArguments`.
+    """Parse the actions of a call, or raise `InvalidArguments`.
 
     >>> read_actions([{"type": "type", "text": "hello", "mood": "good"}])
     [{'type': 'type', 'text': 'hello'}]
@@ -73,6 +73,6 @@ def _read(given: Any, place: int) -> Item:
     made: Item = {"type": kind, **{name: action[name] for name in needs}}
     if kind in _HOLDS_KEYS and action.get("keys"):
         if not _texts(action["keys"]):
-            raise InvalidArguments(f"The call is invalid: the keys of action {place} are no list of keys.")
+            raise InvalidArguments(f"The call is invalid: the keys of action {place} are not a list of keys.")
         made["keys"] = action["keys"]
     return made

@@ -1,4 +1,4 @@
-"""What a run shows of itself to the code it calls: the user's context, the usage so far, the call at hand.
+"""The run as the code it calls sees it: the user's context, the usage so far, the current call.
 
 It stands in this room because tools are called with it. A wrapper carries the user's object and answers
 questions. It decides nothing by itself: a decision given here waits in `decisions` until the run takes it up,
@@ -28,7 +28,7 @@ Known = Callable[[str, str], tuple[bool | None, str | None]]
 
 
 class WrapperDecision(NamedTuple):
-    """A decision given through a wrapper that the run has not taken up yet."""
+    """Holds a decision given through a wrapper that the run has not taken up yet."""
 
     verb: Literal["approve", "reject"]
     item: Any
@@ -38,7 +38,7 @@ class WrapperDecision(NamedTuple):
 
 @dataclass(eq=False)
 class RunContextWrapper(Generic[TContext]):
-    """The user's context and what the run has used, as tools, hooks, guardrails and instructions get them.
+    """Carries the user's context and the run's usage to tools, hooks, guardrails and instructions.
 
     >>> RunContextWrapper({"user": "ann"}).context["user"]
     'ann'
@@ -52,7 +52,7 @@ class RunContextWrapper(Generic[TContext]):
     known: Known | None = field(default=None, kw_only=True, repr=False)
 
     def approve_tool(self, approval_item: Any, always_approve: bool = False) -> None:
-        """Let a waiting call run; with `always_approve`, later calls of the same tool of the same agent too."""
+        """Approve a waiting call; with `always_approve`, later calls of the same tool of the same agent too."""
         _check(approval_item)
         if getattr(approval_item, "kind", "approval") == "external":
             raise UserError("this call waits for an answer and not for an approval; use answer() of its RunState")
@@ -61,12 +61,12 @@ class RunContextWrapper(Generic[TContext]):
     def reject_tool(
         self, approval_item: Any, always_reject: bool = False, rejection_message: str | None = None
     ) -> None:
-        """Refuse a waiting call; `rejection_message` is what the model is told."""
+        """Reject a waiting call; `rejection_message` is what the model is told."""
         _check(approval_item)
         self.decisions.append(WrapperDecision("reject", approval_item, always_reject, rejection_message))
 
     def is_tool_approved(self, tool_name: str, call_id: str) -> bool | None:
-        """Whether a call was approved (True) or rejected (False); None while nobody has decided."""
+        """Return whether a call was approved (True) or rejected (False); None while nobody has decided."""
         return self._status(tool_name, call_id)[0]
 
     def get_approval_status(
@@ -79,7 +79,10 @@ class RunContextWrapper(Generic[TContext]):
         tool_lookup_key: Any = None,
         current_invocation: Any = None,
     ) -> bool | None:
-        """The same as `is_tool_approved`. The keywords are taken for compatibility: the run knows the call better."""
+        """Return the same as `is_tool_approved`.
+
+        The keywords are taken for compatibility: the run knows the call better.
+        """
         return self._status(tool_name, call_id)[0]
 
     def get_rejection_message(
@@ -91,7 +94,7 @@ class RunContextWrapper(Generic[TContext]):
         existing_pending: Any = None,
         tool_lookup_key: Any = None,
     ) -> str | None:
-        """The words that came with a rejection, None where there were none."""
+        """Return the words that came with a rejection, None where there were none."""
         return self._status(tool_name, call_id)[1]
 
     def _status(self, tool_name: str, call_id: str) -> tuple[bool | None, str | None]:
@@ -115,7 +118,7 @@ def _check(item: Any) -> None:
 
 
 class LetRun(TypedDict, total=False):
-    """What a call was let run as: its tool compares with that before it acts, never with what it is by then."""
+    """Records what a call was let run as: its tool compares with that before it acts."""
 
     tool_arguments: Required[str]
     tool_digest: str
@@ -124,7 +127,7 @@ class LetRun(TypedDict, total=False):
 
 
 class CallFacts(LetRun, total=False):
-    """What a `ToolContext` knows of its call beside what every wrapper knows."""
+    """Holds what a `ToolContext` knows of its call beside what every wrapper knows."""
 
     tool_name: Required[str]
     tool_call_id: Required[str]
@@ -192,7 +195,7 @@ class ToolContext(RunContextWrapper[TContext]):
 
     @classmethod
     def of(cls, wrapper: RunContextWrapper[TContext], **call: Unpack[CallFacts]) -> ToolContext[TContext]:
-        """The context of one call: it shares context, usage and decisions with `wrapper`, and copies nothing.
+        """Make the context of one call: it shares context, usage and decisions with `wrapper`, and copies nothing.
 
         >>> wrapper = RunContextWrapper({"user": "ann"})
         >>> context = ToolContext.of(wrapper, tool_name="pay", tool_call_id="c1", tool_arguments="{}")

@@ -1,4 +1,4 @@
-"""Tools that take a free-form text: a query, a script, whatever a grammar allows. No JSON stands around it.
+"""Tools that take a free-form text: a query, a script, whatever a grammar allows, without JSON around it.
 
 What the model wrote is what runs, to the letter. A provider that knows no such calls is offered the tool as a function
 with one text, and what comes back is the same call.
@@ -26,7 +26,7 @@ _SYNTAXES = ("lark", "regex")
 
 
 class CustomTool(Tool):
-    """A tool whose input is one text, in any form or in the one that a grammar describes.
+    """Takes one text as its input, in any form or in the one that a grammar describes.
 
     `on_invoke_tool(context, text)` runs it, sync or async. `needs_approval` callables get the text. `format` is as the
     Responses API takes it: `{"type": "text"}`, or `{"type": "grammar", "syntax": "lark" or "regex", "definition":
@@ -80,7 +80,7 @@ class CustomTool(Tool):
 
     @property
     def params_json_schema(self) -> dict[str, Any]:
-        """The parameters of the function that the tool is where a provider knows no free-form calls."""
+        """Return the parameters of the function that the tool is where a provider knows no free-form calls."""
         said = "Free-form text, passed on exactly as it is."
         form = self.format or {}
         if form.get("type") == "grammar":
@@ -89,45 +89,45 @@ class CustomTool(Tool):
         return {"type": "object", "properties": {"input": field}, "required": ["input"], "additionalProperties": False}
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         made: Item = {"type": "custom", "name": self.name, "description": self.description}
         return made if self.format is None else {**made, "format": own_copy(self.format)}
 
     def spec(self) -> dict[str, Any]:
-        """Name, description and format."""
+        """Return the name, description and format."""
         return {"kind": self.kind, "name": self.name, "description": self.description, "format": self.format}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The text as the model wrote it."""
+        """Return the text as the model wrote it."""
         if item.get("type") != "function_call":
             return self.edit(item.get("input"))
         match any_object(self.name, cast("str", item.get("arguments") or "")).params:
             case {"input": text, **others} if not others:
                 return self.edit(text)
             case _:
-                raise InvalidArguments(f"The arguments of {self.name} are invalid: it takes one text, named input.")
+                raise InvalidArguments(f"The arguments of {self.name} are invalid: it takes one string, named input.")
 
     def edit(self, params: Any) -> Prepared:
-        """Another text in its place."""
+        """Return another text in its place."""
         if not isinstance(params, str):
-            raise InvalidArguments(f"The input of {self.name} is invalid: it must be a text.")
+            raise InvalidArguments(f"The input of {self.name} is invalid: it must be a string.")
         try:
             return Prepared(canonical(params))
         except BadJson as error:
             raise InvalidArguments(f"The input of {self.name} is invalid: it is {error}") from None
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Run it."""
+        """Run the tool on the text."""
         context.tool_arguments = prepared.params
         result = self.on_invoke_tool(context, prepared.params)
         return await result if isawaitable(result) else result
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The result, of the type that goes with the call."""
+        """Return the result, of the type that goes with the call."""
         return {"type": f"{item['type']}_output", "call_id": item["call_id"], "output": rendered(value)}
 
     def preview(self, params: Any) -> Preview:
-        """The text as it is; as code, where the tool says which language it is."""
+        """Show the text as it is; as code, where the tool says which language it is."""
         return Preview(
             (Text(params, label="input") if self.language is None else Command(params, label=self.language),)
         )

@@ -1,4 +1,4 @@
-"""The filesystem tools: ls, read_file, write_file, edit_file, glob and grep, all in one workspace.
+"""The filesystem tools ls, read_file, write_file, edit_file, glob and grep, all in one workspace.
 
 What each one does is the workspace's; here is how a model calls it and what people see first. Those that change a file
 ask by default and show the file before and after.
@@ -34,7 +34,7 @@ _MOST_ENTRIES = 1000
 
 
 class FileTool(FunctionTool):
-    """One of the filesystem tools; it reads.
+    """Reads files; the base of the filesystem tools.
 
     >>> import tempfile
     >>> place = tempfile.TemporaryDirectory()
@@ -60,7 +60,7 @@ class FileTool(FunctionTool):
         self._identity = {"root": files.root}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The arguments; a path that is refused whatever the disk holds bothers nobody."""
+        """Parse the arguments; a path that is refused whatever the disk holds asks nobody."""
         prepared = super().prepare(item)
         try:
             self.refuse(prepared.params)
@@ -74,7 +74,7 @@ class FileTool(FunctionTool):
 
 
 class ChangingTool(FileTool):
-    """One of the filesystem tools; it changes a file, and shows how beforehand.
+    """Changes a file, and shows the change beforehand.
 
     >>> issubclass(ChangingTool, Tool)
     True
@@ -100,7 +100,7 @@ class ChangingTool(FileTool):
             raise ToolProblem(why)
 
     async def preview(self, params: Any) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
-        """The file as it is and as it would be."""
+        """Show the file as it is and as it would be."""
         return await asyncio.to_thread(self._shown, params)
 
     def _shown(self, params: Any) -> Preview:
@@ -117,7 +117,7 @@ class ChangingTool(FileTool):
 def filesystem_tools(
     root: str | os.PathLike[str] | Workspace, *, needs_approval: Mapping[str, NeedsApproval] | None = None
 ) -> list[Tool]:
-    """The tools ls, read_file, write_file, edit_file, glob and grep for the files below `root`.
+    """Make the tools ls, read_file, write_file, edit_file, glob and grep for the files below `root`.
 
     `needs_approval` says by name which of them ask; by default those that change files do.
 
@@ -263,7 +263,7 @@ def _grep(files: Workspace, needs_approval: NeedsApproval) -> Tool:
 
 
 def _told(found: Found) -> str:
-    """The answer, and in its last line what it does not cover."""
+    """Return the answer, and in its last line what it does not cover."""
     notes = [f"stopped early: {found.stopped}; narrow the search to see more"] if found.stopped else []
     passed = ", ".join(f"{count} {why}" for why, count in sorted(found.passed.items()))
     if passed:

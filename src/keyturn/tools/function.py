@@ -1,4 +1,4 @@
-"""The decorator that makes a function a tool. What the tool then is, and does with a call, is in `function_tool.py`.
+"""The decorator that makes a function a tool; `function_tool.py` has the tool itself.
 
 Its options are those of `FunctionToolOptions`; what an option is by default is said where it is used, and only there.
 """
@@ -32,7 +32,7 @@ def function_tool(
 def function_tool(
     func: ToolFunction | None = None, **options: Unpack[FunctionToolOptions]
 ) -> FunctionTool | Callable[[ToolFunction], FunctionTool]:
-    """Make a function a tool; bare, or called with its options.
+    """Make a function a tool; used bare, or called with its options.
 
     Name, description and parameters come from the function's signature and docstring. A first parameter that
     is annotated `RunContextWrapper[...]` or `ToolContext[...]` gets the context. `files` names the arguments that

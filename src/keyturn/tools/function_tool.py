@@ -36,7 +36,9 @@ _CHECKED = (
 
 
 class FunctionTool(Tool):
-    """A tool with JSON arguments. `function_tool` makes one of a function; make one by hand for full control.
+    """Runs a Python callable with JSON arguments.
+
+    `function_tool` makes one of a function; make one by hand for full control.
 
     A hand-made tool gets its `ToolContext` and the arguments as a JSON object's text, and validates them itself.
 
@@ -103,11 +105,11 @@ class FunctionTool(Tool):
 
     @property
     def qualified_name(self) -> str:
-        """The name under which people and models know the tool."""
+        """Return the name under which people and models know the tool."""
         return self.name
 
     def spec(self) -> dict[str, Any]:
-        """Name, description and schema, and what else identifies the tool: the same dict until one is replaced."""
+        """Return name, description, schema and all else that identifies the tool: the same dict until one changes."""
         told, schema = self._spec, self.params_json_schema
         if (
             told is None
@@ -121,7 +123,7 @@ class FunctionTool(Tool):
         return told
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The model's arguments, validated by the function's signature; of a hand-made tool, any JSON object."""
+        """Validate the model's arguments by the function's signature; of a hand-made tool, take any JSON object."""
         text = cast("str", item.get("arguments") or "")
         if self._schema is not None:
             frozen = self._schema.freeze(text)
@@ -129,7 +131,7 @@ class FunctionTool(Tool):
         return any_object(self.name, text)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Run the function, within its time limit where it has one."""
+        """Run the function, within its timeout where it has one."""
         try:
             if self.timeout_seconds is None:
                 return await self._run(context, prepared.text)
@@ -139,11 +141,11 @@ class FunctionTool(Tool):
             raise RuntimeError(f"tool {self.name!r} tried to end the process") from error
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The call's result as the model reads it."""
+        """Return the call's result as the model reads it."""
         return {"type": "function_call_output", "call_id": item["call_id"], "output": rendered(value)}
 
     async def failure(self, context: Any, error: Exception) -> Any:
-        """What `failure_error_function` says; with None, and for what must stop the run, the error is raised."""
+        """Return what `failure_error_function` says; with None, and for what must stop the run, raise the error."""
         if isinstance(error, ToolTimeoutError | OutcomeUnknown):
             raise error
         if isinstance(error, ToolProblem) and self.failure_error_function is default_tool_error_function:
@@ -151,7 +153,7 @@ class FunctionTool(Tool):
         return await told(self.failure_error_function, context, error)
 
     def preview(self, params: Any) -> Preview:
-        """What `preview=` makes of the arguments, else the arguments themselves; secrets are redacted before."""
+        """Show what `preview=` makes of the arguments, else the arguments themselves; secrets are redacted before."""
         shown = redact(params, self.secrets)
         if self._preview is None:
             return Preview((Json(shown),))
@@ -196,5 +198,5 @@ def _preview_of(made: Any) -> Preview:
     several = cast("list[Any]", made) if isinstance(made, list | tuple) else [made]
     blocks = tuple(Text(each) if isinstance(each, str) else each for each in several)
     if not blocks or not all(isinstance(each, Text | Command | Diff | Json) for each in blocks):
-        raise UserError("a preview is a Preview, a text, a block, or a list of texts and blocks")
+        raise UserError("a preview must be a Preview, a string, a block, or a list of strings and blocks")
     return Preview(blocks)

@@ -1,4 +1,4 @@
-"""Tools that the provider runs: what the model is told of them, and nothing else.
+"""Tools that the provider runs: only their definitions for the model.
 
 Their calls happen inside the model's answer, so no gate of ours sees them and nobody is asked: an agent is given one of
 them, or it is not. The fields are those of the Responses API, the only one that has these tools.
@@ -18,7 +18,7 @@ OPENAI = "openai"
 
 
 def _set(**fields: Any) -> Item:
-    """The fields that say something."""
+    """Return the fields that are set."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -46,7 +46,7 @@ class WebSearchTool:
         return ["web_search_call.results"] if "image" in (self.search_content_types or ()) else []
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return _set(
             type="web_search",
             search_context_size=self.search_context_size,
@@ -60,7 +60,7 @@ class WebSearchTool:
 
 @dataclass
 class FileSearchTool:
-    """Lets the model search the files in vector stores; `include_search_results` keeps what it found in the reply.
+    """Lets the model search the files in vector stores; `include_search_results` keeps the results in the reply.
 
     >>> FileSearchTool(["vs_1"], max_num_results=3).provider_tool()
     {'type': 'file_search', 'vector_store_ids': ['vs_1'], 'max_num_results': 3}
@@ -77,11 +77,11 @@ class FileSearchTool:
 
     @property
     def response_include(self) -> list[str]:
-        """What the API is asked to put into its reply."""
+        """Return what the API is asked to put into its reply."""
         return ["file_search_call.results"] if self.include_search_results else []
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return _set(
             type="file_search",
             vector_store_ids=self.vector_store_ids,
@@ -108,7 +108,7 @@ class CodeInterpreterTool:
         _check_type(self.tool_config, self.name)
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return dict(self.tool_config)
 
 
@@ -129,11 +129,11 @@ class ImageGenerationTool:
         _check_type(self.tool_config, self.name)
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return dict(self.tool_config)
 
 
 def _check_type(config: Mapping[str, Any], wanted: str) -> None:
     given: object = config
     if not isinstance(given, Mapping) or config.get("type") != wanted:
-        raise UserError(f'the tool_config of such a tool is a mapping with "type": {wanted!r}')
+        raise UserError(f'the tool_config of such a tool must be a mapping with "type": {wanted!r}')

@@ -1,4 +1,4 @@
-"""Hosted MCP: a server whose tools the provider calls, once somebody here has said yes.
+"""Hosted MCP: a server whose tools the provider calls, once somebody here has approved.
 
 The provider does not run such a tool before it has the answer to its approval request. So approving is the whole
 effect: the answer is an item of the next question to the model. It can be given again and harms nobody, and there is
@@ -31,7 +31,7 @@ _SECRET = ("authorization", "headers")
 
 @dataclass
 class MCPToolApprovalRequest:
-    """What `on_approval_request` is asked: the provider's request, and the run's context.
+    """Holds what `on_approval_request` is asked about: the provider's request, and the run's context.
 
     >>> MCPToolApprovalRequest(RunContextWrapper(None), RawItem(name="read")).data.name
     'read'
@@ -42,7 +42,7 @@ class MCPToolApprovalRequest:
 
 
 class MCPToolApprovalFunctionResult(TypedDict):
-    """What `on_approval_request` answers.
+    """Holds what `on_approval_request` answers.
 
     >>> MCPToolApprovalFunctionResult(approve=False, reason="not on a Friday")["approve"]
     False
@@ -59,11 +59,11 @@ MCPToolApprovalFunction = OnApprovalRequest
 
 
 class _Approved:
-    """What an approved call comes to. No answer of a person is this."""
+    """Marks the result of an approved call; no answer of a person is this."""
 
 
 class HostedMCPTool(Tool):
-    """An MCP server that the provider talks to; each of its approval requests waits for a decision.
+    """Lets the provider call an MCP server; each of its approval requests waits for a decision.
 
     `tool_config` is the Responses API's: `require_approval` is "always" (as where it is missing), "never", or
     `{"always": {"tool_names": [...]}, "never": {"tool_names": [...]}}`. Without `on_approval_request` a request
@@ -98,20 +98,20 @@ class HostedMCPTool(Tool):
 
     @property
     def server_label(self) -> str:
-        """What the server is called, in requests as well."""
+        """Return the server's name, which requests use too."""
         return self.name
 
     def provider_tool(self) -> Item:
-        """The server as the Responses API is told of it."""
+        """Return the server's definition for the Responses API."""
         return cast("Item", own_copy(self.tool_config))
 
     def spec(self) -> dict[str, Any]:
-        """The configuration, without the keys in it."""
+        """Return the configuration, without the keys in it."""
         config = {name: value for name, value in self.tool_config.items() if name not in _SECRET}
         return {"kind": self.kind, "config": config}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The arguments as the provider would send them."""
+        """Return the arguments as the provider would send them."""
         if not isinstance(item.get("name"), str) or item.get("server_label") != self.server_label:
             raise InvalidArguments("The request is invalid: it must name its server and its tool.")
         text = cast("str", item.get("arguments") or "")
@@ -122,22 +122,22 @@ class HostedMCPTool(Tool):
         return prepared
 
     def edit(self, params: Any) -> Prepared:
-        """Nothing can be changed: the provider runs the call as it stands there."""
+        """Refuse any edit: the provider runs the call as it stands there."""
         raise InvalidArguments("the provider runs this call as it stands; reject it and say what to do in its place")
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Say yes; the provider does the rest."""
+        """Approve the call; the provider does the rest."""
         return _Approved()
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The answer to the request; words are the reason of a refusal."""
+        """Return the answer to the request; words are the reason of a rejection."""
         made: Item = {"type": "mcp_approval_response", "approval_request_id": item["id"]}
         if isinstance(value, _Approved):
             return {**made, "approve": True}
         return {**made, "approve": False, "reason": str(value)}
 
     def preview(self, params: Any) -> Preview:
-        """Whose tool it is, and its arguments."""
+        """Show whose tool it is, and its arguments."""
         where = next(f"{self.tool_config[name]}" for name in _WHERE if self.tool_config.get(name))
         return Preview((Text(f"{self.server_label} ({where}), called by the provider", label="server"), Json(params)))
 
@@ -164,7 +164,7 @@ def _check_config(config: Mapping[str, Any]) -> None:
 
 
 def _check_required(label: str, required: Any) -> None:
-    """Refuse a `require_approval` that means something else than somebody thinks."""
+    """Refuse a `require_approval` that does not mean what its writer probably thinks."""
     if required in (None, "always", "never"):
         return
     wrong = UserError(

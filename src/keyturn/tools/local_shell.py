@@ -1,4 +1,4 @@
-"""The older shell of OpenAI's models as a tool: one program with its arguments, and no shell that reads them.
+"""The older shell tool of OpenAI's models: one program with its arguments, and no shell that reads them.
 
 As with `shell.py`, what runs it is an executor, and somebody is asked unless the user says otherwise.
 """
@@ -26,7 +26,7 @@ from .shell_calls import (
     identity,
 )
 from .shell_preview import program_preview
-from .shell_results import bounded, parts_of
+from .shell_results import bounded, output_parts
 
 _CHECKED = ("needs_approval", "on_approval", "is_enabled")
 _AROUND = ("env", "timeout_ms", "user", "working_directory")
@@ -34,7 +34,7 @@ _NO_SUCH = "it takes a command (a list of texts), env, timeout_ms, user and work
 
 
 class LocalShellTool(Tool):
-    """One program at a time, run by `executor`; every call asks unless `needs_approval` says otherwise.
+    """Runs one program at a time, by `executor`; every call asks unless `needs_approval` says otherwise.
 
     An executor is any function `(LocalShellCommandRequest) -> str | ShellResult`, sync or async; `BubblewrapExecutor`
     and `LocalExecutor` are such too. Only models that make calls of this kind can use it.
@@ -60,7 +60,7 @@ class LocalShellTool(Tool):
         risk: str | None = None,
     ) -> None:
         if not callable(executor):
-            raise UserError("LocalShellTool: executor is a function of a LocalShellCommandRequest, sync or async")
+            raise UserError("LocalShellTool: executor must be a function of a LocalShellCommandRequest, sync or async")
         self.executor = executor
         self.needs_approval = needs_approval
         self.on_approval = on_approval
@@ -70,15 +70,15 @@ class LocalShellTool(Tool):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Where and how the program runs, as far as the executor says it."""
+        """Return where and how the program runs, as far as the executor says it."""
         return about(self.executor)
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return {"type": "local_shell"}
 
     def spec(self) -> dict[str, Any]:
-        """What it is, and where programs run: an approval is for this place and no other."""
+        """Return what it is, and where programs run: an approval is for this place and no other."""
         return {
             "kind": self.kind,
             "name": self.name,
@@ -87,7 +87,7 @@ class LocalShellTool(Tool):
         }
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The program, its arguments, and what is set around it."""
+        """Parse the program, its arguments, and its environment and directory."""
         action: Any = item.get("action")
         if not isinstance(action, Mapping):
             raise InvalidArguments(f"The call of {self.name} is invalid: it has no action.")
@@ -95,7 +95,7 @@ class LocalShellTool(Tool):
         return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
 
     def edit(self, params: Any) -> Prepared:
-        """Another program, or other arguments, in their place."""
+        """Return another program, or other arguments, in their place."""
         match params:
             case {"command": [str(), *_] as command, **around} if around.keys() <= set(_AROUND):
                 pass
@@ -120,27 +120,27 @@ class LocalShellTool(Tool):
         return Prepared(canonical(frozen))
 
     def subject(self, params: Any) -> LocalShellActionRequest:
-        """What a `needs_approval` callable is given: an action with `.command`."""
+        """Return what a `needs_approval` callable is given: an action with `.command`."""
         return LocalShellActionRequest(**params)
 
     async def invoke(self, context: Any, prepared: Prepared) -> Any:
-        """Have the executor run the program."""
+        """Let the executor run the program."""
         call = LocalShellCallData(context.tool_call_id, self.subject(prepared.params), context.tool_call)
         return bounded(await asked(self.executor, LocalShellCommandRequest(context, call)), None)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The result: words as they are, a program's output as JSON."""
-        text = value if isinstance(value, str) else canonical(parts_of(value))
+        """Return the result: words as they are, a program's output as JSON."""
+        text = value if isinstance(value, str) else canonical(output_parts(value))
         return {"type": "local_shell_call_output", "call_id": item["call_id"], "output": text}
 
     async def failure(self, context: Any, error: Exception) -> Any:
-        """What the model is told of an error. Where there is no sandbox the run stops: no model can mend that."""
+        """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error
         return await super().failure(context, error)
 
     def preview(self, params: Any) -> Preview:
-        """The program and its arguments one by one, and where it runs."""
+        """Show the program and its arguments one by one, and where it runs."""
         return program_preview(params["command"], {key: params.get(key) for key in _AROUND}, self.about)
 
 

@@ -1,4 +1,4 @@
-"""What a tool returned, as what the model reads: a text, or a list of text, image and file parts.
+"""Convert what a tool returned to what the model reads: a text, or a list of text, image and file parts.
 
 Rendering never fails, since the tool has already run: what cannot be turned into text is told in words,
 and what is too large is cut in plain sight. It must not know calls, runs or which tool it was.
@@ -21,7 +21,7 @@ Detail = Literal["low", "high", "auto"]
 
 @dataclass
 class ToolOutputText:
-    """A text part of a tool's output.
+    """Holds a text part of a tool's output.
 
     >>> ToolOutputText(text="done").type
     'text'
@@ -33,7 +33,7 @@ class ToolOutputText:
 
 @dataclass
 class ToolOutputImage:
-    """An image part of a tool's output, by URL (a data URL too) or by the provider's file id.
+    """Holds an image part of a tool's output, by URL (a data URL too) or by the provider's file id.
 
     >>> ToolOutputImage(image_url="https://example.com/cat.png", detail="low").detail
     'low'
@@ -47,7 +47,7 @@ class ToolOutputImage:
 
 @dataclass
 class ToolOutputFileContent:
-    """A file part of a tool's output, by its data (base64), its URL or the provider's file id.
+    """Holds a file part of a tool's output, by its data (base64), its URL or the provider's file id.
 
     >>> ToolOutputFileContent(file_data="aGk=", filename="hi.txt").filename
     'hi.txt'
@@ -61,7 +61,7 @@ class ToolOutputFileContent:
 
 
 class ToolOutputTextDict(TypedDict):
-    """`ToolOutputText` as a plain dict.
+    """Holds a `ToolOutputText` as a plain dict.
 
     >>> ToolOutputTextDict(type="text", text="done")["text"]
     'done'
@@ -72,7 +72,7 @@ class ToolOutputTextDict(TypedDict):
 
 
 class ToolOutputImageDict(TypedDict):
-    """`ToolOutputImage` as a plain dict.
+    """Holds a `ToolOutputImage` as a plain dict.
 
     >>> ToolOutputImageDict(type="image", file_id="file_1")["file_id"]
     'file_1'
@@ -85,7 +85,7 @@ class ToolOutputImageDict(TypedDict):
 
 
 class ToolOutputFileContentDict(TypedDict):
-    """`ToolOutputFileContent` as a plain dict.
+    """Holds a `ToolOutputFileContent` as a plain dict.
 
     >>> ToolOutputFileContentDict(type="file", file_url="https://example.com/a.pdf")["type"]
     'file'
@@ -107,7 +107,7 @@ _PARTS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 
 
 def rendered(value: Any) -> str | list[Item]:
-    """A tool's return value as the `output` of its result: parts where it is made of them, else `str(value)`.
+    """Convert a tool's return value to the `output` of its result: parts where it is made of them, else `str(value)`.
 
     >>> rendered({"a": 1}), rendered(None), rendered(ToolOutputText("hi"))
     ("{'a': 1}", 'None', [{'type': 'input_text', 'text': 'hi'}])
@@ -119,7 +119,7 @@ def rendered(value: Any) -> str | list[Item]:
 
 
 def readable(text: str) -> str:
-    """A text as a log and a provider can hold it: no lone surrogates, and cut where it is longer than `MAX_TEXT`.
+    """Make a text fit for log and provider: no lone surrogates, and cut where it is longer than `MAX_TEXT`.
 
     The cut is marked with the full length and SHA-256, so that it shows and can be matched with the original.
     """
@@ -141,14 +141,14 @@ def _text(value: object) -> str:
 
 
 def _parts(value: Any) -> list[dict[str, str]] | None:
-    """The parts that a value is made of, or None for a value that is not made of parts only."""
+    """Return the parts that a value is made of, or None for a value that is not made of parts only."""
     several = cast("list[Any]", value if isinstance(value, list) else [value])
     parts = [part for each in several if (part := _part(each)) is not None]
     return parts if parts and len(parts) == len(several) else None
 
 
 def _part(value: Any) -> dict[str, str] | None:
-    """The fields of a part that are set, or None for any other value."""
+    """Return the fields of a part that are set, or None for any other value."""
     if isinstance(value, ToolOutputText | ToolOutputImage | ToolOutputFileContent):
         value = asdict(value)
     if not isinstance(value, Mapping):
@@ -163,7 +163,7 @@ def _part(value: Any) -> dict[str, str] | None:
 
 
 def _sent(part: dict[str, str]) -> Item:
-    """A part as the Responses format has it."""
+    """Convert a part to the Responses format."""
     if part["type"] == "text":
         return {"type": "input_text", "text": readable(part["text"])}
     for name, data in part.items():

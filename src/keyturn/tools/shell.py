@@ -1,4 +1,4 @@
-"""The shell as a tool: commands that a model wants to run, which a person sees exactly as they would run.
+"""The shell tool: commands that a model wants to run, shown to people exactly as they would run.
 
 Here is the call: what of it runs, what people are shown, how its result reads. What runs it is an executor; whether
 it runs is the gate's affair, and by default somebody is asked.
@@ -53,7 +53,7 @@ SCHEMA: dict[str, Any] = {
 
 
 class ShellTool(Tool):
-    """Shell commands, run by `executor`; every call asks unless `needs_approval` says otherwise.
+    """Runs shell commands by `executor`; every call asks unless `needs_approval` says otherwise.
 
     An executor is any function `(ShellCommandRequest) -> ShellResult | str`, sync or async. Without one, commands run
     in a sandbox of bubblewrap in the current directory (`BubblewrapExecutor`): there they can write,
@@ -108,28 +108,28 @@ class ShellTool(Tool):
         if executor is None and not self.hosted:
             self.executor = BubblewrapExecutor()
         if not self.hosted and not callable(self.executor):
-            raise UserError(f"tool {name!r}: executor is a function of a ShellCommandRequest, sync or async")
+            raise UserError(f"tool {name!r}: executor must be a function of a ShellCommandRequest, sync or async")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"
 
     @property
     def about(self) -> dict[str, Any]:
-        """Where and how the commands run, as far as the executor says it."""
+        """Return where and how the commands run, as far as the executor says it."""
         return about(self.executor)
 
     def provider_tool(self) -> Item:
-        """The tool as the Responses API is told of it."""
+        """Return the tool's definition for the Responses API."""
         return {"type": "shell", "environment": own_copy(self.environment)}
 
     def spec(self) -> dict[str, Any]:
-        """What the model is told, and where its commands run: an approval is for this place and no other."""
+        """Return what the model is told, and where its commands run: an approval is for this place and no other."""
         told = {"kind": self.kind, "name": self.name, "description": self.description}
         where = {} if self.hosted else identity(self.executor)
         return {**told, "environment": self.environment, "executor": where}
 
     def prepare(self, item: Mapping[str, Any]) -> Prepared:
-        """The commands and their limits, from a call of the provider's own kind or of a function."""
+        """Parse the commands and their limits, from a call of the provider's own kind or of a function."""
         if self.hosted:
             raise InvalidArguments(f"The call of {self.name} is invalid: the provider runs these commands.")
         if item.get("type") != self.call_type:
@@ -142,7 +142,7 @@ class ShellTool(Tool):
         return self.edit({key: value for key, value in given.items() if value is not None and key != "type"})
 
     def edit(self, params: Any) -> Prepared:
-        """Other commands in their place."""
+        """Return other commands in their place."""
         match params:
             case {"commands": [str(), *_] as commands, **limits} if limits.keys() <= set(_LIMITS):
                 pass
@@ -159,28 +159,28 @@ class ShellTool(Tool):
         return Prepared(canonical(frozen))
 
     def subject(self, params: Any) -> ShellActionRequest:
-        """What a `needs_approval` callable is given: an action with `.commands`."""
+        """Return what a `needs_approval` callable is given: an action with `.commands`."""
         return ShellActionRequest(**params)
 
     async def invoke(self, context: Any, prepared: Prepared) -> ShellResult:
-        """Have the executor run the commands."""
+        """Let the executor run the commands."""
         action = ShellActionRequest(**prepared.params)
         call = ShellCallData(context.tool_call_id, action, "in_progress", context.tool_call)
         assert self.executor is not None
         return bounded(await asked(self.executor, ShellCommandRequest(context, call)), action.max_output_length)
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """The result, of the type that goes with the call."""
+        """Return the result, of the type that goes with the call."""
         return output_item(item, value)
 
     async def failure(self, context: Any, error: Exception) -> Any:
-        """What the model is told of an error. Where there is no sandbox the run stops: no model can mend that."""
+        """Return what the model is told of an error; without a sandbox raise, since no model can mend that."""
         if isinstance(error, SandboxUnavailable):
             raise error
         return await super().failure(context, error)
 
     def preview(self, params: Any) -> Preview:
-        """The commands, what a shell reads in them, and where they run."""
+        """Show the commands, what a shell reads in them, and where they run."""
         return command_preview(params["commands"], {limit: params.get(limit) for limit in _LIMITS}, self.about)
 
 
@@ -189,11 +189,11 @@ def _check_commands(name: str, commands: list[object]) -> None:
         raise InvalidArguments(f"The call of {name} is invalid: it has more than {COMMANDS_AT_MOST} commands.")
     for command in commands:
         if not isinstance(command, str) or not command.strip():
-            raise InvalidArguments(f"The call of {name} is invalid: a command is a text that is not empty.")
+            raise InvalidArguments(f"The call of {name} is invalid: each command must be a non-empty string.")
         check_text(name, command)
 
 
 def _checked_limit(name: str, limit: str, value: object) -> int | None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise InvalidArguments(f"The call of {name} is invalid: {limit} is a whole number above zero.")
+        raise InvalidArguments(f"The call of {name} is invalid: {limit} must be a positive whole number.")
     return value

@@ -1,4 +1,4 @@
-"""What a shell's executor is given and what it gives back: the words that users' executors are written in.
+"""The request and result types of shell executors, which users' own executors are written with.
 
 The names and fields are a contract. What a call of a model looks like on the wire is the tools' business, and what
 an executor does with a request is its own.
@@ -18,7 +18,7 @@ from .functions.bound import in_worker
 
 @dataclass
 class ShellActionRequest:
-    """What would run: commands, one after another, and the limits that the model asked for.
+    """Holds what would run: commands, one after another, and the limits that the model asked for.
 
     >>> ShellActionRequest(["ls", "git status"]).timeout_ms is None
     True
@@ -31,7 +31,7 @@ class ShellActionRequest:
 
 @dataclass
 class ShellCallData:
-    """One call of the shell: the provider's id of it, what would run, and the call as the model wrote it.
+    """Describes one call of the shell: its provider call id, what would run, and the call as the model wrote it.
 
     >>> ShellCallData("c1", ShellActionRequest(["ls"])).action.commands
     ['ls']
@@ -45,7 +45,7 @@ class ShellCallData:
 
 @dataclass
 class ShellCommandRequest:
-    """What an executor of `ShellTool` is called with.
+    """Holds what an executor of `ShellTool` is called with.
 
     >>> async def executor(request: ShellCommandRequest) -> str:
     ...     return f"would run {request.data.action.commands}"
@@ -57,7 +57,7 @@ class ShellCommandRequest:
 
 @dataclass
 class ShellCallOutcome:
-    """How a command ended: by itself, or because its time was over.
+    """Says how a command ended: by itself, or by the timeout.
 
     >>> ShellCallOutcome("exit", exit_code=1).exit_code
     1
@@ -73,7 +73,7 @@ def _ended() -> ShellCallOutcome:
 
 @dataclass
 class ShellCommandOutput:
-    """What one command wrote, and how it ended.
+    """Holds what one command wrote, and how it ended.
 
     >>> ShellCommandOutput(stdout="README.md\\n").status
     'completed'
@@ -87,18 +87,18 @@ class ShellCommandOutput:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, None where the time was over."""
+        """Return the exit code, None after a timeout."""
         return self.outcome.exit_code
 
     @property
     def status(self) -> Literal["completed", "timeout"]:
-        """Whether the command came to its end."""
+        """Return whether the command came to its end."""
         return "timeout" if self.outcome.type == "timeout" else "completed"
 
 
 @dataclass
 class ShellResult:
-    """What an executor gives back: one output for each command that ran.
+    """Holds what an executor returns: one output for each command that ran.
 
     `provider_data` is yours: it is recorded with the call and never sent to a model.
 
@@ -113,7 +113,7 @@ class ShellResult:
 
 @dataclass
 class LocalShellActionRequest:
-    """What would run: one program with its arguments, with no shell between.
+    """Holds what would run: one program with its arguments, with no shell between.
 
     >>> LocalShellActionRequest(["ls", "-l"]).working_directory is None
     True
@@ -129,7 +129,7 @@ class LocalShellActionRequest:
 
 @dataclass
 class LocalShellCallData:
-    """One call of the local shell.
+    """Describes one call of the local shell.
 
     >>> LocalShellCallData("c1", LocalShellActionRequest(["ls"])).action.command
     ['ls']
@@ -142,7 +142,7 @@ class LocalShellCallData:
 
 @dataclass
 class LocalShellCommandRequest:
-    """What an executor of `LocalShellTool` is called with.
+    """Holds what an executor of `LocalShellTool` is called with.
 
     >>> def executor(request: LocalShellCommandRequest) -> str:
     ...     return f"would run {request.data.action.command}"
@@ -157,18 +157,18 @@ LocalShellExecutor = Callable[[LocalShellCommandRequest], "Awaitable[str | Shell
 
 
 def check_text(name: str, text: str) -> None:
-    """Refuse what no system can be given: people would see more than what runs.
+    """Refuse a text that no system takes, such as one with a NUL: people would see more than what runs.
 
     >>> check_text("shell", "ls")
     """
     if "\0" in text:
         raise InvalidArguments(f"The call of {name} is invalid: it would end unseen at the NUL character in it.")
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        raise InvalidArguments(f"The call of {name} is invalid: it holds half a character.")
+        raise InvalidArguments(f"The call of {name} is invalid: it holds a lone surrogate.")
 
 
 def about(executor: Any) -> dict[str, Any]:
-    """Where and how an executor runs things, as far as it says so by an `about()` of its own.
+    """Return where and how an executor runs things, as far as it says so by an `about()` of its own.
 
     >>> about(print)
     {}
@@ -178,7 +178,7 @@ def about(executor: Any) -> dict[str, Any]:
 
 
 def identity(executor: Any) -> dict[str, Any]:
-    """What an approval is bound to: what an executor or editor says of itself, or else the name of its code.
+    """Return what an approval is bound to: an executor's or editor's own identity, or else the name of its code.
 
     >>> identity(print)
     {'name': 'print'}
@@ -187,7 +187,7 @@ def identity(executor: Any) -> dict[str, Any]:
 
 
 def _name_of(executor: Any) -> str:
-    """The qualified name of a function, or of the class of an object; a partial is what it calls."""
+    """Return the qualified name of a function, or of the class of an object; a partial is what it calls."""
     while isinstance(executor, partial):
         executor = cast("partial[Any]", executor).func
     named: object = getattr(executor, "__qualname__", None)
@@ -195,7 +195,7 @@ def _name_of(executor: Any) -> str:
 
 
 async def asked(executor: Callable[..., Any], request: Any) -> Any:
-    """What an executor answers; one that is a plain function runs in a thread, so that it holds nobody up."""
+    """Call an executor and return its answer; a plain function runs in a thread, so that it blocks nobody."""
     if iscoroutinefunction(executor) or iscoroutinefunction(executor.__call__):
         return await executor(request)
     answer = await in_worker(executor, [request], {})

@@ -1,4 +1,4 @@
-"""What people see of shell commands: each command itself, what a shell reads in it, and at last where they run.
+"""Preview shell commands: each command itself, what a shell reads in it, and at last where they run.
 
 Nothing here is the model's word: every fact is read off the command that will run, or said by the executor. A fact is
 one row that no text in it can leave, so that a command cannot write facts about itself.
@@ -21,7 +21,7 @@ NOT_UNDERSTOOD = "not understood"
 
 
 def command_preview(commands: Sequence[str], limits: Mapping[str, Any], about: Mapping[str, Any]) -> Preview:
-    """Commands for a shell, each with what a shell reads in it.
+    """Show commands for a shell, each with what a shell reads in it.
 
     >>> command, read = command_preview(["ls | xargs rm"], {}, {}).blocks
     >>> print(read.text)
@@ -39,7 +39,7 @@ def command_preview(commands: Sequence[str], limits: Mapping[str, Any], about: M
 
 
 def program_preview(words: Sequence[str], around: Mapping[str, Any], about: Mapping[str, Any]) -> Preview:
-    """One program with its arguments, which no shell reads: each of them is shown as it is."""
+    """Show one program with its arguments, each as it is, since no shell reads them."""
     reading = CommandReading()
     for text in (*words, *map(str, around.values())):
         hidden(text, reading)
@@ -53,7 +53,7 @@ def program_preview(words: Sequence[str], around: Mapping[str, Any], about: Mapp
 
 
 def facts_of(reading: CommandReading) -> dict[str, list[str]]:
-    """What was read of one command, in words; where reading stopped comes first.
+    """Describe what was parsed of one command; where parsing stopped comes first.
 
     >>> facts_of(read_command("PAGER=x git log > log.txt"))["environment"]
     ['PAGER=x']
@@ -82,7 +82,7 @@ def _told(label: str, facts: Mapping[str, Any]) -> Text:
 
 
 def _row(told: Any) -> str:
-    """One fact in one row: a text as it is if it cannot be taken for more than one, else in quotes."""
+    """Return one fact in one row: a text as it is if it cannot be taken for more than one, else in quotes."""
     if isinstance(told, list):
         texts = cast("list[Any]", told)
         left = len(texts) - _LISTED

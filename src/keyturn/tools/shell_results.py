@@ -1,4 +1,4 @@
-"""What commands did, as the model reads it: as the provider's own item, or as the text of a function's result."""
+"""Convert the result of commands to what the model reads: the provider's own item, or a function's result text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_RUN = 1  # the exit code beside words that no command wrote: a rejection, a
 
 
 def bounded(answer: Any, asked: int | None) -> ShellResult:
-    """An executor's answer as a result, within the length that the model asked for or may have.
+    """Return an executor's answer as a result, within the length that the model asked for or may have.
 
     >>> bounded("x" * 100, 50).output[0].stdout
     'xxxxxxx\\n[... 87 of 100 characters cut ...]\\nxxxxxx'
@@ -24,7 +24,7 @@ def bounded(answer: Any, asked: int | None) -> ShellResult:
     if isinstance(answer, str):
         answer = ShellResult([ShellCommandOutput(answer, outcome=ShellCallOutcome("exit", 0))])
     if not isinstance(answer, ShellResult):
-        raise UserError(f"an executor gives back a ShellResult or a text, not {type(answer).__name__}")
+        raise UserError(f"an executor must return a ShellResult or a string, not {type(answer).__name__}")
     most = allowed_length(asked if asked is not None else answer.max_output_length)
     for each in answer.output:
         each.stdout, each.stderr = fitted(kept_text(each.stdout), kept_text(each.stderr), most)
@@ -33,7 +33,7 @@ def bounded(answer: Any, asked: int | None) -> ShellResult:
 
 
 def output_item(call: Mapping[str, Any], value: Any) -> Item:
-    """A result as the item that answers a call.
+    """Return a result as the item that answers a call.
 
     >>> output_item({"type": "shell_call", "call_id": "c1"}, "not today")["output"][0]["stderr"]
     'not today'
@@ -41,7 +41,7 @@ def output_item(call: Mapping[str, Any], value: Any) -> Item:
     own = call.get("type") == "shell_call"
     if not own and isinstance(value, str):
         return {"type": "function_call_output", "call_id": call["call_id"], "output": value}
-    parts = parts_of(value)
+    parts = output_parts(value)
     if not own:
         return {"type": "function_call_output", "call_id": call["call_id"], "output": canonical(parts)}
     item: Item = {"type": "shell_call_output", "call_id": call["call_id"], "output": parts}
@@ -50,10 +50,10 @@ def output_item(call: Mapping[str, Any], value: Any) -> Item:
     return item
 
 
-def parts_of(value: Any) -> list[Item]:
-    """What each command wrote and how it ended, as the Responses API has it; words of others as the one part.
+def output_parts(value: Any) -> list[Item]:
+    """Return what each command wrote and how it ended, as the Responses API has it; other words as the one part.
 
-    >>> parts_of(ShellResult([ShellCommandOutput("ok", outcome=ShellCallOutcome("timeout"))]))
+    >>> output_parts(ShellResult([ShellCommandOutput("ok", outcome=ShellCallOutcome("timeout"))]))
     [{'stdout': 'ok', 'stderr': '', 'outcome': {'type': 'timeout'}}]
     """
     if isinstance(value, ShellResult):
@@ -65,7 +65,7 @@ def parts_of(value: Any) -> list[Item]:
 
 
 def noticed(item: Item, notice: str) -> Item:
-    """A result with words for the model in front: as a part of its own where it has parts.
+    """Put words for the model in front of a result: as a part of its own where it has parts.
 
     >>> noticed({"type": "shell_call_output", "output": []}, "A person changed it.")["output"][0]["stdout"]
     'A person changed it.'

@@ -1,4 +1,4 @@
-"""JSON schemas in the strict form that OpenAI's structured outputs ask for.
+"""Convert JSON schemas to the strict form that OpenAI's structured outputs ask for.
 
 Schemas go in and come out as plain dicts; nothing here knows pydantic, tools or agents. Strict means:
 every object is closed, every property is required, a union is an `anyOf`, and no `$ref` has siblings.
@@ -24,7 +24,7 @@ _REMEDY = (
 
 
 def ensure_strict_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The strict form of a JSON schema, as a deep copy.
+    """Return the strict form of a JSON schema, as a deep copy.
 
     >>> ensure_strict_json_schema({"type": "object", "properties": {"a": {"default": None, "type": "null"}}})
     {'type': 'object', 'properties': {'a': {'type': 'null'}}, 'additionalProperties': False, 'required': ['a']}
@@ -35,7 +35,7 @@ def ensure_strict_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Strictness:
-    """One pass over one schema; definitions are visited at their first use, so that an error names that place."""
+    """Makes one pass over one schema; definitions are visited at their first use, so that an error names that place."""
 
     def __init__(self, root: _Schema, given: _Schema) -> None:
         self.root = root
@@ -61,7 +61,7 @@ class _Strictness:
                 self._visit(f"#/{keyword}/{name}", child, (name,))
 
     def _inline(self, node: _Schema, path: tuple[str, ...]) -> bool:
-        """A `$ref` alone stays and its target is visited; one with siblings becomes a copy of its target."""
+        """Keep a `$ref` that stands alone and visit its target; replace one with siblings by a copy of its target."""
         reference = node.get("$ref")
         if not isinstance(reference, str):
             return False
@@ -83,7 +83,7 @@ class _Strictness:
         return True
 
     def _spend(self, target: Any, path: tuple[str, ...]) -> None:
-        """Count what is about to be copied: copies of copies grow without end in a schema that is made for that."""
+        """Count what is about to be copied: copies of copies grow without end in a hostile schema."""
         waiting = [target]
         while waiting:
             one = waiting.pop()
@@ -158,7 +158,7 @@ def _children(node: _Schema, path: tuple[str, ...]) -> Iterator[tuple[Any, tuple
 
 
 def _absorb(node: _Schema, other: _Schema, path: tuple[str, ...]) -> None:
-    """What a place says of itself wins over what it refers to; only annotations may differ."""
+    """Merge what a place says of itself over what it refers to; only annotations may differ."""
     for key in node.keys() & other.keys() - _ANNOTATIONS:
         if node[key] != other[key]:
             raise UserError(f"{_place(path)} narrows {key!r} twice, which a strict JSON schema cannot say: {_REMEDY}")

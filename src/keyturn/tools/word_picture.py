@@ -1,4 +1,4 @@
-"""Words as a picture: for results that can only be pictures, read by models that look at them.
+"""Draw words as a picture: for results that can only be pictures, read by models that look at them.
 
 Black on white, in letters of five by seven dots. The text stands in the file as well (a PNG `iTXt` chunk), so that it
 can be read back to the letter. Nothing here knows what the words are about.
@@ -37,7 +37,7 @@ _DOTS = bytes.fromhex(
 
 
 def drawn(text: str) -> str:
-    """A data URL of a picture in which the text is written.
+    """Return a data URL of a picture in which the text is written.
 
     >>> drawn("Not today.").startswith("data:image/png;base64,iVBOR")
     True
@@ -60,7 +60,7 @@ def drawn(text: str) -> str:
 
 
 def written(url: str) -> str | None:
-    """The text of a picture that `drawn` made, None for every other one.
+    """Return the text of a picture that `drawn` made, None for every other one.
 
     >>> written(drawn("Not today."))
     'Not today.'
@@ -73,7 +73,7 @@ def written(url: str) -> str | None:
 
 
 def _row(line: str, bit: int) -> bytes:
-    """One row of dots of a line, a byte for each."""
+    """Return one row of dots of a line, a byte for each."""
     made = bytearray()
     for char in line:
         place = ord(char) - 32 if " " <= char <= "~" else 95

@@ -19,27 +19,27 @@ _TRACE_ID = re.compile(r"(?:trace_)?([0-9a-f]{32})")
 
 
 class Span(Protocol):
-    """Something that takes time, or a moment: what is told of it ends with it."""
+    """Records something that takes time, or a moment; attributes are added until it ends."""
 
     @property
     def place(self) -> str:
-        """The span's address; "" where it has none."""
+        """Return the span's address, a W3C `traceparent`; "" where it has none."""
         ...
 
     def tell(self, attributes: Mapping[str, Any]) -> None:
-        """Add attributes. A value that is not plain is written as JSON; None is left out."""
+        """Add attributes; a value that is not plain is written as JSON, None is left out."""
         ...
 
     def rename(self, name: str) -> None:
-        """Give it the name of what it turned out to be."""
+        """Set the name to what it turned out to be."""
         ...
 
     def failed(self, kind: str, text: str = "") -> None:
-        """Say that it failed: the kind of error, and its text only where the user wants texts told."""
+        """Set the error status: the kind of error, and its text only where the user wants texts recorded."""
         ...
 
     def end(self) -> None:
-        """It is over. Ending twice does nothing."""
+        """End the span; ending twice does nothing."""
         ...
 
     def current(self) -> AbstractContextManager[Any]:
@@ -48,7 +48,7 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """Where spans begin."""
+    """Starts spans."""
 
     def start(
         self,
@@ -59,16 +59,19 @@ class Tracer(Protocol):
         links: Sequence[str] = (),
         client: bool = False,
     ) -> Span:
-        """A new span, below another one, below a place, or below whatever is current. `client`: it asks a service."""
+        """Start a span below another one, below a place, or below the current one.
+
+        `client` says that it calls a service.
+        """
         ...
 
     def here(self) -> str:
-        """The place of what is current, "" where nothing is."""
+        """Return the place of the current span, "" where there is none."""
         ...
 
 
 class NoSpan:
-    """The span of what nobody traces.
+    """Does nothing: the span where nobody traces.
 
     >>> NoSpan().place
     ''
@@ -77,24 +80,24 @@ class NoSpan:
     place = ""
 
     def tell(self, attributes: Mapping[str, Any]) -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
     def rename(self, name: str) -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
     def failed(self, kind: str, text: str = "") -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """It never began."""
+        """Do nothing."""
 
     def current(self) -> AbstractContextManager[Any]:
-        """What is current stays so."""
+        """Leave the current span as it is."""
         return nullcontext()
 
 
 def trace_hex(trace_id: str) -> str:
-    """A trace's id as 32 hex digits. Another text names a trace as well: its id is made of it, the same each time.
+    """Return a trace's id as 32 hex digits; any other text is hashed to an id, the same each time.
 
     >>> trace_hex("trace_" + "0a" * 16)
     '0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a'
@@ -108,7 +111,7 @@ def trace_hex(trace_id: str) -> str:
 
 
 def trace_of(place: str) -> str:
-    """The trace that a place is in, as 32 hex digits; "" for no place.
+    """Return the trace that a place is in, as 32 hex digits; "" for no place.
 
     >>> trace_of(outside("0a" * 16)) == "0a" * 16
     True
@@ -117,7 +120,7 @@ def trace_of(place: str) -> str:
 
 
 def outside(trace: str) -> str:
-    """A place in a trace of which nothing but the id is known: spans below it are in that trace.
+    """Return a place in a trace of which only the id is known: spans below it are in that trace.
 
     >>> outside("0a" * 16)[:36]
     '00-0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a-'

@@ -1,4 +1,4 @@
-"""The words of OpenTelemetry's GenAI conventions for what we have: requests, replies, conversation items.
+"""Convert requests, replies and conversation items to the attributes of OpenTelemetry's GenAI conventions.
 
 What may be sensitive is told apart from what never is, and arguments marked secret are hidden in both. The conventions
 are still in development: their names stand here and where spans are started, and nowhere else.
@@ -28,7 +28,7 @@ _SETTINGS = {
 
 
 def of_settings(settings: ModelSettings) -> dict[str, Any]:
-    """How a model is asked.
+    """Return the attributes of model settings.
 
     >>> of_settings(ModelSettings(temperature=0.5, max_tokens=9))
     {'gen_ai.request.temperature': 0.5, 'gen_ai.request.max_tokens': 9}
@@ -38,7 +38,7 @@ def of_settings(settings: ModelSettings) -> dict[str, Any]:
 
 
 def of_model(model: Any, request: ModelRequest) -> dict[str, Any]:
-    """Which model is asked, and how. A model says its provider's name in the conventions as `provider`."""
+    """Return the attributes of a model and its settings; `provider` is its provider's name in the conventions."""
     name, provider = getattr(model, "model", None), getattr(model, "provider", None)
     return {
         "gen_ai.operation.name": "chat",
@@ -50,7 +50,7 @@ def of_model(model: Any, request: ModelRequest) -> dict[str, Any]:
 
 
 def of_usage(usage: Usage) -> dict[str, Any]:
-    """What a reply used."""
+    """Return the attributes of a reply's usage."""
     told = {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
@@ -62,7 +62,7 @@ def of_usage(usage: Usage) -> dict[str, Any]:
 
 
 def of_request(request: ModelRequest, secrets: Secrets) -> dict[str, Any]:
-    """What a model is told: sensitive."""
+    """Return the attributes of a model's request: sensitive."""
     told: dict[str, Any] = {"gen_ai.input.messages": messages(request.input, secrets)}
     if request.system_instructions:
         told["gen_ai.system_instructions"] = [{"type": "text", "content": request.system_instructions}]
@@ -70,7 +70,7 @@ def of_request(request: ModelRequest, secrets: Secrets) -> dict[str, Any]:
 
 
 def of_reply(output: Iterable[Mapping[str, Any]], secrets: Secrets) -> dict[str, Any]:
-    """What a model answered: sensitive."""
+    """Return the attributes of a model's reply: sensitive."""
     parts = [part for item in output for part in _parts(item, secrets)]
     asked = any(part["type"] == "tool_call" for part in parts)
     return {
@@ -81,7 +81,7 @@ def of_reply(output: Iterable[Mapping[str, Any]], secrets: Secrets) -> dict[str,
 
 
 def messages(items: Iterable[Mapping[str, Any]], secrets: Secrets) -> list[dict[str, Any]]:
-    """A conversation in the form of the conventions, one message an item.
+    """Convert a conversation to the form of the conventions, one message an item.
 
     >>> messages([{"role": "user", "content": "hi"}], {})
     [{'role': 'user', 'parts': [{'type': 'text', 'content': 'hi'}]}]
@@ -90,7 +90,7 @@ def messages(items: Iterable[Mapping[str, Any]], secrets: Secrets) -> list[dict[
 
 
 def arguments(name: str, text: str, secrets: Secrets) -> Any:
-    """A call's arguments as they may be shown. Those of a tool that nobody knows here are not.
+    """Return a call's arguments as they may be shown; those of an unknown tool are not.
 
     >>> arguments("login", '{"user":"ann","password":"x"}', {"login": ("password",)})
     {'user': 'ann', 'password': '[redacted]'}
@@ -133,6 +133,6 @@ def _parts(item: Mapping[str, Any], secrets: Secrets) -> list[dict[str, Any]]:
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a message: its text, or only what it is. Pictures and files stay out of traces."""
+    """Convert a part of a message: its text, or only its kind, since pictures and files stay out of traces."""
     text = part.get("text") or part.get("refusal")
     return {"type": "text", "content": text} if isinstance(text, str) else {"type": str(part.get("type"))}

@@ -1,4 +1,4 @@
-"""Spans as OpenTelemetry makes them. The only file that imports it, loaded when somebody has a tracer provider.
+"""Spans of OpenTelemetry: the only file that imports it, loaded when there is a tracer provider.
 
 It names nothing: which spans there are, and what they say, is told by those who start them. Whatever a span processor
 raises is logged and stays here: a run never fails because it is watched.
@@ -22,7 +22,7 @@ _LOG = logging.getLogger("keyturn.tracing")
 
 
 class OtelSpan:
-    """One span of OpenTelemetry's."""
+    """Wraps one span of OpenTelemetry."""
 
     __slots__ = ("span",)
 
@@ -31,7 +31,7 @@ class OtelSpan:
 
     @property
     def place(self) -> str:
-        """The span's address as a `traceparent`."""
+        """Return the span's address as a `traceparent`."""
         return _place(self.span.get_span_context())
 
     def tell(self, attributes: Mapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ class OtelSpan:
                 self.span.set_attributes(_plain(attributes))
 
     def rename(self, name: str) -> None:
-        """Give it another name."""
+        """Set another name."""
         self.span.update_name(name)
 
     def failed(self, kind: str, text: str = "") -> None:
@@ -51,18 +51,18 @@ class OtelSpan:
             self.span.set_status(otel.Status(otel.StatusCode.ERROR, _text(text) or None))
 
     def end(self) -> None:
-        """It is over."""
+        """End the span."""
         with _harmless():
             if self.span.is_recording():
                 self.span.end()
 
     def current(self) -> AbstractContextManager[Any]:
-        """Make it current. Errors that pass are told by whoever knows what of them may be told."""
+        """Make the span current; errors that pass are recorded by whoever knows what of them may be."""
         return otel.use_span(self.span, end_on_exit=False, record_exception=False, set_status_on_exception=False)
 
 
 class OtelTracer:
-    """A tracer of one provider."""
+    """Starts spans of one tracer provider."""
 
     def __init__(self, provider: otel.TracerProvider) -> None:
         self._tracer = provider.get_tracer("keyturn", __version__)
@@ -76,7 +76,7 @@ class OtelTracer:
         links: Sequence[str] = (),
         client: bool = False,
     ) -> Span:
-        """A new span."""
+        """Start a span."""
         context = None
         if isinstance(parent, OtelSpan):
             context = otel.set_span_in_context(parent.span)
@@ -89,7 +89,7 @@ class OtelTracer:
         return NoSpan()
 
     def here(self) -> str:
-        """The place of the current span."""
+        """Return the place of the current span."""
         return _place(otel.get_current_span().get_span_context())
 
 
@@ -102,7 +102,7 @@ def _harmless() -> Generator[None]:
 
 
 def configured() -> otel.TracerProvider | None:
-    """The provider that this process was given, None where it still has OpenTelemetry's stand-in."""
+    """Return the tracer provider of this process, None where it still has OpenTelemetry's stand-in."""
     provider = otel.get_tracer_provider()
     return None if isinstance(provider, otel.ProxyTracerProvider | otel.NoOpTracerProvider) else provider
 
@@ -133,7 +133,7 @@ def _value(value: Any) -> Any:
 
 
 def _text(text: str) -> str:
-    """The text as UTF-8 can hold it: half a character would cost the exporter its whole batch."""
+    """Return the text as UTF-8 can hold it: a lone surrogate would cost the exporter its whole batch."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A trace as its user sees it: a name over one run or several, what is current, and the switch.
+"""A trace as its user sees it: a name over one run or several, the current trace, and the switch.
 
 Without a tracer provider all of this is quiet and nearly free: OpenTelemetry is not imported, not even looked for.
 """
@@ -18,7 +18,7 @@ from .base import NoSpan, Span, Tracer, check_provider, outside, trace_hex, trac
 
 
 class _Switch:
-    """Whether this process traces at all."""
+    """Holds whether this process traces at all."""
 
     off = False
 
@@ -27,7 +27,7 @@ _CURRENT: ContextVar[Trace | None] = ContextVar("keyturn_trace", default=None)
 
 
 class Trace:
-    """A workflow that is traced as one: runs inside its `with` are its parts. Made by `trace()`.
+    """Traces a workflow as one: runs inside its `with` are its parts; `trace()` makes one.
 
     `parent` is the place it continues, `links` are the places it has to do with; the engine sets them when it takes a
     run up again. Nobody traces where `tracer` is None.
@@ -61,7 +61,7 @@ class Trace:
 
     @property
     def trace_id(self) -> str:
-        """The trace's id, in the form that `gen_trace_id` makes."""
+        """Return the trace's id, in the form that `gen_trace_id` makes."""
         place = self.span.place or self.parent
         if place:
             return f"trace_{trace_of(place)}"
@@ -146,7 +146,7 @@ def trace(
 
 
 def get_current_trace() -> Trace | None:
-    """The trace that this code runs in: that of the run, or of the `with trace(...)` around it.
+    """Return the trace that this code runs in: that of the run, or of the `with trace(...)` around it.
 
     >>> get_current_trace() is None
     True
@@ -155,7 +155,7 @@ def get_current_trace() -> Trace | None:
 
 
 def gen_trace_id() -> str:
-    """A new id for a trace, for `trace(trace_id=...)` and `RunConfig(trace_id=...)`.
+    """Make a new id for a trace, for `trace(trace_id=...)` and `RunConfig(trace_id=...)`.
 
     >>> len(gen_trace_id()), gen_trace_id()[:6]
     (38, 'trace_')
@@ -164,7 +164,7 @@ def gen_trace_id() -> str:
 
 
 def set_tracing_disabled(disabled: bool) -> None:
-    """Trace nothing in this process, or trace again; runs that are under way stay as they are.
+    """Switch tracing in this process off or on; runs that are under way stay as they are.
 
     >>> set_tracing_disabled(True)
     >>> set_tracing_disabled(False)
@@ -175,7 +175,7 @@ def set_tracing_disabled(disabled: bool) -> None:
 
 
 def tracer_for(provider: Any = None) -> Tracer | None:
-    """The tracer of a provider, by default of the process's own; None where nobody traces.
+    """Return the tracer of a provider, by default of the process's own; None where nobody traces.
 
     A process that never imported OpenTelemetry has no provider, so it is not imported to find that out.
 

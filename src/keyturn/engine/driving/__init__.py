@@ -1,1 +1,1 @@
-"""What moves a run in this process: the writer of its log, its lease, and the drive that loop and effects share."""
+"""The parts that drive a run in this process: the writer of its log, its lease, its drive, its usage limits."""

@@ -1,4 +1,4 @@
-"""What the loop and its effects share: the writer, and looking up what a frame runs under."""
+"""The drive, which loop and effects share: the writer, and the settings, agents and tools of a frame."""
 
 from __future__ import annotations
 
@@ -19,39 +19,38 @@ from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
-from ..views.event_stream import Tap
-from ..views.signals import AgentAtWork, Delta
+from ..views.event_stream import AgentAtWork, Delta, Tap
 from .usage_limits import UsageMeter
 from .writer import Writer
 
 
 class Drive(Writer):
-    """One drive of one run, from where it stands until only people can move it."""
+    """Drives one run once, from where it stands until only people can move it."""
 
-    def __init__(self, live: OpenRun, scope: FrameSettings) -> None:
+    def __init__(self, live: OpenRun, scope: FrameSettings, result: Callable[..., Any]) -> None:
         super().__init__(live.log, live.journal, lambda: live.clock())
         self.live = live
         self.agent = live.graph.agent
-        self.stopping = False
-        self.leaving = False
         self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
         # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
         self.begun: dict[str, int] = {}
-        self.result: Callable[..., Any] = _no_result
+        # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
+        self.result = result
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
         self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
         self._scopes: dict[str, FrameSettings] = {ev.ROOT: scope}
         self._toolsets: dict[str, Toolset] = {}
+        self._wake: asyncio.Future[None] | None = None
 
     def scope(self, frame_id: str) -> FrameSettings:
-        """The settings under which a frame runs."""
+        """Return the settings under which a frame runs."""
         return self._scopes[frame_id]
 
     async def enter(self, frame_id: str) -> FrameSettings:
-        """The settings of a frame, worked out from the agent tool that opened it where nobody did yet."""
+        """Return the settings of a frame, worked out from the agent tool that opened it where nobody did yet."""
         scope = self._scopes.get(frame_id)
         if scope is None:
             call = self.run.calls[frame_id]
@@ -67,7 +66,7 @@ class Drive(Writer):
         return scope
 
     async def toolset(self, frame: Frame, *, fresh: bool = False) -> Toolset:
-        """What a frame's agent may call now; looked up again before each model call."""
+        """Return what a frame's agent may call now; looked up again before each model call."""
         known = self._toolsets.get(frame.id)
         if known is not None and not fresh and known.agent == frame.agent:
             return known
@@ -82,40 +81,57 @@ class Drive(Writer):
         return known
 
     async def find_tool(self, call: Call) -> Tool | None:
-        """The tool that a call means, if its agent still has it."""
+        """Return the tool that a call means, if its agent still has it."""
         frame = self.run.frames[call.frame]
         return (await self.toolset(frame)).find(call.raw)
 
     async def tool_of(self, call: Call) -> Tool:
-        """The tool that a call means, or `ToolMissing`."""
+        """Return the tool that a call means, or raise `ToolMissing`."""
         tool = await self.find_tool(call)
         if tool is None:
             raise ToolMissing(call.proposal.name, agent=call.agent)
         return tool
 
     def begin_call(self, call_id: str) -> None:
-        """Note that the start of a call was recorded along with something else: it is to be run next."""
+        """Note that the start of a call was recorded in a fused step: it is to be run next."""
         call = self.run.calls.get(call_id)
         if call is not None:
             self.begun[call_id] = call.asks
 
     def leave(self) -> None:
         """Begin nothing more, and end once what was begun is recorded."""
-        self.leaving = True
-        self.roused()
+        self.stops.add("leaving")
+        self.rouse()
+
+    async def heard(self, place: int) -> bool:
+        """Fold what somebody else wrote, as any writer does, and let the loop look at it."""
+        found = await super().heard(place)
+        if found:
+            self.rouse()
+        return found
+
+    def rouse(self) -> None:
+        """Let who sleeps look again at what there is to do."""
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def sleep(self) -> None:
+        """Wait until there may be something to do: a job ended, somebody said something, or the drive is to end."""
+        self._wake = asyncio.get_running_loop().create_future()
+        await self._wake
 
     def signal(self, signal: Delta | AgentAtWork) -> None:
-        """Tell listeners something that is not recorded."""
+        """Send listeners a signal that is not recorded."""
         feed = self.feeds.get(signal.frame)
         if feed is not None:
             feed.signal(signal)
 
     def listens(self, frame_id: str) -> bool:
-        """Whether anybody wants a frame's deltas."""
+        """Return whether anybody listens to a frame's deltas."""
         return frame_id in self.feeds
 
     def tool_context(self, call: Call, tool: Tool) -> ToolContext[Any]:
-        """What a tool is told about the call it runs."""
+        """Return the context of the call for its tool."""
         scope = self._scopes[call.frame]
         return ToolContext.of(
             scope.context,
@@ -132,7 +148,7 @@ class Drive(Writer):
 
 
 def let_run_as(call: Call) -> LetRun:
-    """What a call was let run as, for its tool; made anew for the tool itself, since hooks may have edited theirs."""
+    """Return what a call was let run as, for its tool, copied anew since hooks may have edited theirs."""
     return {
         "tool_arguments": call.text,
         "tool_digest": call.proposal.tool,
@@ -142,7 +158,7 @@ def let_run_as(call: Call) -> LetRun:
 
 
 def _basis(call: Call) -> dict[str, str] | None:
-    """What the decision that lets the call run is bound to: what its editor was shown, else what everybody was."""
+    """Return the basis of the decision that lets the call run: what its editor was shown, else what everybody was."""
     decision = call.decision
     if decision is not None and decision.args is not None and decision.basis is not None:
         return dict(decision.basis)
@@ -150,13 +166,9 @@ def _basis(call: Call) -> dict[str, str] | None:
 
 
 def _resumed(call: Call) -> Resumed | None:
-    """What a call that needed input goes on with."""
+    """Return what a call that needed input goes on with."""
     if call.need is None or call.supplied is None:
         return None
     refused = call.supplied.verdict != "answer"
     answers = None if refused else own_copy(call.supplied.output)
     return Resumed(own_copy(call.need.state), own_copy(call.need.requests), answers, call.supplied.message, refused)
-
-
-def _no_result(*_args: Any) -> Any:
-    return None

@@ -1,4 +1,4 @@
-"""Hold the lease of a run while it is driven: claim it, renew it, and give it back whatever happens.
+"""Hold the lease of a run while it is driven: claim it, renew it, and release it whatever happens.
 
 Only whoever holds the run may move it. If the hold is lost, the next append is refused before anything more is done.
 What others say meanwhile, a decision or that it shall end, is heard while it is held, and not only afterwards.
@@ -15,6 +15,7 @@ from typing import Any
 from ...core.effects import pending, wakes_at
 from ...core.errors import Conflict, LogDamaged, StorageError
 from ...journal.base import Claim, Journal, Records
+from ..logger import error_words, logger
 from ..run.log_cache import kept_in
 from ..run.open_run import counted_from
 from ..views.rows import known_open
@@ -29,9 +30,8 @@ _BEFORE_LISTENING = 0.05
 
 
 @contextlib.asynccontextmanager
-async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
+async def under_lease(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[None]:
     """Hold the drive's run under a claim, and give it back."""
-    failed = False
     drive.claim = claim
     _set_clock(drive, claim)
     beside = [
@@ -48,49 +48,57 @@ async def held(drive: Drive, journal: Journal, claim: Claim) -> AsyncGenerator[N
         later = 0
         kept_in(journal, drive.live.log)
     except LogDamaged:
-        drive.damaged = True
+        drive.stops.add("damaged")
         raise
     except StorageError:
-        failed = True
+        drive.stops.add("store_failed")
         raise
     finally:
         for work in beside:
             work.cancel()
-        await asyncio.shield(_give_back(drive, journal, later, failed=failed))
+        await asyncio.shield(_give_back(drive, journal, later))
 
 
-async def _give_back(drive: Drive, journal: Journal, later: int, *, failed: bool) -> None:
-    """Let others have the run, and say when somebody should look at it."""
+async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
+    """Release the lease, with the time when the run is due."""
     assert drive.claim is not None
-    with contextlib.suppress(StorageError):  # the hold runs out by itself, and then the run is due
-        due = wakes_at(drive.run)
-        if drive.cut_short or _in_the_middle(drive):
-            due = await _now(drive, journal) + (0 if drive.leaving or drive.cut_short else later)
-        if drive.damaged:  # people have to mend it: until then it is looked at now and then, and others go on
-            due = await _now(drive, journal) + FROZEN_MS
-        # After a fault nobody knows whether the last step was kept.
-        elif failed and await journal.head(drive.claim.run) > len(drive.live.log):
-            due = await _now(drive, journal)
-        await journal.release(drive.claim, due)
+    try:
+        await journal.release(drive.claim, await _due(drive, journal, drive.claim, later))
+    except StorageError as error:  # the hold runs out by itself, and then the run is due
+        logger.warning("run %s is held until its lease runs out: %s", drive.run.id, error_words(error))
+
+
+async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int | None:
+    """When somebody should look at the run; None where only people can move it."""
+    stops = drive.stops
+    due = wakes_at(drive.run)
+    if "cut_short" in stops or _in_the_middle(drive):
+        due = await _now(drive, journal) + (0 if stops & {"leaving", "cut_short"} else later)
+    if "damaged" in stops:  # people have to mend it: until then it is looked at now and then, and others go on
+        due = await _now(drive, journal) + FROZEN_MS
+    # After a fault nobody knows whether the last step was kept.
+    elif "store_failed" in stops and await journal.head(claim.run) > len(drive.live.log):
+        due = await _now(drive, journal)
+    return due
 
 
 def _in_the_middle(drive: Drive) -> bool:
-    """Whether somebody should go on: at once where this drive left, and later where things would not let it.
+    """Return whether the run is unfinished and somebody should go on with it.
 
     A run that failed waits for somebody's word, and so does one that its caller stopped.
     """
     run = drive.run
     begun = any(call not in run.frames for call in run.groups["started"])
-    return run.status == "running" and bool(pending(run) or begun) and not drive.stopping
+    return run.status == "running" and bool(pending(run) or begun) and "after_turn" not in drive.stops
 
 
 async def _now(drive: Drive, journal: Journal) -> int:
-    """The journal's time as it is, and not as it was when the run was taken: clocks are set."""
+    """Read the journal's time again, since clocks are set."""
     return await journal.now() if isinstance(journal, Records) else drive.live.clock()
 
 
 def _set_clock(drive: Drive, claim: Claim) -> None:
-    """Time is the journal's: what a claim says, and since then what this process counts.
+    """Set the clock by the journal's time: what a claim says, and since then what this process counts.
 
     Behind by as long as the claim was on its way, and never ahead: nothing runs out before its time.
     """
@@ -122,18 +130,21 @@ async def _renew(drive: Drive, journal: Journal) -> None:
         try:
             drive.claim = await journal.renew(drive.claim, TTL_MS)
             _set_clock(drive, drive.claim)
-        except Conflict:  # taken over: the next append says so, where it can be handled
+        except Conflict as error:  # the next append says so, where it can be handled
+            logger.info("run %s was taken over: %s", drive.run.id, error_words(error))
             return
-        except StorageError:  # there is time to try again before the hold runs out
-            pass
+        except StorageError as error:  # there is time to try again before the hold runs out
+            logger.warning("the lease of run %s is not renewed, trying again: %s", drive.run.id, error_words(error))
         await asyncio.sleep(TTL_MS / 3_000)
 
 
 async def _listen(drive: Drive, journal: Journal) -> None:
     """Take in what others append while the run is held."""
     place = len(drive.live.log)
-    with contextlib.suppress(StorageError):  # the next append says so, where it can be handled
+    try:
         async with contextlib.aclosing(journal.watch(drive.run.id, place, others=True)) as lines:
             async for _line in lines:
                 place += 1
                 await drive.heard(place)  # which reads it again, and verifies what it reads
+    except StorageError as error:  # the next append says so, where it can be handled
+        logger.warning("what others say to run %s is heard at its next step only: %s", drive.run.id, error_words(error))

@@ -1,4 +1,4 @@
-"""Usage limits, looked at in one place: just before a model is asked.
+"""Check usage limits in one place: just before a model is asked.
 
 A run's limits are in its log, and so is what it used. With a limit reached no model is asked any more, in no frame;
 what else there is to do is done first, and then the caller is told. Nothing is lost by it.
@@ -21,7 +21,7 @@ LIMITED = Effect("limited", ev.ROOT)
 
 
 class UsageMeter:
-    """What a run in hand has used, held against its limits. `reached` says why no model is asked any more."""
+    """Holds a run's usage against its limits; `reached` says why no model is asked any more."""
 
     def __init__(self, live: OpenRun) -> None:
         self.asking = 0  # requests whose replies are not there yet: they are as good as made
@@ -31,7 +31,7 @@ class UsageMeter:
         self._paid: tuple[UsageLimits | None, int, Decimal] = (None, 0, Decimal(0))
 
     def lets(self, model: Any) -> bool:
-        """Whether this model may be asked now."""
+        """Return whether this model may be asked now."""
         run = self._live.run
         if run.limits and self.reached is None:
             limits = self._limits(run)
@@ -39,7 +39,7 @@ class UsageMeter:
         return self.reached is None
 
     def spent(self, limits: UsageLimits | None = None) -> KeyturnError | None:
-        """The error of the first limit that is reached, of the run's own or of these."""
+        """Return the error of the first limit that is reached, of the run's own or of these."""
         run = self._live.run
         limits = self._limits(run) if limits is None else limits
         spent = run.usage
@@ -57,7 +57,7 @@ class UsageMeter:
         return None if limits.cost is None else self._overspent(run, limits)
 
     def hold_back(self, effects: list[Effect], *, busy: bool) -> list[Effect]:
-        """What is left to do with a limit reached: everything but asking models, and then to say so."""
+        """Return the effects left with a limit reached: all but model calls; where none is left, `LIMITED`."""
         others = [effect for effect in effects if effect.do != "model"]
         return others if others or busy or not effects else [LIMITED]
 
@@ -80,7 +80,7 @@ class UsageMeter:
         return None if paid < allowed else UsageLimitExceeded("cost", allowed=allowed, used=paid)
 
     def _unpriced(self, limits: UsageLimits, model: Any) -> KeyturnError | None:
-        """A model without a price is not asked at all where the cost is limited."""
+        """Return an error where the cost is limited and the model has no price."""
         if limits.cost is None:
             return None
         names = [name_of(one) for one in getattr(model, "models", [model])]
@@ -96,11 +96,11 @@ def _no_price(model: str) -> UserError:
 
 
 def name_of(model: Any) -> str:
-    """The name under which a model is asked; of a model made of several, of the one that answered last."""
+    """Return the name under which a model is asked; of a model made of several, the one that answered last."""
     name = getattr(model, "model", "")
     return name if isinstance(name, str) else ""
 
 
 def stuck(run: Run) -> bool:
-    """Whether the root itself waits for its model, and no nested agent does."""
+    """Return whether the root itself waits for its model, and no nested agent does."""
     return [effect.on for effect in pending(run) if effect.do == "model"] == [ev.ROOT]

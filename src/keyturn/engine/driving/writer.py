@@ -1,7 +1,8 @@
-"""The writer of one run's log: decide commands, append what was decided as one step, publish it.
+"""The writer of one run's log: decide commands, append their events as one step, publish it.
 
 Every change of a run goes through `commit`, whoever makes it: the loop, an inbox, a fork. It is durable when that
-returns. It is the only append loop there is: a lost race is read up, and the same commands are decided again.
+returns. It is the only append loop there is: if somebody else appended first, their lines are
+folded and the same commands are decided again.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ from ..run.log_cache import caught_up
 from ..run.open_run import chain_of
 from ..tracing.spans import RunSpans
 from ..views.event_stream import EventFeed
-from ..views.rows import changes, known_open, replayed
+from ..views.rows import changes, known_open, open_after, replayed
+from .stop import StopReason
 
 _FRUITLESS = 3
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What a commit came to: its events, none where nothing was to be said, and what changed in the store's rows."""
+    """Holds what a commit came to: its events, possibly none, and the changes of the store's rows."""
 
     events: list[ev.AnyEvent]
     changes: Changes | None = None
 
 
 class Writer:
-    """Writes to one log, here or in a journal. `clock` gives the time of its steps."""
+    """Writes to one log, here or in a journal; `clock` gives the time of its steps."""
 
     def __init__(self, log: Log, journal: Journal | None, clock: Callable[[], int]) -> None:
         self.log = log
@@ -48,16 +50,13 @@ class Writer:
         self.refused: Conflict | None = None
         self.feeds: dict[str, EventFeed] = {}
         self.traces: RunSpans | None = None
-        # Whether somebody stopped waiting for an append, which may be kept nevertheless.
-        self.cut_short = False
-        # Whether what the journal has of the run is not what was written there.
-        self.damaged = False
-        self.roused: Callable[[], None] = _nobody
+        # Why it is to stop; `stop.py` says what follows from each reason.
+        self.stops: set[StopReason] = set()
         self._appending: asyncio.Lock | None = asyncio.Lock() if journal is not None else None
 
     @property
     def run(self) -> Run:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return self.log.run
 
     async def commit(self, *commands: cm.RunCommand) -> Written:
@@ -74,7 +73,7 @@ class Writer:
         await self.journal.append(self.run.id, 0, lines, None, replayed(self.log.steps))
 
     async def kept(self) -> None:
-        """Wait until nothing that was decided is still on its way to the journal: what is not kept starts nothing."""
+        """Wait until everything decided is in the journal: what is not stored starts nothing."""
         if self._appending is not None and self._appending.locked():
             async with self._appending:
                 return
@@ -85,14 +84,14 @@ class Writer:
         async with self._appending:
             await self._catch_up()
 
-    async def heard(self, place: int) -> None:
-        """The journal has that many lines of the run: fold those that somebody else wrote, and tell the loop."""
+    async def heard(self, place: int) -> bool:
+        """Fold the lines that others wrote up to a new head of the journal, and return whether there were any."""
         assert self._appending is not None
         async with self._appending:
             if len(self.log) >= place:
-                return
+                return False
             await self._catch_up()
-        self.roused()
+            return True
 
     def _append_here(self, commands: tuple[cm.RunCommand, ...]) -> Written:
         now = self.clock()
@@ -125,15 +124,18 @@ class Writer:
                     ) from None
                 continue
             except BaseException as error:
-                self.cut_short = isinstance(error, asyncio.CancelledError)
+                self.stops.discard("cut_short")
+                if isinstance(error, asyncio.CancelledError):
+                    self.stops.add("cut_short")
                 log.refold()
                 self.open = known_open(log.run)
                 raise
+            self.open = open_after(self.open, rows)
             self._appended(made, line)
             return Written(events, rows)
 
     async def _catch_up(self) -> int:
-        """Read, verify and fold what somebody else appended first; how many lines that were."""
+        """Read, verify and fold what somebody else appended first; return how many lines that were."""
         assert self.journal is not None
         theirs = await caught_up(self.journal, self.log)
         self.publish(theirs)
@@ -141,7 +143,7 @@ class Writer:
         return len(theirs)
 
     def _sealed(self, made: ev.Step) -> bytes:
-        """The line of a step that comes next; the first one begins the run's chain in its journal."""
+        """Return the sealed line of the next step; the first one begins the run's chain in its journal."""
         if self.log.chain is None:
             assert self.journal is not None
             assert not self.log.steps, "a log that was begun elsewhere is attached before anything is written to it"
@@ -170,13 +172,9 @@ class Writer:
             self.publish([made])
 
     def publish(self, steps: list[ev.Step]) -> None:
-        """Tell listeners and traces of steps that are in the log."""
+        """Publish steps that are in the log to listeners and traces."""
         for made in steps:
             for feed in list(self.feeds.values()):
                 feed.step(made)
             if self.traces is not None:
                 self.traces.happened(made)
-
-
-def _nobody() -> None:
-    return None

@@ -1,1 +1,1 @@
-"""What the loop does: ask a model, screen a call, run a tool, settle what will not run. One effect, one file."""
+"""The effects, which the loop performs: ask a model, screen a call, run a tool, settle; one effect, one file."""

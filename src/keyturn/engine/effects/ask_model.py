@@ -1,4 +1,4 @@
-"""One question to the model: what it is told, and its reply recorded whole.
+"""Ask the model once: build its request, and record its whole reply.
 
 A stream that breaks off leaves nothing behind: a reply is recorded when it is complete, or not at all.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -32,10 +31,11 @@ from ...models.base import (
 )
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset, model_for
-from ..views.signals import AgentAtWork, Delta
-from .error_handlers import answered
+from ..views.event_stream import AgentAtWork, Delta
 from .fused_steps import end_of
+from .judge import answered
 from .proposals import ReplyReading
 from .result_words import unknown_worded
 
@@ -48,6 +48,7 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     agent = drive.agent(frame.agent)
     model = model_for(agent, scope.config)
     if not drive.meter.lets(model):
+        drive.stops.add("limit")
         return
     drive.meter.asking += 1
     try:
@@ -112,7 +113,7 @@ async def _record(
 
 
 def _told(scope: FrameSettings, error: Exception, name: str) -> tuple[str, Counts] | None:
-    """What a reply used that its provider's member refused, where that could say so."""
+    """Return the usage of a reply that was refused while it was read, where that is known."""
     usage: Any = getattr(error, "usage", None)
     if not isinstance(usage, Usage) or not addable(usage.counts()):
         return None
@@ -122,10 +123,12 @@ def _told(scope: FrameSettings, error: Exception, name: str) -> tuple[str, Count
 
 
 async def _refuse(drive: Drive, frame: Frame, used: tuple[str, Counts] | None) -> None:
-    """Count what a reply used that no run can go on with, where it is known."""
+    """Count the usage of a reply that no run can go on with, where it is known."""
     if used is not None:
-        with suppress(Conflict):  # the run may be over meanwhile
+        try:
             await drive.commit(cm.RefuseReply(frame.id, used[1], used[0]))
+        except Conflict as error:  # the run may be over meanwhile
+            logger.info("what a refused reply used is not counted: %s", error_words(error))
 
 
 async def _agent_starts(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any]) -> None:
@@ -139,7 +142,7 @@ async def _agent_starts(drive: Drive, frame: Frame, scope: FrameSettings, agent:
 async def _llm_starts(
     drive: Drive, frame: Frame, scope: FrameSettings, request: ModelRequest, listeners: list[Any]
 ) -> None:
-    """Tell hooks what the model is about to read; each has items of its own."""
+    """Call hooks with what the model is about to read; each gets items of its own."""
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
     for hooks in listeners:
         told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
@@ -147,7 +150,7 @@ async def _llm_starts(
 
 
 def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: Any) -> list[Item]:
-    """What the model is to read of a frame's conversation, as items that only this reader has."""
+    """Return what the model is to read of a frame's conversation, as items that only this reader has."""
     live, frames = drive.live, drive.run.frames
     conversation = live.copies.of(reader, frames[frame.id], live.prefixes.get(frame.id) or None, frames)
     if scope.managed:
@@ -242,14 +245,14 @@ def _counted(response: ModelResponse, name: str) -> ModelResponse:
 
 
 def read(value: Any, name: str) -> Any:
-    """A field of a provider's object or of a mapping, None where it has none."""
+    """Return a field of a provider's object or of a mapping, None where it has none."""
     if isinstance(value, Mapping):
         return cast("Mapping[str, Any]", value).get(name)
     return getattr(value, name, None)
 
 
 def streamed_response(final: Any) -> ModelResponse:
-    """The reply that a `response.completed` event carries."""
+    """Return the reply that a `response.completed` event carries."""
     if isinstance(final, ModelResponse):
         return final
     counts = read(final, "usage")
@@ -268,7 +271,7 @@ def streamed_response(final: Any) -> ModelResponse:
 
 
 async def exhausted(drive: Drive, frame_id: str) -> None:
-    """The turn limit is reached before another model call: let a handler answer, or say so."""
+    """Let an error handler answer at the turn limit, or raise `MaxTurnsExceeded`."""
     frame = drive.run.frames[frame_id]
     error = MaxTurnsExceeded(
         f"agent {drive.agent(frame.agent).name!r} reached its limit of {frame.max_turns} turns; "
@@ -278,7 +281,7 @@ async def exhausted(drive: Drive, frame_id: str) -> None:
 
 
 async def limited(drive: Drive, frame_id: str) -> None:
-    """A usage limit is reached and nothing else is left to do: let a handler answer, or say so."""
+    """Let an error handler answer at a usage limit, once nothing else is left to do, or raise the error."""
     error = drive.meter.reached
     assert error is not None
     if not stuck(drive.run):  # a nested agent waits for its model: an answer of the root's would take its place

@@ -1,4 +1,4 @@
-"""What must be looked at before a call may start: one list, for the start that goes along and for the plain one.
+"""List what must be checked before a call may start, for the fused start and for the plain one.
 
 A start that is recorded together with what came before it is only right where this list is empty; a start by itself
 looks at each thing on it. Because both read it here, neither can lack what the other has.
@@ -17,8 +17,10 @@ First = Literal["policy", "tool", "guardrails", "slot", "world", "hooks"]
 
 
 def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
-    """Name what comes before the start of a call: the newest policy's word on a decision, the tool as it is now, input
-    guardrails, a free slot, the world that the call was shown with, and hooks.
+    """List what comes before the start of a call.
+
+    That is: the newest policy's word on a decision, the tool as it is now, input guardrails, a free slot, the world
+    that the call was shown with, and hooks.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
@@ -38,7 +40,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
 
 
 def asked_otherwise(call: Call) -> bool:
-    """Whether people were asked on terms that a policy gave and not on those of the tool, which it may not meet."""
+    """Return whether people were asked on a policy's terms and not on the tool's own."""
     own = call.proposal.terms
     if own is None or call.terms == own:
         return False
@@ -46,5 +48,5 @@ def asked_otherwise(call: Call) -> bool:
 
 
 def hooked(drive: Drive, scope: FrameSettings, agent: str) -> bool:
-    """Whether somebody's hooks hear of what an agent does."""
+    """Return whether hooks watch an agent."""
     return scope.hooks is not None or drive.agent(agent).hooks is not None

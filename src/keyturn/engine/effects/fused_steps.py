@@ -1,7 +1,7 @@
-"""Fuse steps: commit the start of a call, or the end of a run, together with what came just before it.
+"""Record the start of a call, or the end of a run, in the same step as what precedes it.
 
-A commit to a disk costs more than the rest of a turn. This says only what may go along; where anybody else's code has a
-word first, a guardrail or a hook or a policy, nothing does, and the loop goes its way.
+One commit costs more than the rest of a turn. It is done only if no guardrail, hook or policy has to run in between;
+otherwise the loop takes the usual steps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .judge import text_of
 
 
 async def deliver(drive: Drive, decisions: Sequence[ev.Decision], *commands: cm.RunCommand) -> None:
-    """Record what was said, and with it the start that it allows, which the loop goes on from."""
+    """Record decisions, and with them the start that they allow, which the loop goes on from."""
     starts = await _passed(drive, decisions)
     try:
         await drive.commit(*commands, *starts)
@@ -54,7 +54,7 @@ async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
 
 
 async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.RunCommand]:
-    """That no policy stands against these decisions, where there is none, and the start that a lone one allows."""
+    """Return commands: no policy stands against these decisions, and the start that a lone one allows."""
     made: list[cm.RunCommand] = []
     for decision in decisions:
         call = drive.run.calls.get(decision.call)
@@ -69,7 +69,7 @@ async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Run
 
 
 async def _start(drive: Drive, call: Call) -> list[cm.RunCommand]:
-    """The start of a call, where nothing is asked or looked at before it starts and nothing else is to be done."""
+    """Return the command to start a call, where nothing must be checked first and nothing else is to be done."""
     scope = await drive.enter(call.frame)
     tool = await drive.find_tool(call)
     if tool is None or pending(drive.run) or before_start(drive, scope, call, tool):
@@ -78,7 +78,7 @@ async def _start(drive: Drive, call: Call) -> list[cm.RunCommand]:
 
 
 def end_of(drive: Drive, frame: Frame, scope: FrameSettings, reply: list[Item]) -> list[cm.JudgeFrame]:
-    """The end of a run with this text of its agent, where nobody looks at it first."""
+    """Return the command to end a run with this text of its agent, where nothing checks it first."""
     agent = drive.agent(frame.agent)
     looked: Any = agent.output_guardrails or scope.config.output_guardrails or hooked(drive, scope, frame.agent)
     if looked or frame.id != ev.ROOT or frame.guarding or scope.session is not None:

@@ -1,4 +1,4 @@
-"""What the next agent sees after a handoff with an input filter, as a view that a log can hold."""
+"""Filter what the next agent sees after a handoff, as a view that a log can hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..views.items import HandoffCallItem, HandoffOutputItem, RunItem, ToolCallO
 
 
 async def filtered_view(drive: Drive, call: Call, item: Item, input_filter: Any) -> View:
-    """Run the filter on what the frame holds once this call is settled; the answer as kept ranges and new items."""
+    """Run the filter on the frame's items after this call; return kept ranges and new items."""
     frame = drive.run.frames[call.frame]
     if drive.scope(frame.id).managed:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Guardrails on what comes in: run before or beside the first model call, reported before any tool runs."""
+"""Run input guardrails before or beside the first model call; they report before any tool runs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...core.errors import InputGuardrailTripwireTriggered, OutputGuardrailTripw
 from ...core.items import Item, as_given, own_copy
 from ...core.run import Frame
 from ..driving.drive import Drive
-from ..run.facts import jsonable
+from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
 
 
 def input_guardrails(drive_agent: Any, scope: FrameSettings) -> list[InputGuardrail[Any]]:
-    """The guardrails on a frame's input: its agent's and its configuration's."""
+    """Return the guardrails on a frame's input: its agent's and its configuration's."""
     return [*drive_agent.input_guardrails, *(scope.config.input_guardrails or [])]
 
 
 def guarded(guardrails: list[InputGuardrail[Any]]) -> ev.Guarded:
-    """Whether they report before the first model call or beside it."""
+    """Return whether they report before the first model call or beside it."""
     if not guardrails:
         return ""
     return "beside" if all(guardrail.run_in_parallel for guardrail in guardrails) else "before"
@@ -43,7 +43,7 @@ async def guard(drive: Drive, frame_id: str) -> None:
 
 
 def _given(drive: Drive, frame: Frame) -> str | list[Item]:
-    """What the agent was given: the caller's input; with a session, the conversation that it ends."""
+    """Return the agent's input: the caller's; with a session, the conversation that it ends."""
     if frame.prefix is not None:
         return drive.live.conversation(frame.id)[: frame.history]
     if frame.id == ev.ROOT:
@@ -58,7 +58,7 @@ def _report(drive: Drive, frame: Frame, result: InputGuardrailResult) -> ev.Repo
 
 
 async def tripped(drive: Drive, frame_id: str) -> None:
-    """A guardrail said stop: raise its tripwire, now and whenever the run is taken up again."""
+    """Raise the tripwire of a guardrail, now and whenever the run is resumed."""
     report = drive.run.frames[frame_id].tripped
     assert report is not None
     result = drive.live.guardrails.get(f"{frame_id}:{report.stage}:{report.name}", report)

@@ -1,16 +1,19 @@
-"""Whether a frame has its final answer, and what it is.
+"""Decide whether an agent's work is done.
 
-A reply without calls is one, unless the agent owes an answer of a type and gave none. After calls, the agent's
-`tool_use_behavior` says. Output guardrails see the answer before anybody else does.
+A reply without calls is the final answer, unless it does not have the required output type. After calls,
+`tool_use_behavior` decides. For the root, a caller's error handler may supply the answer instead of an error. Every
+answer passes `concluded`, where output guardrails run first.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import Any, NamedTuple, cast
 
 from ...agents.agent import Agent, FunctionToolResult, ToolsToFinalOutputResult
 from ...agents.output import output_schema_for
+from ...agents.settings import RunErrorData, RunErrorHandlerInput, handled
 from ...core import commands as cm
 from ...core import events as ev
 from ...core.errors import ModelBehaviorError, ModelRefusalError
@@ -18,18 +21,16 @@ from ...core.events import Report
 from ...core.items import Item, message_text, own_copy, refusal_text
 from ...core.run import Frame
 from ..driving.drive import Drive
-from ..run.facts import jsonable
+from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..session.sync import save_session
+from ..tracing.spans import checked
 from ..views.items import ToolCallOutputItem
-from .conclude import concluded
-from .decision_words import told_of_edit
-from .error_handlers import answered
-from .tool_hooks import tool_hooks
+from .nested_frames import answer_caller
 
 
 class FinalAnswer(NamedTuple):
-    """A final answer, as the caller gets it."""
+    """Holds a final answer, as the caller gets it."""
 
     value: Any
 
@@ -59,23 +60,7 @@ async def judge(drive: Drive, frame_id: str) -> None:
     if frame_id == ev.ROOT:
         await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer.value), reports=reports))
         return
-    await _answer_caller(drive, frame_id, scope, (answer.value, reports))
-
-
-async def _answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, final: tuple[Any, list[Report]]) -> None:
-    """Close a nested frame with its answer as the result of the call that opened it."""
-    answer, reports = final
-    call = drive.run.calls[frame_id]
-    tool = scope.tool
-    value = answer
-    if tool.custom_output_extractor is not None:
-        text = tool.custom_output_extractor(drive.result(frame_id, answer))
-        value = await text if inspect.isawaitable(text) else text
-    if frame_id in drive.feeds:
-        await drive.feeds[frame_id].drained()
-    context, item = drive.tool_context(call, tool), told_of_edit(call, tool, tool.output(call.raw, value))
-    await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
-    await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
+    await answer_caller(drive, frame_id, scope, answer.value, reports)
 
 
 def _of_reply(frame: Frame, agent: Agent[Any]) -> FinalAnswer | None:
@@ -93,7 +78,7 @@ def _of_reply(frame: Frame, agent: Agent[Any]) -> FinalAnswer | None:
 
 
 def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
-    """The answer that a reply is, of an agent that answers with text; None of one that owes something else."""
+    """Return the answer that a reply is, of an agent that answers with text; None of one that owes something else."""
     schema = output_schema_for(agent.output_type)
     if schema is not None and not schema.is_plain_text():
         return None
@@ -102,7 +87,7 @@ def text_of(reply: list[Item], agent: Agent[Any]) -> str | None:
 
 
 def _words(reply: list[Item]) -> tuple[str, str]:
-    """The text of a reply's last message, and why it refuses."""
+    """Return the text of a reply's last message, and why it refuses."""
     texts = [item for item in reply if item.get("type", "message") == "message"]
     return (message_text(texts[-1]), refusal_text(texts[-1])) if texts else ("", "")
 
@@ -123,7 +108,7 @@ async def _of_tools(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
 
 
 async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[FunctionToolResult]:
-    """The turn's results in the order of its calls. What called no tool of the agent cannot end its work."""
+    """Return the turn's results in the order of its calls; only a tool of the agent can end its work."""
     toolset, results = await drive.toolset(frame), list[FunctionToolResult]()
     for call in frame.results:
         tool = toolset.find(call.raw)
@@ -135,6 +120,54 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
 
 
 def _answer(agent: Agent[Any], value: Any) -> FinalAnswer:
-    """A tool's answer; of an agent that answers with text, as text."""
+    """Return a tool's answer; of an agent that answers with text, as text."""
     worded = agent.output_type is None or agent.output_type is str
     return FinalAnswer(str(value) if worded and not isinstance(value, str) else value)
+
+
+async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], value: Any) -> list[Report]:
+    """What the output guardrails said of an answer; where they let it pass, the end is told."""
+    guardrails = [*agent.output_guardrails, *(scope.config.output_guardrails or [])]
+    looks = [checked(drive.traces, one, "output", one.run(scope.context, agent, value)) for one in guardrails]
+    results = await asyncio.gather(*looks)
+    reports: list[Report] = []
+    for result in results:
+        name, output = result.guardrail.get_name(), result.output
+        drive.live.guardrails[f"{frame.id}:output:{name}"] = result
+        reports.append(Report(name, "output", output.tripwire_triggered, jsonable(output.output_info)))
+    if any(report.tripped for report in reports):
+        return reports
+    if scope.hooks is not None:
+        await scope.hooks.on_agent_end(scope.context, agent, value)
+    if agent.hooks is not None:
+        await agent.hooks.on_end(scope.context, agent, value)
+    return reports
+
+
+async def answered(drive: Drive, frame_id: str, kind: str, error: Any) -> None:
+    """Close the run with what the handler of this kind of error answers, or raise the error."""
+    frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
+    if frame_id != ev.ROOT or kind not in (scope.error_handlers or {}):
+        raise error
+    data = RunErrorHandlerInput(error=error, context=scope.context, run_data=_error_data(drive.result()))
+    answer = await handled(scope.error_handlers, kind, data)
+    if answer is None:
+        raise error
+    value = answer.final_output
+    reports = await concluded(drive, frame, scope, drive.agent(frame.agent), value)
+    if not any(report.tripped for report in reports):
+        drive.live.finals[frame_id] = value
+    said = [_answer_message(value)] if answer.include_in_history else []
+    await drive.commit(cm.CloseRun(jsonable(value), said, reports))
+
+
+def _error_data(result: Any) -> RunErrorData:
+    new = result.new_items
+    history, output = result.to_input_list(), [item.to_input_item() for item in new if item.raw_item is not None]
+    return RunErrorData(result.input, new, history, output, result.raw_responses, result.last_agent)
+
+
+def _answer_message(value: Any) -> Item:
+    text = value if isinstance(value, str) else str(value)
+    part: Item = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "role": "assistant", "content": [part]}

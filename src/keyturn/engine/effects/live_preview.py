@@ -15,32 +15,38 @@ from ...core.digest import canonical
 from ...core.preview import Preview
 from ...core.run import Call
 from ...tools.base import Tool, plain_preview
+from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
 
 
 async def look(tool: Tool, call: Call) -> Preview:
-    """The preview now. One that fails neither hides the call nor lets it pass: the arguments are there to show."""
+    """Make the preview now; where that fails, the arguments are shown and the call still asks.
+
+    One that fails neither hides the call nor lets it pass: the arguments are there to show.
+    """
     try:
         made: Any = tool.preview(call.params)
         made = await made if inspect.isawaitable(made) else made
         if isinstance(made, Preview):
             return recorded(made)
+        logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
         note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
     except Exception as error:
+        logger.warning("the preview of %r failed, people are shown its arguments: %s", tool.name, error_words(error))
         note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
     return plain_preview(call.params, call.proposal.secrets, note)
 
 
 def recorded(preview: Preview) -> Preview:
-    """The preview as a log gives it back, or an error: everybody sees the same, in this process and in others."""
+    """Return the preview as a log gives it back, or raise, so that everybody sees the same."""
     made = msgspec.json.decode(msgspec.json.encode(preview), type=Preview)
     canonical(made.basis)
     return made
 
 
 async def changed_since(tool: Tool, call: Call) -> bool:
-    """Whether what an approved call was shown with has changed since."""
+    """Return whether the world that an approved call was shown with has changed since."""
     if not tool.looks or call.preview is None:
         return False
     shown = call.preview.basis

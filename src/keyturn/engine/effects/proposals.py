@@ -32,7 +32,7 @@ _EPHEMERAL = ("id", "status", "provider_data")
 
 
 class ReplyReading:
-    """One reply being read: its items, the calls among them, and what the model knew of tools that may ask."""
+    """Reads one reply: its items, the calls among them, and the specs of tools that may ask."""
 
     def __init__(self, drive: Drive, frame: Frame, toolset: Toolset) -> None:
         self.output: list[Item] = []
@@ -44,7 +44,7 @@ class ReplyReading:
         self._seen: dict[str, Item] = {}
 
     def read(self, response: ModelResponse) -> ReplyReading:
-        """Take the reply's items in order."""
+        """Read the reply's items in order."""
         for raw in response.output:
             if wrong := wrong_in(raw):
                 raise ModelBehaviorError(f"an item of the model's reply {wrong}; nothing of it was used")
@@ -78,7 +78,7 @@ class ReplyReading:
 
 
 def _name_of(tool: Tool | None, raw: Item) -> str:
-    """Name the tool that a call means: a policy, a grant and people go by it, so the call itself has no say in it.
+    """Return the name of the tool that a call means, by the tool: policies, grants and people go by it.
 
     Only a kind that stands for several tools, as a server does, reads there which of them is meant; that is part of
     what the tool is then. A call of a tool that nobody knows is called what it calls itself.
@@ -92,7 +92,7 @@ def _name_of(tool: Tool | None, raw: Item) -> str:
 
 
 def call_label(raw: Mapping[str, Any], toolset: Toolset) -> str | None:
-    """The provider's id of a call that must be answered here, None for every other item."""
+    """Return the provider's id of a call that must be answered here, None for every other item."""
     kind = raw.get("type", "message")
     if kind != "function_call" and toolset.find(raw) is None and not _must_answer(kind, raw):
         return None
@@ -108,7 +108,7 @@ def _must_answer(kind: str, raw: Mapping[str, Any]) -> bool:
 
 
 def _settled(output: list[Any], toolset: Toolset, seen: Container[str]) -> set[str]:
-    """The ids of calls whose results stand in the same reply: the provider ran them, in a container of its own, say.
+    """Return the ids of calls whose results stand in the same reply, since the provider ran them.
 
     What runs here has its result from here: a model that tells of one would have its own words kept as ours.
     """
@@ -140,7 +140,7 @@ def _check_same(*told: Mapping[str, Any]) -> None:
 def propose(
     scope: FrameSettings, tool: Tool, raw: Mapping[str, Any], place: tuple[str, str, int], edited: str | None = None
 ) -> Proposal:
-    """One call of a known tool as a proposal: what would run, and what the tool's own setting says of it.
+    """Make a proposal of a call of a known tool: what would run, and its own setting's verdict.
 
     `edited` is what a person had put in place of the model's arguments. Only the tool knows where in a call those are.
     """
@@ -173,7 +173,7 @@ def propose(
 
 
 def facts_of(tool: Tool) -> dict[str, Any]:
-    """What faces and gate must know of a tool once it is not at hand; what is as usual is left out."""
+    """Return the facts of a tool that faces and gate need once it is not at hand; defaults are left out."""
     facts: dict[str, Any] = {}
     if tool.secrets:
         facts["secrets"] = tool.secrets
@@ -185,20 +185,20 @@ def facts_of(tool: Tool) -> dict[str, Any]:
 
 
 def _preview(tool: Tool, params: Any) -> Preview | None:
-    """What people are shown of a call, recorded with it; None where that is the arguments themselves."""
+    """Return what people are shown of a call, recorded with it; None where that is the arguments themselves."""
     made = tool.preview(params)
     return recorded(made) if isinstance(made, Preview) and made != plain_preview(params, tool.secrets) else None
 
 
 def _check_text(raw: Mapping[str, Any]) -> None:
-    """Arguments are a text: what a provider parsed for us may be another value than the model wrote."""
+    """Refuse arguments that are no text: what a provider parsed may differ from what the model wrote."""
     text = raw.get("arguments")
     if text is not None and not isinstance(text, str):
         raise BadJson("they were sent as a value in place of its text")
 
 
 def _gate(scope: FrameSettings, tool: Tool) -> Gate:
-    """The tool's own verdict where nobody needs to be asked for it, "" where the call must be screened."""
+    """Return the tool's own verdict where nobody needs to be asked for it, "" where the call must be screened."""
     needs = tool.needs_approval
     config = scope.config
     early = config.tool_execution is not None and config.tool_execution.pre_approval_tool_input_guardrails
@@ -229,7 +229,7 @@ def _unknown(scope: FrameSettings, agent_name: str, raw: Mapping[str, Any], plac
 
 
 def revised(scope: FrameSettings, tool: Tool, call: Call) -> Proposal:
-    """The same call proposed anew for a tool that changed; what a person had edited stays edited."""
+    """Propose the same call again for a tool that changed; what a person had edited stays edited."""
     place = (call.proposal.name, call.proposal.label, call.proposal.item)
     edited = call.text if call.edited else None
     made = propose(scope, tool, call.raw, place, edited)
@@ -241,7 +241,7 @@ def revised(scope: FrameSettings, tool: Tool, call: Call) -> Proposal:
 
 
 def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool) -> None:
-    """Refuse at once terms that need people where no inbox knows any. It is a courtesy: the gate is what guards."""
+    """Refuse at once terms that need people where there is no inbox; the gate refuses them anyway."""
     for agent in graph.agent_at.values():
         for tool in agent.tools:
             terms = getattr(tool, "approval", None)
@@ -252,7 +252,7 @@ def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool) -> None:
 
 
 def check_terms_of(who: str, terms: Approval | None, *, inbox: bool) -> None:
-    """The same for the terms of one tool or one verdict."""
+    """Refuse such terms of one tool or one verdict."""
     if terms is None:
         return
     if terms.needs_people and not inbox:
@@ -262,7 +262,7 @@ def check_terms_of(who: str, terms: Approval | None, *, inbox: bool) -> None:
 
 
 def no_people(who: str) -> UserError:
-    """What is said of terms that nobody here can meet."""
+    """Return the error text for terms that nobody here can meet."""
     return UserError(
         f"{who} asks for a role, users, a quorum, a second person or step-up; that needs an inbox "
         "with people who log in: run the agent in an App, or use Approval(expires=..., execute_by=...) alone"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Container
-from contextlib import suppress
 from typing import Any
 
 from ...core import commands as cm
@@ -17,8 +16,9 @@ from ...core.request import request_of
 from ...core.run import Call
 from ...tools.base import tool_digest
 from ..driving.drive import Drive
-from ..run import decisions
-from ..run.facts import jsonable
+from ..facts import decisions
+from ..facts.values import jsonable
+from ..logger import error_words, logger
 
 _WHY = "the process that ran it ended before its result was recorded"
 
@@ -43,11 +43,14 @@ async def _probe(drive: Drive, call: Call) -> None:
         answer: Any = tool.check(drive.tool_context(call, tool))
         answer = await answer if inspect.isawaitable(answer) else answer
         said = _said(drive, call, answer)
-    except Exception:  # a probe that cannot tell, or not in words that a log can hold, leaves the call to a person
+    except Exception as error:  # it cannot tell, or not in words that a log can hold
+        logger.warning("the check of %r could not tell, a person has to: %s", tool.name, error_words(error))
         return
     if said is not None:
-        with suppress(NotAllowed):  # that it did not run lets it run only as before, and that may be over
+        try:
             await drive.commit(cm.Deliver([said.decision]))
+        except NotAllowed as error:  # that it did not run lets it run only as before, and that may be over
+            logger.info("what the check of %r said does not count, a person decides: %s", tool.name, error_words(error))
 
 
 def _said(drive: Drive, call: Call, answer: Any) -> decisions.MadeDecision | None:
@@ -60,7 +63,7 @@ def _said(drive: Drive, call: Call, answer: Any) -> decisions.MadeDecision | Non
 
 
 async def lose_started(drive: Drive, why: str) -> list[Call]:
-    """Say of every started call that it will never report. Only the holder of the run may."""
+    """Record that every started call is lost; only the holder of the lease may."""
     lost = [call for call in drive.run.groups["started"].values() if call.id not in drive.run.frames]
     if lost:
         await drive.commit(*(cm.LoseCall(call.id, why) for call in lost))

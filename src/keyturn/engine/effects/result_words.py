@@ -1,4 +1,7 @@
-"""The words that stand for a result where there is none, if the caller has words of its own for them."""
+"""Write the text that the model reads as a result: when a call has none of its own, and when a person edited it.
+
+The recorded call is not changed.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,21 @@ from typing import Any
 import msgspec
 
 from ...agents.settings import ToolErrorFormatterArgs
+from ...core.digest import canonical
 from ...core.events import Proposal
+from ...core.items import Item
+from ...core.preview import redact
+from ...core.run import Call
+from ...tools.base import Tool, text_noticed
 from ..run.frame_settings import FrameSettings
+
+_EDITED = "A person changed the arguments of this call before approving it. It ran with: "
 
 
 async def worded(
     scope: FrameSettings, kind: Any, proposal: Proposal, default: str, error: Exception | None = None
 ) -> str:
-    """What `tool_error_formatter` says in place of the default; the default where it says nothing."""
+    """Return what `tool_error_formatter` says in place of the default, else the default."""
     formatter: Any = scope.config.tool_error_formatter
     if formatter is None:
         return default
@@ -26,7 +36,7 @@ async def worded(
 
 
 async def unknown_worded(scope: FrameSettings, proposals: list[Proposal]) -> list[Proposal]:
-    """The proposals of a reply, calls of unknown tools refused in the caller's words."""
+    """Return the proposals of a reply, with calls of unknown tools refused in the caller's words."""
     if scope.config.tool_error_formatter is None:
         return proposals
     told: list[Proposal] = []
@@ -36,3 +46,15 @@ async def unknown_worded(scope: FrameSettings, proposals: list[Proposal]) -> lis
             proposal = msgspec.structs.replace(proposal, refused={**proposal.refused, "output": text})
         told.append(proposal)
     return told
+
+
+def told_of_edit(call: Call, tool: Tool | None, item: Item) -> Item:
+    """A call's result; where a person changed the arguments, with word of it for the model, and to what.
+
+    A secret that a person typed is not the model's to read.
+    """
+    if not call.edited:
+        return item
+    secrets = call.proposal.secrets  # as they were when the call was shown: the tool may be gone, or another by now
+    ran = canonical(redact(call.params, secrets)) if secrets else call.text
+    return (tool.notice if tool is not None else text_noticed)(item, _EDITED + ran)

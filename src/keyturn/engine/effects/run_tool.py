@@ -1,4 +1,4 @@
-"""Run one call: look at it a last time, record the intent, touch the tool, record the result.
+"""Run one call: check it a last time, record the intent, call the tool, record the result.
 
 Nothing touches a tool before `CallStarted` is recorded, and what started is never started again unless a person or
 the tool's own declaration says so. A value that cannot be recorded is a failed result, never a lost one.
@@ -32,17 +32,17 @@ from ...tools.base import (
     tool_spec,
 )
 from ..driving.drive import Drive, let_run_as
-from ..run.facts import kept
+from ..facts.values import kept
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
+from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
-from .decision_words import told_of_edit
-from .delegate import open_frame
 from .handoff_view import filtered_view
 from .live_preview import CHANGED, changed_since, recorded
+from .nested_frames import open_frame
 from .proposals import revised
-from .result_words import worded
-from .tool_guardrails import judged_output, rejected_by_input
-from .tool_hooks import tool_hooks
+from .result_words import told_of_edit, worded
+from .tool_errors import log_tool_error
 
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 
@@ -80,7 +80,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
 async def _start(
     drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
 ) -> None:
-    """Look once more at what the call was shown with, now that others had their word before its start."""
+    """Check the preview once more, now that others had their word, and record the start."""
     if await changed_since(tool, call):
         await _ask_anew(drive, scope, call, tool, CHANGED)
         return
@@ -95,14 +95,14 @@ async def _start(
 
 
 async def _ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
-    """What would run is not what was shown: the approval is void, the call is proposed anew and asks again."""
+    """Void the approval and propose the call anew, since what would run is not what was shown."""
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
     await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))
 
 
 async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: Any) -> None:
     fatal: BaseException | None = None
-    failed = False
+    raised: BaseException | None = None
     try:
         if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
@@ -118,8 +118,9 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
             raise
         if drive.traces is not None:
             drive.traces.raised(call.id, error)
+        log_tool_error(drive.run.id, call, tool, error)
+        raised = error
         value, fatal = await _told(scope, call, tool, (context, error))
-        failed = True
     if isinstance(value, Delegate):
         await open_frame(drive, call, value)
         return
@@ -133,18 +134,21 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
     tripwire: Exception | None = None
     if tool.tool_output_guardrails:
         reports, value, tripwire = await judged_output(drive, call, tool, context, value)
-    await _finish(drive, call, tool, value, failed=failed, reports=reports)
+    await _finish(drive, call, tool, value, failed=raised is not None, reports=reports)
+    if raised is not None:
+        await tool_hooks(scope, context, "on_tool_error", tool, raised)
     if fatal is not None or tripwire is not None:
         raise (fatal or tripwire)  # type: ignore[misc]  # one of the two is an exception
     await tool_hooks(scope, context, "on_tool_end", tool, value)
 
 
 async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInput) -> None:
-    """The call goes on when somebody has answered; what it asks must be something that a log can hold."""
+    """Record what a tool asks, so that its call goes on when somebody has answered."""
     try:
         canonical([value.requests, value.state])
         shown = None if value.preview is None else recorded(value.preview)
     except Exception as error:
+        logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, text, failed=True, reports=[])
         return
@@ -152,7 +156,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
 
 
 def _being_cancelled() -> bool:
-    """Whether somebody cancels this drive, as against a tool that raised `CancelledError` by itself."""
+    """Return whether somebody cancels this drive, as against a tool that raised `CancelledError` by itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -160,7 +164,7 @@ def _being_cancelled() -> bool:
 async def _told(
     scope: FrameSettings, call: Call, tool: Tool, raised: tuple[Any, BaseException]
 ) -> tuple[Any, BaseException | None]:
-    """What the model is told of an error, and the error itself where it stops the run."""
+    """Return what the model is told of an error, and the error itself where it stops the run."""
     context, error = raised
     if not isinstance(error, Exception):
         return TOOL_FAILED, None
@@ -179,6 +183,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
         own = kept(value)
         _check_recordable(item)
     except Exception as error:  # what cannot be recorded is told, not lost: the effect has happened
+        logger.warning("%r ran, and its result is lost, it could not be recorded: %s", tool.name, error_words(error))
         text = f"The tool ran, but its result could not be recorded ({type(error).__name__})."
         item = tool.output(call.raw, text)
         own = None
@@ -188,7 +193,7 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
 
 
 def _check_recordable(item: Item) -> None:
-    """Raise unless a log gives the item back as it is. The common item holds one text, and that is quickly seen."""
+    """Raise unless a log gives the item back as it is."""
     if isinstance(item.get("output"), str):
         msgspec.json.encode(item)
     else:

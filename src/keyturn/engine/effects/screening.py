@@ -1,4 +1,4 @@
-"""Screen a call: may it run, must somebody be asked, or is it denied?
+"""Screen a call: decide by tool and policy whether it may run, asks a person, or is denied.
 
 A tool's own setting is asked once per call; the run's policy at the first screening and again when a decision is
 made, when it may only tighten. Whatever raises here asks a person: never a reason to run. A policy that counts is
@@ -8,7 +8,6 @@ asked of one call at a time, and each verdict is recorded before the next is ask
 from __future__ import annotations
 
 import inspect
-import logging
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, cast
@@ -17,7 +16,7 @@ import msgspec
 
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.errors import AgentMissing, Expired, KeyturnError, UserError
+from ...core.errors import AgentMissing, Expired, UserError
 from ...core.past import RunPast
 from ...core.people import barred
 from ...core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
@@ -25,18 +24,18 @@ from ...core.preview import Preview
 from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
 from ..driving.drive import Drive
-from ..run import decisions
+from ..facts import decisions
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
+from .around_tool import rejected_by_input
 from .before_start import asked_otherwise
 from .fused_steps import pass_on
 from .live_preview import look
 from .proposals import check_terms_of
-from .tool_guardrails import rejected_by_input
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
-_log = logging.getLogger("keyturn.engine")
 
 
 async def screen(drive: Drive, call_id: str) -> None:
@@ -95,7 +94,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
 
 
 async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
-    """What people will be shown, recorded with the verdict; None where that is the arguments themselves."""
+    """Return the preview to record with the verdict; None where that is the arguments themselves."""
     if verdict.action != "ask" and not call.voided:
         return None
     made = await look(tool, call)
@@ -123,6 +122,7 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
         answer: Any = needs(scope.context, tool.subject(call.params), call.proposal.label)
         answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # fail closed: a question that cannot be answered asks a person
+        logger.warning("needs_approval of %r raised, a person is asked: %s", tool.name, error_words(error))
         return Verdict("ask", f"needs_approval raised {type(error).__name__}", tool.approval, "tool")
     if not isinstance(answer, bool):
         return Verdict("ask", "needs_approval did not answer True or False", tool.approval, "tool")
@@ -130,7 +130,7 @@ async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
 
 
 async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | None:
-    """Ask every policy that has a say in this frame. What the outermost says holds, unless one below is stricter."""
+    """Ask every policy of this frame; the outermost holds, unless an inner one is stricter."""
     stated: Verdict | None = None
     of_run = drive.scope(ev.ROOT).config.policy
     for policy in scope.policies:
@@ -144,7 +144,7 @@ async def _policy(drive: Drive, scope: FrameSettings, call: Call) -> Verdict | N
 
 
 def _stricter(outer: Verdict, inner: Verdict) -> Verdict:
-    """Choose the stricter of two verdicts; of two that are alike the outer one, on terms that either of them set."""
+    """Return the stricter of two verdicts; of two alike the outer one, on the terms of either."""
     if STRICTNESS[inner.action] < STRICTNESS[outer.action]:
         return outer
     by = f"{outer.by}, {inner.by}"
@@ -178,6 +178,7 @@ async def _asked_of(policy: Any, drive: Drive, scope: FrameSettings, call: Call)
         answer: Any = policy(view, scope.context)
         answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # fail closed, as above
+        logger.warning("the policy raised on %r, the call does not run by itself: %s", view.tool, error_words(error))
         return Verdict("ask", f"the policy raised {type(error).__name__}", by=_UNTOLD)
     if answer is None:
         return None
@@ -222,8 +223,8 @@ async def _ask_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Too
 
 def _unheard(call: Call, error: Exception) -> None:
     """Log why `on_approval` decided nothing, without the text of anybody else's error, which may quote arguments."""
-    why = str(error) if isinstance(error, KeyturnError) else type(error).__name__
-    _log.warning("on_approval of %r decided nothing, the call waits for people: %s", call.proposal.name, why)
+    name = call.proposal.name
+    logger.warning("on_approval of %r decided nothing, the call waits for people: %s", name, error_words(error))
 
 
 async def _said_in_line(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> decisions.MadeDecision | None:

@@ -9,9 +9,8 @@ from ...core.items import Item
 from ...core.run import Call
 from ...sessions.history import superseded_output
 from ..driving.drive import Drive
-from ..run.facts import jsonable
-from .decision_words import told_of_edit
-from .result_words import worded
+from ..facts.values import jsonable
+from .result_words import told_of_edit, worded
 
 _NOT_APPROVED = "Tool execution was not approved."
 _WORDS = {
@@ -48,5 +47,5 @@ async def _value(drive: Drive, call: Call) -> Any:
 
 
 def _plain(call: Call, value: Any) -> Item:
-    """The result of a call whose tool is gone: nothing ran, so its words need no tool."""
+    """Return the result of a call whose tool is gone: nothing ran, so the text needs no tool."""
     return superseded_output(call.raw, str(value))

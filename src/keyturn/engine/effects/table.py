@@ -1,4 +1,4 @@
-"""The table of effects: who does what for the loop. One row an effect, one file a row."""
+"""The table of effects, which names the function that performs each for the loop."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A run in this process: its log, its agents, its clock, and what its frames run under. Nothing here acts."""
+"""One run in this process: its log, its agents, its clock, its frame settings; nothing here acts."""

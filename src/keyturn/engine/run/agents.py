@@ -1,4 +1,4 @@
-"""Agents by path: how a log, which is data, names agents, which are objects.
+"""Name agents by path, since a log is data and agents are objects.
 
 The root is its name; every other agent is the path of the first edges that lead to it, breadth first, so
 same-named agents are told apart and the same code finds the same agent again in another process.
@@ -15,7 +15,7 @@ from ...core.errors import AgentMissing
 
 
 class AgentGraph:
-    """The agents that can be reached from one root, each under one path."""
+    """Maps the agents that can be reached from one root to their paths."""
 
     def __init__(self, root: Agent[Any]) -> None:
         self.root = root
@@ -42,14 +42,14 @@ class AgentGraph:
         self.agent_at[unique] = agent
 
     def agent(self, path: str) -> Agent[Any]:
-        """The agent of that path, or `AgentMissing`."""
+        """Return the agent of that path, or raise `AgentMissing`."""
         try:
             return self.agent_at[path]
         except KeyError:
             raise AgentMissing(path) from None
 
     def path(self, agent: Agent[Any], near: str = "") -> str:
-        """The path of an agent; one that only a callback knew is added below `near`."""
+        """Return the path of an agent; one that only a callback knew is added below `near`."""
         if id(agent) not in self.path_of:
             self._name(f"{near or self.root.name}/{agent.name}", agent)
         return self.path_of[id(agent)]

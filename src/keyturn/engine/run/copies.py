@@ -1,8 +1,7 @@
-"""The conversation as others may hold it: what is handed out is never what the run itself reads.
+"""Give each reader (a model, a hook) its own copy of the conversation.
 
-Each reader, a model or somebody's hooks, has copies of its own, made once for each item, so that a turn costs what is
-new in it, and while the run is moved: one that waits for people keeps none. Who edits an item in place changes what
-that one reader is given again until then: never the log, a saved state, a later load or another reader.
+Copies are made once for each item and dropped when the run stops moving. If a reader changes an item in place, only
+that reader sees the change; the log, saved states and other readers do not.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...core.run import Frame
 
 @dataclass(slots=True)
 class _Kept:
-    """One reader's copies of one list of items, as far as they were made."""
+    """Holds one reader's copies of one list of items, as far as they were made."""
 
     reader: Any
     source: list[Item | int]
@@ -26,13 +25,13 @@ class _Kept:
 
 
 class Copies:
-    """The copies of one run's conversations, by frame and reader."""
+    """Caches the copies of one run's conversations, by frame and reader."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int], _Kept] = {}
 
     def of(self, reader: Any, frame: Frame, prefix: list[Item] | None, frames: Container[str]) -> list[Item]:
-        """A frame's conversation for that reader, as a new list of its own items."""
+        """Return a frame's conversation for that reader, as a new list of its own items."""
         key, source = (frame.id, id(reader)), frame.items
         kept = self._kept.get(key)
         # A conversation only grows. One that was rewritten, or folded anew, is another list.
@@ -47,5 +46,5 @@ class Copies:
         return items.copy()
 
     def forget(self) -> None:
-        """Drop them all: the run is over, or waits for people."""
+        """Drop all copies: the run is over, or waits for people."""
         self._kept.clear()

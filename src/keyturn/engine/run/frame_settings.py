@@ -1,4 +1,4 @@
-"""What one frame runs under: its configuration, hooks, session and listeners.
+"""The settings under which one frame runs: its configuration, hooks, session and listeners.
 
 The root's scope is what the caller of `Runner` said; a nested frame's is what its agent tool declares, and where that
 says nothing the outer frame's configuration. A nested frame inherits the run's policy and never its decisions; a policy
@@ -23,7 +23,7 @@ from ...tools.base import Tool
 
 @dataclass
 class FrameSettings:
-    """The settings of one frame."""
+    """Holds the settings of one frame."""
 
     config: RunConfig
     context: RunContextWrapper[Any]
@@ -40,16 +40,16 @@ class FrameSettings:
 
     @property
     def policies(self) -> tuple[Any, ...]:
-        """Every policy that has a say here, the outermost first."""
+        """Return every policy that has a say here, the outermost first."""
         return self.above if self.config.policy is None else (*self.above, self.config.policy)
 
     @property
     def managed(self) -> bool:
-        """Whether the provider keeps the conversation, so that only what it has not seen is sent."""
+        """Return whether the provider keeps the conversation, so that only what is new to it is sent."""
         return self.conversation_id is not None or self.chained
 
     def inner(self, tool: Any) -> FrameSettings:
-        """The scope of the frame that an agent tool opens."""
+        """Return the settings of the frame that an agent tool opens."""
         config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)
         inherited = config.policy is None or config.policy is self.config.policy
         config = replace(
@@ -72,7 +72,7 @@ class FrameSettings:
 
 
 def model_for(agent: Agent[Any], config: RunConfig) -> Model:
-    """The model that answers for an agent."""
+    """Return the model that answers for an agent."""
     wanted = config.model if config.model is not None else agent.model
     if isinstance(wanted, Model):
         return wanted
@@ -82,7 +82,7 @@ def model_for(agent: Agent[Any], config: RunConfig) -> Model:
 
 @dataclass
 class Toolset:
-    """What an agent may call, by the type and name under which the model calls it."""
+    """Holds what an agent may call, by the type and name under which the model calls it."""
 
     agent: str
     tools: list[Any]
@@ -107,7 +107,10 @@ class Toolset:
         self.fields[tool.call_type] = tool.call_field
 
     def find(self, call: Mapping[str, Any]) -> Tool | None:
-        """The tool that a call means. A call that names none means the only tool of its type, or none."""
+        """Return the tool that a call means.
+
+        A call that names none means the only tool of its type, or none.
+        """
         kind: str = call.get("type", "function_call")
         named_by = self.fields.get(kind, "name")
         name = call.get(named_by) if named_by is not None else None

@@ -1,7 +1,7 @@
-"""Logs of this process that may come back: a conversation saved and loaded each round costs what is new in it.
+"""Cache the logs of this process, so that a state saved and loaded each round costs what is new in it.
 
-What is kept is a copy, and so is what comes back: no log is in two hands. A handle reads its log at any time, and
-another handle's drive would move it under it, between two steps of it or, from another thread, in the midst of one.
+Both the cached log and the one handed out are copies. If two state handles shared one log, running one of them would
+change it while the other was reading it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _lock = threading.Lock()
 
 
 def keep(run: str, log: Log) -> None:
-    """Remember a log as it stands: the last few, and not the huge ones."""
+    """Cache a log as it stands: the last few, and not the huge ones."""
     if log.size > _CHARACTERS:
         return
     _recent.pop(run, None)
@@ -37,7 +37,7 @@ def keep(run: str, log: Log) -> None:
 
 
 def recall(run: str, text: str) -> Log:
-    """The log that a text holds: as it is remembered where it stood exactly there, else read anew."""
+    """Return the log that a text holds: from the cache where it stood exactly there, else decoded anew."""
     known = _recent.get(run)
     if known is not None and known.says(text):
         return known.copy()
@@ -47,13 +47,13 @@ def recall(run: str, text: str) -> Log:
 
 
 def forget() -> None:
-    """Forget all, as another process would."""
+    """Empty the cache, as in another process."""
     _recent.clear()
     _journals.clear()
 
 
 async def log_in(journal: Journal, run: str) -> Log:
-    """Read the log of a run as its journal has it now; an empty one for a run that it does not know.
+    """Read the log of a run as its journal has it now; an empty one for an unknown run.
 
     Each line is verified before anything in it is believed, once for each line: a log that was verified here before is
     read on from where it stood. `LogDamaged` names the line that is not the one that was written.
@@ -83,13 +83,13 @@ async def _read_on(journal: Journal, run: str, after: int) -> list[bytes]:
 
 
 async def _other_store(journal: Any, known: str) -> bool:
-    """Whether the store was restored since it had the id that is known: what it lost then is in doubt as a whole."""
+    """Return whether the store was restored since it had the cached id: what it lost then is in doubt."""
     look = getattr(journal, "looked_at", None)
     return look is not None and (await look() is not None or journal.identity != known)
 
 
 async def verify_run(store: Store, run: str) -> int | None:
-    """Find the first line of a run that is not the one that was written there; None if all are. It may be erased.
+    """Find the first line of a run that is not the one that was written there; None if all are.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -99,7 +99,7 @@ async def verify_run(store: Store, run: str) -> int | None:
 
 
 async def caught_up(journal: Journal, log: Log) -> list[Step]:
-    """Fold what others appended to a log since it was read, verified; the steps.
+    """Verify and fold what others appended to a log since it was read; return the steps.
 
     A journal that counts other lines than it has would let whoever appends try for ever: that is `LogDamaged`.
     """
@@ -117,7 +117,7 @@ async def caught_up(journal: Journal, log: Log) -> list[Step]:
 
 
 def kept_in(journal: Journal, log: Log) -> None:
-    """Remember the log of a run that was just read or written whole: of each journal the last few, and no huge ones."""
+    """Cache the log of a run that was just read or written whole: of each journal the last few, and no huge ones."""
     if len(log) < _WORTH or sum(map(len, log.lines())) > _CHARACTERS:
         return
     with _lock:

@@ -21,12 +21,13 @@ from ...journal.base import Journal
 from ...keys import ring
 from .agents import AgentGraph
 from .copies import Copies
+from .used_states import THIS_PROCESS, UsedStates
 
 _PROCESS_SECRET = secrets.token_bytes(32)
 
 
 def wrapped(context: Any) -> RunContextWrapper[Any]:
-    """A caller's context in its wrapper, which it may be in already."""
+    """Wrap a caller's context, unless it is wrapped already."""
     return (
         cast("RunContextWrapper[Any]", context)
         if isinstance(context, RunContextWrapper)
@@ -35,12 +36,12 @@ def wrapped(context: Any) -> RunContextWrapper[Any]:
 
 
 def clock_ms() -> int:
-    """The time now, in milliseconds since 1970, UTC."""
+    """Return the time now, in milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000
 
 
 def steady() -> float:
-    """Count seconds by a clock that nobody sets and that goes on while the machine sleeps.
+    """Return seconds by a clock that nobody sets and that goes on while the machine sleeps.
 
     An approval that is to be executed within half an hour is stale after a night with the lid closed.
     """
@@ -53,12 +54,12 @@ _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOT
 
 
 def counted_from(at: int, since: float, count: Callable[[], float] = steady) -> Callable[[], int]:
-    """Count on from the journal's time, which was `at` when this process had counted to `since`."""
+    """Make a clock that counts on from the journal's time, which was `at` at `since`."""
     return lambda: at + int((count() - since) * 1_000)
 
 
 async def journal_clock(journal: Journal, count: Callable[[], float] = steady) -> Callable[[], int]:
-    """Count on from what the journal says; our own clock where it has none.
+    """Make a clock that counts on from the journal's time; our own clock where it has none.
 
     Behind by as long as the answer was on its way, and never ahead: what is written down with a time to come would let
     everything else of the run expire before its time. A decision has the time at which its journal was asked.
@@ -76,18 +77,18 @@ def chain_of(journal: Journal, run: str) -> Chain:
 
 
 def new_id() -> str:
-    """An id that cannot be guessed."""
+    """Make an id that cannot be guessed."""
     return secrets.token_hex(16)
 
 
 def new_salt(run: str) -> str:
-    """The key of a run's request ids: secret, and another for each run."""
+    """Make the key of a run's request ids: secret, and another for each run."""
     return blake2b(run.encode(), key=_PROCESS_SECRET, digest_size=16).hexdigest()
 
 
 @dataclass
 class OpenRun:
-    """One run in hand."""
+    """Holds one run in this process."""
 
     log: Log
     graph: AgentGraph
@@ -108,14 +109,16 @@ class OpenRun:
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
     copies: Copies = field(default_factory=Copies)
+    # Which states of it were used already, as far as whoever holds it knows: one process knows no more than its own.
+    used: UsedStates = field(default=THIS_PROCESS, repr=False)
 
     @property
     def run(self) -> Run:
-        """The run as it stands."""
+        """Return the run as it stands."""
         return self.log.run
 
     def conversation(self, frame_id: str) -> list[Item]:
-        """A frame's conversation as a new list, the session's history put in place. The items are the run's own."""
+        """Return a frame's conversation as a new list, with the session's history; the items are the run's own."""
         items = self.run.frames[frame_id].items
         prefix = self.prefixes.get(frame_id)
         if not prefix:

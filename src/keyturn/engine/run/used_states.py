@@ -1,7 +1,7 @@
-"""Remember which states were used already in this process: a handle is used once, without holding the run.
+"""Refuse a saved state that was already resumed in this process.
 
-It remembers for each run of which a state was given out how far it came, in well under 200 bytes, after every handle
-is gone. What a process cannot know, another process's resume of the same bare state, only a shared journal can.
+For each run of which a state was given out it keeps how many steps the run has, even after all handles are gone (under
+200 bytes a run). Another process's use of the same state is noticed only through a journal that both share.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...core.errors import Conflict
 
 
 class UsedStates:
-    """How far each run of this process came, and which are being driven now."""
+    """Tracks how far each run of this process came, and which are being driven now."""
 
     def __init__(self) -> None:
         self._positions: dict[bytes, int] = {}
@@ -20,7 +20,7 @@ class UsedStates:
         self._lock = threading.Lock()
 
     def take(self, run: str, position: int) -> None:
-        """Take a run at a position, or raise `Conflict`: it has gone on since, or somebody drives it."""
+        """Mark a run as driven from a position, or raise `Conflict` where it moved on or is driven."""
         key = bytes.fromhex(run)
         with self._lock:
             if key in self._driving:
@@ -35,8 +35,14 @@ class UsedStates:
                 )
             self._driving.add(key)
 
+    def forget(self) -> None:
+        """Forget every run, as if this were another process."""
+        with self._lock:
+            self._positions.clear()
+            self._driving.clear()
+
     def give_back(self, run: str, position: int | None) -> None:
-        """Say how far the run came; None if it is over and nobody was ever given a state of it."""
+        """Record how far the run came; None if it is over and no state of it was given out."""
         key = bytes.fromhex(run)
         with self._lock:
             self._driving.discard(key)
@@ -44,4 +50,5 @@ class UsedStates:
                 self._positions[key] = max(position, self._positions.get(key, -1))
 
 
-LEDGER = UsedStates()
+#: What this process remembers: every run in hand asks it, unless it was opened as another process would open it.
+THIS_PROCESS = UsedStates()

@@ -1,1 +1,1 @@
-"""A run and the session it belongs to: what is taken from it, and what is written back."""
+"""Synchronise a run with its session: read the history, write what the run adds."""

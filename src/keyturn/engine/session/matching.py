@@ -1,7 +1,7 @@
-"""How much of what a run wrote its session holds, though the session may have rewritten it.
+"""Find out how many of a run's items are already in its session, when the session may have changed them.
 
-A store may number items, spell texts out as parts, and leave out what only its maker can read. What is left of an item
-in any of them is its mark. Pure functions over items; the history before them is checked elsewhere.
+A store may number items, split text into parts or drop reasoning. A *mark* is what every store keeps of an item; items
+are compared by their marks. These are pure functions; `sync.py` checks the history before the items.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Mark: TypeAlias = tuple[Any, ...]
 _FOR_ALL = ("message", "function_call", "custom_tool_call")
 
 
-def held(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int, int]]:
+def overlaps(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int, int]]:
     """Tell what a session may hold of a run's tape at its end: how many items of the tape, in how many of its own.
 
     What explains the most of the session comes first. `least` is what the run knows to be written. Thoughts may be
@@ -26,7 +26,7 @@ def held(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int
     none can be given them again, and from one that does they would be lost.
 
     >>> said, thought = {"role": "user", "content": "hi"}, {"type": "reasoning", "summary": []}
-    >>> list(held([said], [said, thought], 0))
+    >>> list(overlaps([said], [said, thought], 0))
     [(1, 1), (0, 0)]
     """
     there = [_mark(item) for item in stored[max(len(stored) - len(tape), 0) :]]
@@ -39,7 +39,7 @@ def held(stored: list[Item], tape: list[Item], least: int) -> Iterator[tuple[int
 
 
 class _Known(NamedTuple):
-    """An item of the tape: what is left of it in any session, and whether it may be missing there."""
+    """Describes an item of the tape: its mark in any session, and whether it may be missing there."""
 
     mark: Mark
     optional: bool
@@ -67,7 +67,7 @@ def _count(there: list[Mark], start: int, tape: list[_Known], certain: set[Mark]
 
 
 def _mark(item: Item) -> Mark:
-    """What is left of an item in any session, however it rewrites ids, fields and the form of texts."""
+    """Return what is left of an item in any session, whatever it does to ids, fields and text forms."""
     said = (item.get("type", "message"), *(item.get(name) for name in ("role", "call_id", "name", "arguments")))
     return (*(one if one is None else _one_text(one) for one in said), _text(item.get("content")))
 
@@ -78,13 +78,13 @@ def _one_text(value: Any) -> str:
 
 
 def _text(content: Any) -> bytes:
-    """The text of a content, one text or in parts, half characters as the question marks that a line makes of them."""
+    """Return the text of a content, in one or in parts, with "?" for lone surrogates as in a line."""
     parts = cast("list[Any]", content) if isinstance(content, list) else [{"text": content}]
     texts = [cast("Item", part).get("text") for part in parts if isinstance(part, dict)]
     return "".join(text for text in texts if isinstance(text, str)).encode("utf-8", "replace")
 
 
 def _may_be_missing(item: Item) -> bool:
-    """Whether a store of one provider may leave it out: what another provider's model thought, or ran there."""
+    """Return whether a provider's store may leave an item out: what another provider's model thought or ran."""
     kind = item.get("type", "message")
     return kind == "reasoning" or ("provider_data" in item and kind not in _FOR_ALL)

@@ -1,6 +1,6 @@
-"""A list of items as ranges of another list and what is new: how a log records that somebody rewrote a view.
+"""Write a rewritten history as ranges of the old one plus new items.
 
-A rewritten history is stored as what was kept, never as a copy of it.
+So a log stores only what changed, and no copy of the history.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _key(item: Item) -> bytes:
 
 
 def segments(before: Sequence[Item], after: Sequence[Item]) -> View:
-    """What `after` keeps of `before`, as ranges, and the items that are its own.
+    """Return what `after` keeps of `before`, as ranges, and the items that are its own.
 
     >>> a, b, c = {"n": 1}, {"n": 2}, {"n": 3}
     >>> segments([a, b, c], [b, c, {"n": 9}])
@@ -45,7 +45,7 @@ def segments(before: Sequence[Item], after: Sequence[Item]) -> View:
 
 
 def places(before: Sequence[Item], after: Sequence[Item]) -> list[Item | int]:
-    """The same with a place for each kept item in place of ranges."""
+    """Return the same with a place for each kept item in place of ranges."""
     kept: list[Item | int] = []
     for part in segments(before, after):
         if isinstance(part, list):

@@ -1,4 +1,4 @@
-"""A run and the session it belongs to: what it takes from it, what it gives back.
+"""Synchronise a run with its session: what it reads from it, and what it writes back.
 
 The history is never copied into the log: its content address is, and places in it. What a run adds is written once,
 in order, at a pause and at the end; a write whose outcome is unknown is found again by its content, not repeated.
@@ -17,9 +17,10 @@ from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame
 from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
 from ..driving.drive import Drive
+from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..run.open_run import OpenRun
-from .matching import held
+from .matching import overlaps
 from .segments import places
 
 MOVED_ON = "not executed: the user moved on"
@@ -31,7 +32,7 @@ WITHHELD = "Output withheld by an output guardrail."
 async def opening(
     live: OpenRun, frame_id: str, scope: FrameSettings, new: list[Item]
 ) -> tuple[list[Item | int], str | None]:
-    """The items a frame starts with and the address of the history they refer to."""
+    """Return the items a frame starts with and the address of the history they refer to."""
     session = scope.session
     if session is None:
         return list(new), None
@@ -50,7 +51,7 @@ async def opening(
 
 
 def _address(history: list[Item]) -> str:
-    """How a log names a history: its length, by which it is quickly found again, and its content address."""
+    """Return how a log names a history: its length, by which it is quickly found, and its content address."""
     return f"{len(history)}:{content_address(history)}"
 
 
@@ -62,7 +63,7 @@ async def _history(scope: FrameSettings) -> list[Item]:
 
 
 async def _stored(scope: FrameSettings) -> list[Item]:
-    """All that a session holds, however little of it its own settings show where the reader does not say."""
+    """Return all that a session holds, beyond the limit of its own settings."""
     limited = getattr(getattr(scope.session, "session_settings", None), "limit", None) is not None
     stored = await (scope.session.get_items(_EVERYTHING) if limited else scope.session.get_items())
     return [own_copy(plain_item(item)) for item in stored]
@@ -84,7 +85,7 @@ async def _supersede(scope: FrameSettings, history: list[Item]) -> list[Item]:
 
 
 async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> None:
-    """Find a frame's history again, after a load, and see that nobody wrote to the session since the pause."""
+    """Find a frame's history again after a load, and check that nobody wrote to the session since the pause."""
     live, known = drive.live, drive.live.prefixes.get(frame.id)
     if frame.prefix is None:
         if scope.session is not None and frame.id == ROOT:
@@ -103,7 +104,7 @@ async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> None:
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
     """How much of the tape the session holds at its end, and the history before it."""
-    ways = list(held(stored, frame.tape, frame.written))
+    ways = list(overlaps(stored, frame.tape, frame.written))
     if not ways:
         raise Conflict("the session went on without this run: its pause was superseded by a newer message")
     if known is not None and all(count == frame.written for count, _taken in ways):
@@ -116,7 +117,7 @@ def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[
 
 
 def _prefix(stored: list[Item], address: str) -> list[Item] | None:
-    """The history of that address at the end of what is stored, None where it is not there."""
+    """Return the history of that address at the end of what is stored, None where it is not there."""
     length = int(address.partition(":")[0])
     for start in range(len(stored) - length, -1, -1):
         window = drop_leading_orphans(stored[start:])
@@ -128,7 +129,7 @@ def _prefix(stored: list[Item], address: str) -> list[Item] | None:
 
 
 async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) -> None:
-    """Write what a frame added since the last time, once; of a run that was stopped, no answer that nobody judged."""
+    """Write what a frame added since the last time, once; no unjudged answer of a stopped run."""
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     if scope.session is None or frame.prefix is None or frame.written == len(frame.tape):
         return
@@ -144,7 +145,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
 
 
 def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -> list[Item]:
-    """The tape without what is withheld: an answer, its tool's result, or whatever followed an input."""
+    """Return the tape without what is withheld: an answer, its tool's result, or whatever followed an input."""
     tape, report = frame.tape, frame.tripped
     answer = len(tape) - (len(frame.items) - frame.sent) - frame.replied
     if report is None:
@@ -159,11 +160,12 @@ def _tellable(drive: Drive, frame: Frame, scope: FrameSettings, stopped: bool) -
 
 
 def _withheld(scope: FrameSettings, guardrail: str, agent: Any) -> str:
-    """What stands in a session in place of a result that an output guardrail withheld."""
+    """Return what a session holds in place of a result that an output guardrail withheld."""
     words: Any = scope.config.output_guardrail_blocked_message
     if callable(words):
         try:
             words = words(OutputGuardrailBlockedMessageArgs(WITHHELD, guardrail, agent, scope.context))
-        except Exception:  # it must be withheld, with whatever words
+        except Exception as error:  # it must be withheld, with whatever words
+            logger.warning("output_guardrail_blocked_message raised, our words stand: %s", error_words(error))
             words = None
     return words if isinstance(words, str) and words else WITHHELD

@@ -1,1 +1,1 @@
-"""Handles on a run: what users hold, decide on, save and load again."""
+"""The handles on a run, which users hold, decide on, save and load again."""

@@ -1,4 +1,4 @@
-"""A state as a plain dict that can leave the process, and back: a header, the log's lines, what was not delivered.
+"""Save a state as a signed plain dict, and load it: a header, the log's lines, the undelivered decisions.
 
 Nothing derived is saved. The whole is authenticated; the version is checked first, then the MAC, then the shape, and
 nothing inside is believed before. A text of lines survives what databases do to numbers and keys.
@@ -22,7 +22,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """The five texts of a state."""
+    """Holds the five texts of a state."""
 
     run: str
     agent: str
@@ -33,7 +33,7 @@ class Blob(msgspec.Struct, frozen=True):
 
 
 def pack(blob: Blob) -> dict[str, Any]:
-    """A state as a signed plain dict."""
+    """Pack a state as a signed plain dict."""
     made: dict[str, Any] = {"schema_version": blob.version}
     made |= {name: getattr(blob, name) for name in _PARTS}
     made["mac"] = ring().mac(_STATE, *_framed(made))
@@ -49,12 +49,12 @@ def _framed(data: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def to_text(packed: dict[str, Any]) -> str:
-    """The dict as text."""
+    """Encode the dict as text."""
     return _encoder.encode(packed).decode()
 
 
 def from_text(text: str | bytes, max_bytes: int = MAX_BYTES) -> Any:
-    """The text as a value, or `StateRejected`."""
+    """Decode the text, or raise `StateRejected`."""
     if not isinstance(text, str | bytes):
         raise StateRejected(f"a saved state is text, not {type(text).__name__}; pass what to_string() returned")
     size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
@@ -69,7 +69,7 @@ def from_text(text: str | bytes, max_bytes: int = MAX_BYTES) -> Any:
 
 
 def unpack(data: Any, *, allow_unsigned: bool = False, max_bytes: int = MAX_BYTES) -> Blob:
-    """The state that a dict holds, authenticated, or `StateRejected`."""
+    """Authenticate a dict and return the state it holds, or raise `StateRejected`."""
     if not isinstance(data, Mapping):
         raise StateRejected("this is not a saved state: it is not an object; pass what to_json() returned")
     data = cast("Mapping[str, Any]", data)

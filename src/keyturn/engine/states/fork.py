@@ -1,7 +1,7 @@
-"""A run gone on with in two ways: its log up to a place, as the beginning of another run.
+"""Fork a run: copy its log up to a place as the beginning of another run.
 
 What happened is copied, what was allowed is not: grants end at the fork, and what waits asks anew under another id. A
-place where something was allowed or under way is none, since a fork would do it a second time.
+run cannot be forked where a call was allowed or started: the fork would run it a second time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..run.open_run import new_id, new_salt
 
 
 def forked(log: Log, at: int | None, now: int) -> Log:
-    """The log of a new run that begins with the first `at` lines of another; by default as many as can be copied."""
+    """Return the log of a new run from the first `at` lines of another; by default as many as can be copied."""
     places = _places(log)
     if at is None:
         at = max(places)
@@ -39,7 +39,7 @@ def forked(log: Log, at: int | None, now: int) -> Log:
 
 
 def _rebound(steps: list[ev.Step]) -> list[ev.Step]:
-    """The steps with their decisions bound to the calls of the new run."""
+    """Return the steps with their decisions bound to the calls of the new run."""
     run, bound = new_run(), list[ev.Step]()
     for made in steps:
         run.now = max(run.now, made.at)
@@ -54,14 +54,14 @@ def _rebound(steps: list[ev.Step]) -> list[ev.Step]:
 
 
 def _bound(run: Run, decision: ev.Decision) -> ev.Decision:
-    """The same decision, bound to the call as the new run has it."""
+    """Return the same decision, bound to the call as the new run has it."""
     call = run.calls[decision.call]
     runs = None if decision.args is None else edit_digest(run, call, decision.args, decision.basis)
     return msgspec.structs.replace(decision, digest=call_digest(run, call), runs=runs)
 
 
 def _places(log: Log) -> set[int]:
-    """The lengths at which nothing was allowed or under way, and the run was not over."""
+    """Return the lengths at which nothing was allowed or under way, and the run was not over."""
     run, places = new_run(), set[int]()
     for place, made in enumerate(log.steps, 1):
         run.now = max(run.now, made.at)

@@ -14,19 +14,19 @@ from ...agents.handoff import handoffs_of
 from ...core.errors import AgentMissing, RunMissing, StateRejected
 from ...core.items import own_copy
 from ...journal.base import Journal
-from ..driving.context_data import load_context, made_of
 from ..run.agents import AgentGraph
 from ..run.frame_settings import Toolset
 from ..run.log_cache import log_in, recall
 from ..run.open_run import OpenRun, journal_clock, wrapped
 from .blob import MAX_BYTES, unpack
+from .context_data import load_context, made_of
 from .undelivered import UndeliveredDecisions
 
 _RUN_ID = re.compile("[0-9a-f]{32}")
 
 
 class LoadOptions(TypedDict, total=False):
-    """How a saved state is loaded."""
+    """Says how a saved state is loaded."""
 
     context_override: Any
     context_deserializer: Callable[[Any], Any] | None
@@ -38,7 +38,7 @@ class LoadOptions(TypedDict, total=False):
 def open_saved(
     agent: Agent[Any], data: Mapping[str, Any], options: LoadOptions
 ) -> tuple[OpenRun, UndeliveredDecisions]:
-    """The run that a saved state holds, and what was said on it; or `StateRejected`, or `AgentMissing`."""
+    """Load the run and the decisions of a saved state, or raise `StateRejected` or `AgentMissing`."""
     allow, size = options.get("allow_unsigned", False), options.get("max_bytes", MAX_BYTES)
     blob = unpack(data, allow_unsigned=allow, max_bytes=size)
     if blob.agent != agent.name:
@@ -74,7 +74,7 @@ async def found(
     *,
     held: bool = False,
 ) -> OpenRun:
-    """The run that a journal keeps, with the context given or the one kept with it, and with the journal's clock.
+    """Load the run that a journal keeps, with the context given or the saved one, and the journal's clock.
 
     `agent` gives the root by its name. Who holds the run has the time from the claim.
     """
@@ -90,7 +90,7 @@ async def found(
 
 
 async def waiting_tools(live: OpenRun) -> dict[str, Any]:
-    """The tools of the waiting calls, for their previews and to check edits."""
+    """Return the tools of the waiting calls, for their previews and to check edits."""
     found: dict[str, Any] = {}
     for call in live.run.groups["wait"].values():
         agent = live.graph.agent(call.agent)

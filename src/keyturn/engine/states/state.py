@@ -6,7 +6,6 @@ resumed. Two states of one result share nothing.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Unpack
 
@@ -25,24 +24,22 @@ from ...journal import opened
 from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
-from ..driving.context_data import dump_context
-from ..driving.requests import requests_of
-from ..run import decisions
+from ..facts import decisions
+from ..facts.values import checked_items, said_items
+from ..logger import logger
 from ..run.agents import AgentGraph
-from ..run.facts import checked_items, said_items
 from ..run.log_cache import keep
 from ..run.open_run import OpenRun, new_id, wrapped
 from ..views.items import ToolApprovalItem
-from ..views.projection import used
+from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
+from .context_data import dump_context
 from .loading import LoadOptions, found, open_saved, waiting_tools
 from .undelivered import UndeliveredDecisions, edited
 
-_log = logging.getLogger("keyturn.engine")
-
 
 class RunState(Generic[TContext]):
-    """A paused run in hand: look at its interruptions, decide them, save it, resume it.
+    """Holds a paused run: look at its interruptions, decide them, save it, resume it.
 
     >>> from keyturn import Agent, RunState
     >>> state = RunState(context=None, original_input="hi", starting_agent=Agent(name="a"))
@@ -77,7 +74,7 @@ class RunState(Generic[TContext]):
 
     @classmethod
     def at(cls, live: OpenRun, position: int, interruptions: list[ToolApprovalItem]) -> RunState[Any]:
-        """A state of a run in hand; decisions given on its context come along."""
+        """Make a state of a run in hand; decisions given on its context come along."""
         state: RunState[Any] = cls.__new__(cls)
         live.handed_out = True
         state._live = live
@@ -90,7 +87,7 @@ class RunState(Generic[TContext]):
         return state
 
     def _take(self, given: ContextWord) -> None:
-        """Take in what was said on the context. What does not count any more is dropped: nobody could take it back."""
+        """Take over the decisions given on the context, and drop those that no longer count."""
         try:
             if given.verb == "approve":
                 self.approve(given.item, given.always)
@@ -98,62 +95,62 @@ class RunState(Generic[TContext]):
                 self.reject(given.item, given.always, rejection_message=given.message)
         except KeyturnError as error:
             self._live.context.decisions.remove(given)
-            _log.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
+            logger.warning("a word on the context about a call of %r was dropped: %s", given.item.name, error)
 
     @property
     def run_id(self) -> str:
-        """The run's id."""
+        """Return the run's id."""
         return self._live.run.id
 
     @property
     def live(self) -> OpenRun:
-        """The run this is a handle on."""
+        """Return the run that this is a handle on."""
         return self._live
 
     @property
     def position(self) -> int:
-        """How far the run had come when this state was made, or last resumed."""
+        """Return how far the run had come when this state was made, or last resumed."""
         return self._position
 
     @property
     def undelivered(self) -> UndeliveredDecisions:
-        """What was said here and not delivered yet."""
+        """Return the decisions given here and not delivered yet."""
         return self._said
 
     def delivered(self, position: int, said: UndeliveredDecisions) -> None:
-        """What was said by then is in the log now."""
+        """Mark the decisions taken by then as delivered."""
         self._said, self._position = self._said.since(said), position
 
     def forget(self, said: UndeliveredDecisions) -> None:
-        """Drop what came too late: it is refused once, and not again at each resume."""
+        """Drop decisions that came too late, so that they are refused once and not at each resume."""
         self._said = self._said.since(said)
 
     def moved(self, position: int) -> None:
-        """The run came this far under this state."""
+        """Record that the run came this far under this state."""
         self._position = position
 
     def settled(self, interruptions: list[ToolApprovalItem]) -> None:
-        """The calls that wait now."""
+        """Return the calls that wait now."""
         self._interruptions = {item.call: item for item in interruptions}
 
     @property
     def usage(self) -> Usage:
-        """What the run had used, as of this state."""
+        """Return what the run had used, as of this state."""
         return used(self._live.log.steps[: self._position])
 
     @property
     def context(self) -> RunContextWrapper[Any]:
-        """The context with which the run will be resumed."""
+        """Return the context with which the run will be resumed."""
         return self._live.context
 
     @property
     def grants(self) -> list[ev.GrantTerms]:
-        """The standing decisions of the run, those not delivered yet included."""
+        """Return the standing decisions of the run, those not delivered yet included."""
         standing = [grant for grant in self._live.run.grants.values() if grant.id not in self._said.revoked]
         return [*standing, *self._said.grants.values()]
 
     def get_interruptions(self) -> list[ToolApprovalItem]:
-        """The calls that wait; those decided here stay listed until the run is resumed, so that minds can change."""
+        """Return the waiting calls; those decided here stay listed until the run is resumed."""
         return list(self._interruptions.values())
 
     def approve(
@@ -167,7 +164,7 @@ class RunState(Generic[TContext]):
         by: str | None = None,
         seen: Preview | None = None,
     ) -> None:
-        """Let exactly this call run.
+        """Approve exactly this call.
 
         `edit` gives other arguments, whole (or the text, of a tool that takes one): they are validated now and run as
         they are. `seen` is what the editor was shown of the edited call: without it, a tool that looks at the world
@@ -189,7 +186,7 @@ class RunState(Generic[TContext]):
         note: str | None = None,
         by: str | None = None,
     ) -> None:
-        """Refuse this call; the run goes on and the model is told `rejection_message`."""
+        """Reject this call; the run goes on and the model is told `rejection_message`."""
         item = self._pending(approval_item)
         now, always = self._now(), always_reject
         self._said.say(decisions.reject(item.request, now, message=rejection_message, always=always, note=note, by=by))
@@ -207,12 +204,12 @@ class RunState(Generic[TContext]):
         note: str | None = None,
         by: str | None = None,
     ) -> None:
-        """Say what became of a call in doubt: it ran (with this output), it did not, or it shall be tried again."""
+        """Resolve a call in doubt: it ran (with this output), it did not, or it shall be retried."""
         item = self._pending(approval_item)
         self._said.say(decisions.resolve(item.request, self._now(), outcome, output, note=note, by=by))
 
     def revoke(self, grant: str | ev.GrantTerms, *, by: str | None = None) -> None:
-        """Take a standing decision back, one of `grants`; what it let run before stays."""
+        """Revoke a standing decision, one of `grants`; what it let run before stays."""
         name: object = grant.id if isinstance(grant, ev.GrantTerms) else grant
         if not isinstance(name, str) or name not in {given.id for given in self.grants}:
             raise NotPending("this run has no such grant; it was revoked already or was never given")
@@ -226,15 +223,15 @@ class RunState(Generic[TContext]):
 
     @property
     def pending_input(self) -> list[Item]:
-        """Messages added here and not delivered yet."""
+        """Return messages added here and not delivered yet."""
         return own_copy(self._said.input)
 
     def clear_pending_input(self) -> None:
-        """Take back messages that were not delivered."""
+        """Drop messages that were not delivered."""
         self._said.input = []
 
     def _pending(self, item: Any) -> ToolApprovalItem:
-        """The waiting item that somebody decides: the very one that was shown."""
+        """Return the waiting item of a decision: the very one that was shown."""
         call, run_id, digest = (getattr(item, name, None) for name in ("call", "run_id", "digest"))
         waiting = self._interruptions.get(call) if isinstance(call, str) else None
         shown = None if waiting is None else waiting.request
@@ -261,7 +258,7 @@ class RunState(Generic[TContext]):
         strict_context: bool = False,
         include_tracing_api_key: bool = False,
     ) -> dict[str, Any]:
-        """The state as a plain dict, authenticated; `schema_version` names its form."""
+        """Return the state as a plain dict, authenticated; `schema_version` names its form."""
         context = dump_context(self._live.context, context_serializer, strict=strict_context)
         log = self._live.log.text(self._position)
         keep(self.run_id, self._live.log)
@@ -275,14 +272,14 @@ class RunState(Generic[TContext]):
         strict_context: bool = False,
         include_tracing_api_key: bool = False,
     ) -> str:
-        """The same as text."""
+        """Return the state as text."""
         return to_text(self.to_json(context_serializer=context_serializer, strict_context=strict_context))
 
     @classmethod
     async def from_json(
         cls, initial_agent: Agent[Any], state_json: Mapping[str, Any], **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
-        """The state that `to_json` made, for the agent that started its run.
+        """Load the state that `to_json` made, for the agent that started its run.
 
         `context_override` takes the saved context's place, `context_deserializer` makes it of its data, and
         `strict_context=True` refuses to load it as less than it was. Unsigned states need `allow_unsigned=True`.
@@ -294,7 +291,7 @@ class RunState(Generic[TContext]):
     async def from_string(
         cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
     ) -> RunState[Any]:
-        """The state that `to_string` made; the options are those of `from_json`."""
+        """Load the state that `to_string` made; the options are those of `from_json`."""
         limit = options.get("max_bytes", MAX_BYTES)
         return await cls.from_json(initial_agent, from_text(state_string, limit), **options)
 
@@ -308,13 +305,13 @@ class RunState(Generic[TContext]):
         context: Any = None,
         context_deserializer: Callable[[Any], Any] | None = None,
     ) -> RunState[Any]:
-        """Find a run again in a journal or its URL. `context` takes the place of the one that was kept with the run."""
+        """Load a run from a journal or its URL; `context` replaces the one that was saved with the run."""
         journal = opened(journal) if isinstance(journal, str) else journal
         return await cls.of(await found(journal, run_id, lambda _name: agent, context, context_deserializer))
 
     @classmethod
     async def of(cls, live: OpenRun, said: UndeliveredDecisions | None = None) -> RunState[Any]:
-        """A state of a log that was read: its agents are there, its waiting calls looked up."""
+        """Make a state of a log that was read: its agents are there, its waiting calls looked up."""
         for frame in live.run.frames.values():
             live.graph.agent(frame.agent)
         live.context.usage = Usage.of(live.run.replies, live.run.usage)

@@ -1,4 +1,4 @@
-"""Keep what was said on a state in hand and not delivered yet: it travels with the state, and is one step.
+"""Keep decisions given on a state until they are delivered: they travel with the state, and are one step.
 
 The last word on a call counts; earlier ones are kept for the record. A standing decision belongs to the decision it was
 given with, and goes when that is replaced.
@@ -15,20 +15,21 @@ from msgspec.structs import replace
 from ...core import commands as cm
 from ...core import events as ev
 from ...core.codec import as_text
+from ...core.decide import step
 from ...core.digest import canonical
-from ...core.errors import BadJson, UserError
+from ...core.errors import BadJson, KeyturnError, UserError
 from ...core.items import Item
 from ...core.people import Decider
 from ...core.preview import Preview, unredacted
-from ...core.run import Call
+from ...core.run import Call, Run, twin
 from ...core.strict import parse
 from ...tools.base import InvalidArguments
-from ..run.decisions import Edit, MadeDecision, check_verdict
+from ..facts.decisions import Edit, MadeDecision, check_verdict
 from ..views.items import ToolApprovalItem
 
 
 class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
-    """Decisions, standing decisions by the call they came with, messages, and how to start what has not started.
+    """Holds undelivered decisions, standing decisions by call, messages, and how to start a new run.
 
     `revoked` holds grants that are taken back, `journalled` says that the run is kept in a journal, which alone knows
     how far it came.
@@ -44,11 +45,11 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was said."""
+        """Return whether nothing was said."""
         return not (self.decisions or self.grants or self.input or self.revoked)
 
     def commands(self) -> list[cm.RunCommand]:
-        """What was said, as commands of one step."""
+        """Return the decisions as commands of one step."""
         made: list[cm.RunCommand] = [cm.Revoke(grant, _claimed(by)) for grant, by in self.revoked.items()]
         if self.decisions or self.grants:
             decided = [_in_hand(decision) for decision in self.decisions.values()]
@@ -59,17 +60,17 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
         return made
 
     def only(self, call: str) -> UndeliveredDecisions:
-        """What was said of one call."""
+        """Return the decisions on one call."""
         replaced = [decision for decision in self.replaced if decision.call == call]
         grants = {call: self.grants[call]} if call in self.grants else {}
         return UndeliveredDecisions({call: self.decisions[call]}, grants, replaced)
 
     def text(self) -> str:
-        """All of it as text, to be saved."""
+        """Encode all of it as text, to be saved."""
         return as_text(self)
 
     def taken(self) -> UndeliveredDecisions:
-        """The same, as it is now."""
+        """Return a copy as it is now."""
         said = msgspec.structs.replace(self, decisions=self.decisions.copy(), grants=self.grants.copy())
         said.replaced = self.replaced.copy()
         said.input = self.input.copy()
@@ -77,7 +78,7 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
         return said
 
     def since(self, taken: UndeliveredDecisions) -> UndeliveredDecisions:
-        """What was said after that was taken."""
+        """Return what was added since a copy was taken."""
         decisions = {call: said for call, said in self.decisions.items() if taken.decisions.get(call) is not said}
         grants = {call: said for call, said in self.grants.items() if taken.grants.get(call) is not said}
         known = {id(said) for said in [*taken.decisions.values(), *taken.replaced, *taken.input]}
@@ -87,7 +88,7 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
         return UndeliveredDecisions(decisions, grants, replaced, added, revoked=revoked, journalled=self.journalled)
 
     def say(self, said: MadeDecision) -> None:
-        """Take a decision in, and its standing decision, in place of an earlier one on the same call."""
+        """Add a decision and its standing decision, in place of an earlier one on the same call."""
         decision = said.decision
         before = self.decisions.pop(decision.call, None)
         self.decisions[decision.call] = decision
@@ -98,7 +99,7 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
             self.grants[decision.call] = said.grant
 
     def revoke(self, grant: str, by: Decider | None) -> None:
-        """Take a standing decision back, whether it was delivered or not."""
+        """Revoke a standing decision, whether it was delivered or not."""
         kept = {call: terms for call, terms in self.grants.items() if terms.id != grant}
         if len(kept) == len(self.grants):
             self.revoked[grant] = by
@@ -110,14 +111,14 @@ def _in_hand(decision: ev.Decision) -> ev.Decision:
 
 
 def _claimed(by: Decider | None) -> Decider | None:
-    """A name on a state is a claim, whatever a text that was loaded says of it: nobody has logged in to a state."""
+    """Mark deciders as claimed, whatever a loaded text says of them: nobody has logged in to a state."""
     return None if by is None else Decider(by.id)
 
 
 def edited(
     item: ToolApprovalItem, edit: Mapping[str, Any] | str | None, call: Call | None, seen: Preview | None = None
 ) -> Edit | None:
-    """What will run after an edit, validated by the tool, or `UserError`; None where nothing was edited.
+    """Return an edit validated by the tool, or raise `UserError`; None where nothing was edited.
 
     A redacted value that was left as it was shown keeps its true value.
     """
@@ -138,3 +139,33 @@ def edited(
         return Edit(text, basis)
     except (InvalidArguments, BadJson) as error:
         raise UserError(f"the edited arguments do not fit {item.tool_name!r}, nothing was decided: {error}") from None
+
+
+def refused(as_it_stands: Run, said: UndeliveredDecisions, now: int) -> UndeliveredDecisions:
+    """Find what of `said` a run refuses as it stands now: word by word, on a copy of the run.
+
+    A delivery is recorded whole or not at all. Where one word of it is refused, only that word is dropped, so that the
+    decisions beside it are good for the next resume.
+    """
+    run = twin(as_it_stands)
+    calls = {call for call in said.decisions if not _counts(run, said.only(call), now)}
+    revoked = {
+        grant: by
+        for grant, by in said.revoked.items()
+        if not _counts(run, UndeliveredDecisions(revoked={grant: by}), now)
+    }
+    return UndeliveredDecisions(
+        {call: decision for call, decision in said.decisions.items() if call in calls},
+        {call: grant for call, grant in said.grants.items() if call in calls},
+        [decision for decision in said.replaced if decision.call in calls],
+        revoked=revoked,
+    )
+
+
+def _counts(run: Run, said: UndeliveredDecisions, now: int) -> bool:
+    try:
+        for command in said.commands():
+            step(run, command, now)
+    except KeyturnError:
+        return False
+    return True

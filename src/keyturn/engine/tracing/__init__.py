@@ -1,1 +1,1 @@
-"""A run as spans: a listener to the loop, which decides nothing and never stops a run."""
+"""Trace a run as spans: a listener to the loop, which decides nothing and never stops a run."""

@@ -1,4 +1,4 @@
-"""The waits of a traced run: each request and each decision is a moment, kept by its place in the log.
+"""Trace the waits of a run: each request and each decision is an instant span, linked by its place in the log.
 
 A paused run may come back days later in another process, so no span is open meanwhile: the step that asks keeps where
 its request is, and what happens because of it links there.
@@ -17,7 +17,7 @@ from ..run.open_run import OpenRun
 
 
 class RequestSpans:
-    """The places of one run's requests, and of the run itself under the name of its root frame."""
+    """Holds the places of one run's requests, and of the run itself under the name of its root frame."""
 
     def __init__(self, live: OpenRun, tracer: Tracer, told: bool) -> None:
         self.places: dict[str, str] = {}
@@ -29,7 +29,7 @@ class RequestSpans:
         self._asking: dict[str, str] = {}
 
     def step(self, made: ev.Step, here: str, agent: Callable[[str], Span | None]) -> ev.Step:
-        """A step that is about to be appended, with the places of what begins in it. `here` is the run's own place."""
+        """Return a step with the places of the spans that begin in it; `here` is the run's own place."""
         spans: dict[str, str] = {}
         if here and ev.ROOT not in self.places:
             spans[ev.ROOT] = here
@@ -43,7 +43,7 @@ class RequestSpans:
         return ev.Step(made.at, made.events, spans) if spans else made
 
     def _request(self, call: Call, agent: Span | None) -> str:
-        """People are asked. A step that lost its race is made again, and tells of that once all the same."""
+        """Start the span of a request, once, though a step that lost its race is made again."""
         if call.id not in self._asking:
             told = {**named(call), "keyturn.request.kind": call.kind}
             span = self._tracer.start(f"request_approval {call.proposal.name}", told, parent=agent)
@@ -52,12 +52,12 @@ class RequestSpans:
         return self._asking[call.id]
 
     def links(self, call_id: str) -> list[str]:
-        """What the execution of a call links to: its request, if there was one."""
+        """Return what the execution of a call links to: its request, if there was one."""
         asked = self.places.get(call_id)
         return [asked] if asked else []
 
     def happened(self, event: ev.AnyEvent) -> None:
-        """A step was appended in which this happened."""
+        """Trace a decision in a step that was appended."""
         if isinstance(event, ev.CallDecided):
             self._asking.pop(event.decision.call, None)
             self._decided(event.decision)
@@ -75,7 +75,7 @@ class RequestSpans:
 
 
 def named(call: Call) -> dict[str, Any]:
-    """Which call, of which tool."""
+    """Return the attributes that name a call and its tool."""
     made = call.proposal
     told = {"gen_ai.tool.name": made.name, "gen_ai.tool.call.id": made.label}
     return {**told, "keyturn.tool.kind": made.kind, "keyturn.call": call.id}

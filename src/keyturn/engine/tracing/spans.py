@@ -1,4 +1,4 @@
-"""A run as spans: a subscription to the loop, like streaming, which decides nothing and never stops a run.
+"""Trace a run as spans: agents, model calls, tools and guardrails of one drive.
 
 An agent at work is a span, and so is each question to its model, each run of a tool, each look of a guardrail; a
 drive that is a trace of its own is one around them. `request_spans.py` has the waits between drives.
@@ -28,7 +28,7 @@ _UNTRACED: AbstractContextManager[None] = nullcontext()
 
 
 def tracing(live: OpenRun, config: RunConfig) -> AbstractContextManager[RunSpans | None]:
-    """What traces one drive of a run, for as long as it lasts; None where nobody has a tracer provider."""
+    """Give the tracer of one drive of a run, for as long as it lasts; None where there is no tracer provider."""
     if config.tracing_disabled:
         return Silent()
     tracer = tracer_of(config)
@@ -36,7 +36,7 @@ def tracing(live: OpenRun, config: RunConfig) -> AbstractContextManager[RunSpans
 
 
 class RunSpans:
-    """One drive's spans."""
+    """Holds one drive's spans."""
 
     def __init__(self, live: OpenRun, config: RunConfig, tracer: Tracer) -> None:
         self._live = live
@@ -130,7 +130,7 @@ class RunSpans:
         return span
 
     def _call_done(self, effect: Effect, name: str, span: Span) -> None:
-        """A nested agent's call goes on until that agent has answered; every other one is over with its effect."""
+        """End the span of a call; a nested agent's goes on until that agent has answered."""
         if effect.do == "run":
             if effect.on in self._live.run.frames:
                 self._delegated.add(effect.on)
@@ -147,7 +147,7 @@ class RunSpans:
         return ModelTracing.ENABLED if self._told else ModelTracing.ENABLED_WITHOUT_DATA
 
     async def chat(self, model: Model, request: ModelRequest, asking: Awaitable[ModelResponse]) -> ModelResponse:
-        """Wait for a model's reply inside its span."""
+        """Await a model's reply inside its span."""
         told = of_model(model, request)
         if told["gen_ai.conversation.id"] is None:
             told["gen_ai.conversation.id"] = self._group
@@ -167,7 +167,7 @@ class RunSpans:
             span.end()
 
     async def guardrail(self, name: str, stage: str, look: Awaitable[_T]) -> _T:
-        """Let a guardrail look inside its span."""
+        """Run a guardrail inside its span."""
         told = {"keyturn.guardrail.name": name, "keyturn.guardrail.stage": stage}
         span = self._tracer.start(f"guardrail {name}", told)
         try:
@@ -178,7 +178,7 @@ class RunSpans:
             span.end()
 
     def raised(self, call_id: str, error: BaseException) -> None:
-        """A tool raised, and its model is told so."""
+        """Record a tool's exception on its span."""
         if call_id in self._calls:
             self._raised.add(call_id)
             self._failed(self._calls[call_id], error)
@@ -186,11 +186,11 @@ class RunSpans:
     # ------------------------------------------------------------------------------------------------ the steps
 
     def step(self, now: int, events: list[ev.AnyEvent]) -> ev.Step:
-        """A step that is about to be appended."""
+        """Return a step that is about to be appended, with the places of its requests' spans."""
         return self._asked.step(ev.Step(now, events), self._here, self._at_work)
 
     def happened(self, step: ev.Step) -> None:
-        """A step was appended, by us or by somebody else."""
+        """Trace a step that was appended, by us or by somebody else."""
         self._asked.places.update(step.spans)
         finished = ""
         for event in step.events:
@@ -204,26 +204,26 @@ class RunSpans:
                 heard(self, event)
 
     def replied(self, event: ev.ReplyRecorded) -> None:
-        """Learn what was secret in its calls when they were made: their tools may be gone, or others by now."""
+        """Note what was secret in a reply's calls when they were made: their tools may change or go."""
         for proposal in event.proposals:
             if proposal.secrets:
                 self._secrets.setdefault(proposal.name, set()).update(proposal.secrets)
 
     def call_started(self, event: ev.CallStarted) -> None:
-        """A tool is about to be touched."""
+        """Note that a tool is about to be called."""
         self._started.add(event.call)
 
     def call_voided(self, event: ev.CallVoided) -> None:
-        """A call is proposed anew."""
+        """Note that a call is proposed anew."""
         self._started.discard(event.call)
 
     def call_lost(self, event: ev.CallLost) -> None:
-        """Nobody knows how a call ended."""
+        """Trace that a call's outcome is unknown."""
         if event.call in self._calls:
             self._calls[event.call].failed("in_doubt", event.why if self._told else "")
 
     def call_finished(self, event: ev.CallFinished) -> None:
-        """A call has its result."""
+        """Trace a call's result."""
         span = self._calls.get(event.call)
         if span is None:
             return
@@ -241,7 +241,7 @@ class RunSpans:
         span.tell({"keyturn.handoff.from": source, "keyturn.handoff.to": target})
 
     def frame_closed(self, event: ev.FrameClosed) -> None:
-        """A nested agent's work is over, and with it everything below. The root's is over with the drive."""
+        """End the span of a nested agent and those below; the root's ends with the drive."""
         if event.frame == ev.ROOT:
             return
         for frame_id in [name for name in reversed(self._agents) if f"{name}/".startswith(f"{event.frame}/")]:
@@ -261,7 +261,7 @@ class RunSpans:
         return self._agents[frame_id][1] if frame_id in self._agents else None
 
     def _agent(self, frame_id: str) -> Span:
-        """The span of the agent at work in a frame; another agent there is another span."""
+        """Return the span of the agent at work in a frame; another agent there is another span."""
         run = self._live.run
         path = run.frames[frame_id].agent
         known = self._agents.get(frame_id)
@@ -280,7 +280,7 @@ class RunSpans:
         return span
 
     def _know(self, tools: Iterable[Any]) -> None:
-        """Learn which parameters are secret, so that no call in a conversation shows them."""
+        """Note which parameters are secret, so that no call in a conversation shows them."""
         for tool in tools:
             if isinstance(tool, Tool):
                 self._secrets.setdefault(tool.name, set()).update(tool.secrets)
@@ -299,11 +299,11 @@ _HEARD: dict[type[Any], Callable[[RunSpans, Any], None]] = {
 def checked(
     traces: RunSpans | None, guardrail: Any, stage: str, look: Coroutine[Any, Any, _T]
 ) -> Coroutine[Any, Any, _T]:
-    """A guardrail's look at something, in a span of its own where the run is traced."""
+    """Run a guardrail, in a span of its own where the run is traced."""
     return look if traces is None else traces.guardrail(guardrail.get_name(), stage, look)
 
 
 def _triggered(said: Any) -> bool:
-    """Whether a guardrail of either kind said anything but to go on."""
+    """Return whether a guardrail of either kind said anything but to go on."""
     behavior = getattr(said, "behavior", None)
     return said.output.tripwire_triggered if behavior is None else behavior["type"] != "allow"

@@ -1,4 +1,4 @@
-"""Which trace a drive is part of: the current one, the one its run began in, or a new one.
+"""Choose the trace of a drive: the current one, the one its run began in, or a new one.
 
 A run keeps its trace over every pause. Where it is taken up inside another trace, the two are linked.
 """
@@ -17,14 +17,14 @@ _WORKFLOW = RunConfig.workflow_name
 
 
 class Silent(ExitStack):
-    """A run that is not to be traced, nor the spans and runs inside it."""
+    """Suppresses the tracing of a run, and of the spans and runs inside it."""
 
     def __enter__(self) -> Any:
         self.enter_context(Trace("untraced", disabled=True))
 
 
 def tracer_of(config: RunConfig) -> Tracer | None:
-    """What makes the spans of a run: of its own provider, of the current trace's, or of the process's."""
+    """Return the tracer of a run: of its own provider, of the current trace's, or of the process's."""
     current = get_current_trace()
     if current is None or (config.tracing is not None and not current.disabled):
         return tracer_for(config.tracing)
@@ -32,13 +32,13 @@ def tracer_of(config: RunConfig) -> Tracer | None:
 
 
 def group_of(live: OpenRun, config: RunConfig) -> str | None:
-    """The conversation that a run belongs to, as its caller says or said."""
+    """Return the conversation that a run belongs to, as its caller says or said."""
     current = get_current_trace()
     return config.group_id or live.run.about.get("group_id") or (None if current is None else current.group_id)
 
 
 def own_trace(live: OpenRun, config: RunConfig, tracer: Tracer, known: str) -> Trace | None:
-    """The trace that a drive opens, None where it is part of the current one. `known` is where its run began."""
+    """Return the trace that a drive opens, None where it is in the current one; `known` is where its run began."""
     wanted = trace_of(known) if config.trace_id is None else trace_hex(config.trace_id)
     current = get_current_trace()
     here = tracer.here()

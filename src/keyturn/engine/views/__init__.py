@@ -1,1 +1,1 @@
-"""What a log looks like to its readers: items, requests, results, stream events, rows. Nothing here writes."""
+"""Project a log for its readers: items, requests, results, stream events, rows; nothing here writes."""

@@ -12,7 +12,7 @@ _APPROVED = ("approve", "edit", "retry")
 
 
 def decision_on(live: OpenRun, within: str, tool_name: str, label: str) -> tuple[bool | None, str | None]:
-    """Whether the newest call of that tool and label was approved or rejected, and the words of a rejection.
+    """Return whether the newest call of that tool and label was approved or rejected, and the words of a rejection.
 
     `within` is the frame that asks: it knows of its own calls and those below, never of its caller's.
     """
@@ -40,7 +40,7 @@ def _labelled(live: OpenRun, tool_name: str, label: str) -> list[str]:
 
 
 def _standing(live: OpenRun, calls: list[str]) -> dict[str, ev.Decision]:
-    """What stands decided of these calls: nothing that is void since, and no answer to a question of their tool's."""
+    """Return the standing decisions on these calls: none that is void, no answer to a tool's question."""
     standing: dict[str, ev.Decision] = {}
     answering: set[str] = set()
     for event in (event for step in live.log.steps for event in step.events):

@@ -1,4 +1,4 @@
-"""A frame's run as stream events: the names and the order that users know.
+"""Project a frame's run to stream events, in the names and the order that users know.
 
 Streaming is a subscription to the loop, never a second loop. A feed turns steps and signals into events and hands
 each to its sink at once.
@@ -19,7 +19,6 @@ from ...core.items import RawItem
 from ..run.agents import AgentGraph
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection
-from .signals import AgentAtWork, Delta
 
 NAMES = {
     "message_output_item": "message_output_created",
@@ -38,7 +37,7 @@ NAMES = {
 
 @dataclass(slots=True)
 class RawResponsesStreamEvent:
-    """An event of the model's stream, in the shape of the Responses API, whatever the provider.
+    """Carries an event of the model's stream, in the shape of the Responses API, whatever the provider.
 
     >>> RawResponsesStreamEvent(data={"type": "response.completed"}).type
     'raw_response_event'
@@ -50,7 +49,7 @@ class RawResponsesStreamEvent:
 
 @dataclass(slots=True)
 class RunItemStreamEvent:
-    """An item of the run came to be: `name` says how, `item` is it.
+    """Carries a new item of the run: `name` says how it came to be, `item` is it.
 
     >>> RunItemStreamEvent("tool_called", None).type
     'run_item_stream_event'
@@ -63,7 +62,7 @@ class RunItemStreamEvent:
 
 @dataclass(slots=True)
 class AgentUpdatedStreamEvent:
-    """Another agent is at work now.
+    """Says that another agent is at work now.
 
     >>> AgentUpdatedStreamEvent(None).type
     'agent_updated_stream_event'
@@ -75,7 +74,7 @@ class AgentUpdatedStreamEvent:
 
 @dataclass(slots=True)
 class ApprovalRequestedStreamEvent:
-    """A call waits for somebody; the run pauses once nothing else can be done.
+    """Says that a call waits for somebody; the run pauses once nothing else can be done.
 
     >>> ApprovalRequestedStreamEvent(None).type
     'approval_requested_stream_event'
@@ -89,8 +88,24 @@ StreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamE
 Sink = Callable[[StreamEvent], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A raw event of a model's stream."""
+
+    frame: str
+    event: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAtWork:
+    """An agent begins to work in a frame."""
+
+    frame: str
+    agent: Any
+
+
 def item_event(item: RunItem) -> RunItemStreamEvent:
-    """The event that tells of an item."""
+    """Return the event of an item."""
     return RunItemStreamEvent(NAMES.get(item.type, item.type), item)
 
 
@@ -107,25 +122,25 @@ class AgentToolStreamEvent(TypedDict):
 
 
 class EventFeed:
-    """One frame's events, handed to a sink as they happen."""
+    """Sends one frame's events to a sink as they happen."""
 
     def __init__(self, graph: AgentGraph, frame: str, sink: Sink) -> None:
         self.projection = Projection(graph, frame)
         self._sink = sink
 
     def catch_up(self, steps: list[ev.Step]) -> None:
-        """Take in what happened before anybody listened, telling nobody."""
+        """Fold what happened before anybody listened, without events."""
         for step in steps:
             self.projection.feed(step)
 
     def step(self, step: ev.Step) -> None:
-        """Tell of the items that a step adds."""
+        """Send the items that a step adds."""
         for item in self.projection.feed(step):
             if not isinstance(item, AddedInputItem):
                 self._sink(item_event(item))
 
     def signal(self, signal: Delta | AgentAtWork) -> None:
-        """Tell of what is not recorded."""
+        """Send a signal that is not recorded."""
         if isinstance(signal, Delta):
             event = cast("dict[str, Any]", signal.event)
             self._sink(RawResponsesStreamEvent(RawItem(event) if type(event) is dict else event))
@@ -134,18 +149,18 @@ class EventFeed:
 
     @property
     def full(self) -> bool:
-        """Whether more waits to be heard than the listener allows."""
+        """Return whether more events wait than the listener allows (backpressure)."""
         return False
 
     async def room(self) -> None:
-        """Let the listener catch up, or raise where it does not."""
+        """Wait until the listener catches up, or raise where it does not (backpressure)."""
 
     async def drained(self) -> None:
-        """Wait until everything told so far was heard."""
+        """Wait until every event so far was read."""
 
 
 class Tap(EventFeed):
-    """A nested agent's events, each given to its tool's `on_stream` in order, without holding up the loop."""
+    """Gives a nested agent's events to its tool's `on_stream`, in order, without blocking the loop."""
 
     def __init__(self, graph: AgentGraph, frame: str, tool: Any, tool_call: Any) -> None:
         super().__init__(graph, frame, self._put)

@@ -1,4 +1,4 @@
-"""What a run produced, as the objects users read: one small class per kind of item.
+"""Make the items that a run produced: the objects users read, one small class per kind.
 
 Items are a view of the log made when somebody looks. They never feed back into the run.
 """
@@ -18,7 +18,7 @@ _NOTHING = Request("", "", "", "approval", "", "", "", 0)
 
 @dataclass(eq=False, repr=False)
 class RunItem:
-    """One item of a run: who made it, and the item as it travels.
+    """Holds one item of a run: who made it, and the item as it travels.
 
     >>> RunItem(agent=None, raw_item={"type": "message"}).to_input_item()
     {'type': 'message'}
@@ -33,7 +33,7 @@ class RunItem:
             self.raw_item = RawItem(own_copy(cast("Item", self.raw_item)))
 
     def to_input_item(self) -> Item:
-        """The item as a plain dict of the Responses input format."""
+        """Return the item as a plain dict of the Responses input format."""
         return own_copy(dict(self.raw_item))
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ class RunItem:
 
 @dataclass(eq=False, repr=False)
 class MessageOutputItem(RunItem):
-    """A message of the model.
+    """Holds a message of the model.
 
     >>> MessageOutputItem(None, {"role": "assistant", "content": "hi"}).type
     'message_output_item'
@@ -53,7 +53,7 @@ class MessageOutputItem(RunItem):
 
 @dataclass(eq=False, repr=False)
 class ReasoningItem(RunItem):
-    """A reasoning item, kept exactly as the provider sent it.
+    """Holds a reasoning item, kept exactly as the provider sent it.
 
     >>> ReasoningItem(None, {"type": "reasoning"}).type
     'reasoning_item'
@@ -64,7 +64,7 @@ class ReasoningItem(RunItem):
 
 @dataclass(eq=False, repr=False)
 class ToolCallItem(RunItem):
-    """A call the model made.
+    """Holds a call the model made.
 
     >>> ToolCallItem(None, {"type": "function_call", "name": "pay"}).tool_name
     'pay'
@@ -74,18 +74,20 @@ class ToolCallItem(RunItem):
 
     @property
     def tool_name(self) -> str | None:
-        """The name the model used."""
+        """Return the name the model used."""
         return self.raw_item.get("name")
 
     @property
     def call_id(self) -> str | None:
-        """The provider's label of the call."""
+        """Return the provider's label of the call."""
         return self.raw_item.get("call_id") or self.raw_item.get("id")
 
 
 @dataclass(eq=False, repr=False)
 class ToolCallOutputItem(RunItem):
-    """A call's result. `output` is what the tool returned, as far as a log can hold it.
+    """Holds a call's result.
+
+    `output` is what the tool returned, as far as a log can hold it.
 
     >>> ToolCallOutputItem(None, {"type": "function_call_output"}, output=3).output
     3
@@ -96,13 +98,13 @@ class ToolCallOutputItem(RunItem):
 
     @property
     def call_id(self) -> str | None:
-        """The provider's label of the call."""
+        """Return the provider's label of the call."""
         return self.raw_item.get("call_id")
 
 
 @dataclass(eq=False, repr=False)
 class HandoffCallItem(RunItem):
-    """The model asked to hand the conversation to another agent.
+    """Holds the model's request to hand the conversation to another agent.
 
     >>> HandoffCallItem(None, {"type": "function_call"}).type
     'handoff_call_item'
@@ -113,7 +115,7 @@ class HandoffCallItem(RunItem):
 
 @dataclass(eq=False, repr=False)
 class HandoffOutputItem(RunItem):
-    """The conversation was handed over.
+    """Says that the conversation was handed over.
 
     >>> HandoffOutputItem(None, {}, source_agent="a", target_agent="b").target_agent
     'b'
@@ -126,7 +128,7 @@ class HandoffOutputItem(RunItem):
 
 @dataclass(eq=False, repr=False)
 class AddedInputItem(RunItem):
-    """A message that was added while the run went on. It is read by the model, not produced by the run.
+    """Holds a message that was added while the run went on, which the model reads.
 
     >>> AddedInputItem(None, {"role": "user", "content": "and hurry"}).type
     'input_item'
@@ -141,7 +143,7 @@ InputItem = AddedInputItem
 
 @dataclass(eq=False, repr=False)
 class MCPApprovalRequestItem(RunItem):
-    """A hosted MCP server wants to run a tool and asks.
+    """Holds the request of a hosted MCP server to run a tool.
 
     >>> MCPApprovalRequestItem(None, {"type": "mcp_approval_request"}).type
     'mcp_approval_request_item'
@@ -152,7 +154,7 @@ class MCPApprovalRequestItem(RunItem):
 
 @dataclass(eq=False, repr=False)
 class MCPApprovalResponseItem(RunItem):
-    """The answer to a hosted MCP server.
+    """Holds the answer to a hosted MCP server.
 
     >>> MCPApprovalResponseItem(None, {"type": "mcp_approval_response"}).type
     'mcp_approval_response_item'
@@ -162,13 +164,13 @@ class MCPApprovalResponseItem(RunItem):
 
     @property
     def call_id(self) -> str | None:
-        """The id of the request that it answers."""
+        """Return the id of the request that it answers."""
         return self.raw_item.get("approval_request_id")
 
 
 @dataclass(eq=False, repr=False)
 class MCPListToolsItem(RunItem):
-    """A hosted MCP server's list of tools.
+    """Holds a hosted MCP server's list of tools.
 
     >>> MCPListToolsItem(None, {"type": "mcp_list_tools"}).type
     'mcp_list_tools_item'
@@ -212,7 +214,7 @@ class CompactionItem(RunItem):
 
 @dataclass(eq=False, repr=False)
 class ToolApprovalItem(RunItem):
-    """A call that waits for somebody: a `Request`, with the agent at hand and the model's own item.
+    """Holds a call that waits for somebody: a `Request`, with the agent at hand and the model's own item.
 
     `kind` is "approval", "in_doubt", or "external" where the tool needs an answer to `requests`. `params` is what
     will run; `arguments` is the model's own text of it where the two are the same.
@@ -231,17 +233,17 @@ class ToolApprovalItem(RunItem):
 
     @property
     def name(self) -> str | None:
-        """The tool's name."""
+        """Return the tool's name."""
         return self.tool_name or self.raw_item.get("name")
 
     @property
     def qualified_name(self) -> str | None:
-        """The tool's name with the namespace or server it belongs to."""
+        """Return the tool's name with the namespace or server it belongs to."""
         return f"{self.tool_namespace}.{self.name}" if self.tool_namespace else self.name
 
     @property
     def arguments(self) -> str | None:
-        """The text of the arguments that will run; what the tool marks as secret is redacted."""
+        """Return the text of the arguments that will run; what the tool marks as secret is redacted."""
         if isinstance(self.params, str):  # they are a text, and no JSON
             return self.params
         hidden = self.text is None or bool(self.request.secrets)
@@ -249,67 +251,67 @@ class ToolApprovalItem(RunItem):
 
     @property
     def call_id(self) -> str | None:
-        """The provider's label of the call; a label only, providers repeat them."""
+        """Return the provider's label of the call; a label only, providers repeat them."""
         return self.raw_item.get("call_id") or self.raw_item.get("id")
 
     @property
     def params(self) -> Any:
-        """What will run; what the tool marks as secret is redacted."""
+        """Return what will run; what the tool marks as secret is redacted."""
         return own_copy(self.request.params)
 
     @property
     def reason(self) -> str:
-        """Why it asks."""
+        """Return why it asks."""
         return self.request.reason
 
     @property
     def digest(self) -> str:
-        """What a decision is bound to."""
+        """Return what a decision is bound to."""
         return self.request.digest
 
     @property
     def revision(self) -> int:
-        """How often it was asked."""
+        """Return how often it was asked."""
         return self.request.revision
 
     @property
     def kind(self) -> str:
-        """What is waited for."""
+        """Return what is waited for."""
         return self.request.kind
 
     @property
     def call(self) -> str:
-        """The id of the call in its run."""
+        """Return the id of the call in its run."""
         return self.request.call
 
     @property
     def request_id(self) -> str:
-        """The unguessable id of the request."""
+        """Return the unguessable id of the request."""
         return self.request.id
 
     @property
     def run_id(self) -> str:
-        """The id of the run."""
+        """Return the id of the run."""
         return self.request.run
 
     @property
     def expires_at(self) -> int | None:
-        """When a decision comes too late, in milliseconds since 1970."""
+        """Return when a decision comes too late, in milliseconds since 1970."""
         return self.request.expires_at
 
     @property
     def difference(self) -> Any:
-        """The tool as it was and as it is, where it changed since it was shown."""
+        """Return the tool as it was and as it is, where it changed since it was shown."""
         return own_copy(self.request.difference)
 
     @property
     def preview(self) -> Preview:
-        """What people are shown."""
+        """Return what people are shown."""
         return own_preview(self.request.preview)
 
     @property
     def requests(self) -> Any:
-        """What the tool asks, where it needs an answer."""
+        """Return what the tool asks, where it needs an answer."""
         return own_copy(self.request.requests)
 
     def to_input_item(self) -> Item:
@@ -329,7 +331,7 @@ _CLASSES: dict[str, type[RunItem]] = {
 
 
 def reply_item(agent: Any, raw: Item, *, handoff: bool = False) -> RunItem:
-    """The item of a model's reply as the object users know."""
+    """Make the item of an item of a model's reply."""
     made = _CLASSES.get(raw.get("type", "message"))
     if made is not None:
         return made(agent, raw)
@@ -337,18 +339,18 @@ def reply_item(agent: Any, raw: Item, *, handoff: bool = False) -> RunItem:
 
 
 def result_item(agent: Any, raw: Item, output: Any) -> RunItem:
-    """A call's result as the object users know."""
+    """Make the item of a call's result."""
     made = _CLASSES.get(str(raw.get("type")))
     return made(agent, raw) if made is not None else ToolCallOutputItem(agent, raw, output=output)
 
 
 def added_item(agent: Any, raw: Item) -> RunItem:
-    """An added message: what somebody told the agent, or said in its place."""
+    """Make the item of an added message, from the user or in the agent's name."""
     return reply_item(agent, raw) if raw.get("role") == "assistant" else AddedInputItem(agent, raw)
 
 
 class ItemHelpers:
-    """Small questions that are often asked of items.
+    """Reads common things of items.
 
     >>> ItemHelpers.input_to_new_input_list("hi")
     [{'role': 'user', 'content': 'hi'}]
@@ -356,30 +358,30 @@ class ItemHelpers:
 
     @staticmethod
     def text_message_outputs(items: list[Any]) -> str:
-        """The text of all messages, joined."""
+        """Return the text of all messages, joined."""
         return "".join(ItemHelpers.text_message_output(item) for item in items if isinstance(item, MessageOutputItem))
 
     @staticmethod
     def text_message_output(message: MessageOutputItem) -> str:
-        """The text of one message."""
+        """Return the text of one message."""
         return message_text({"role": "assistant", **message.raw_item})
 
     @staticmethod
     def extract_last_text(message: Any) -> str | None:
-        """The text of a raw message item, None where it has none."""
+        """Return the text of a raw message item, None where it has none."""
         return message_text(message) or None
 
     @staticmethod
     def extract_last_content(message: Any) -> str:
-        """The text of a raw message item."""
+        """Return the text of a raw message item."""
         return message_text(message)
 
     @staticmethod
     def input_to_new_input_list(given: str | list[Any]) -> list[Item]:
-        """An input as a new list of items."""
+        """Return an input as a new list of items."""
         return [{"role": "user", "content": given}] if isinstance(given, str) else [dict(item) for item in given]
 
     @staticmethod
     def tool_call_output_item(tool_call: Any, output: Any) -> Item:
-        """A function call's output as an input item."""
+        """Return a function call's output as an input item."""
         return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": str(output)}

@@ -1,4 +1,4 @@
-"""Project a log to what its reader sees: items, replies, and the requests that wait.
+"""Project a log to what its reader sees: items, replies, what guardrails said, and the requests that wait.
 
 Everything here reads; nothing decides. A projection is fed steps in order, so a stream and a finished
 result see the same run with the same code.
@@ -10,20 +10,23 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...agents.agent import Agent
+from ...agents.guardrail import GuardrailFunctionOutput, InputGuardrailResult, OutputGuardrailResult
+from ...agents.tool_guardrail import ToolGuardrailFunctionOutput, ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ...core import events as ev
 from ...core.call_ids import call_id
 from ...core.items import Item, own_copy
-from ...core.request import request_of, shown_item
+from ...core.request import request_of, shown_item, waiting_calls
 from ...core.run import Call, Run
 from ...core.usage import NOTHING
 from ...models.base import ModelResponse, Usage
 from ...tools.base import Tool
 from ..run.agents import AgentGraph
+from ..run.open_run import OpenRun
 from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
 
 
 class Projection:
-    """The items of one frame, step by step."""
+    """Projects the items of one frame, step by step."""
 
     def __init__(self, graph: AgentGraph, frame: str = ev.ROOT) -> None:
         self.graph = graph
@@ -38,90 +41,96 @@ class Projection:
 
     @property
     def agent(self) -> Agent[Any]:
-        """The agent at work in the frame."""
+        """Return the agent at work in the frame."""
         return self.graph.agent(self.path)
 
     def feed(self, step: ev.Step) -> list[RunItem]:
-        """The items that a step adds, in the order in which they happened."""
+        """Give the items that a step adds, in the order in which they happened."""
         made: list[RunItem] = []
         for event in step.events:
             read = _READ.get(type(event))
             if read is not None:
-                read(self, event, made)
+                made += read(self, event)
+            elif isinstance(event, ev.HandedOff) and event.frame == self.frame:
+                made.append(self.handed_off(event, made.pop()))
         if self._added and not self._open:
             made += [added_item(self.agent, item) for item in self._added]
             self._added = []
         return made
 
-    def opened(self, event: ev.FrameOpened, _made: list[RunItem]) -> None:
-        """An agent begins, here or in a frame that is none of ours."""
+    def opened(self, event: ev.FrameOpened) -> list[RunItem]:
+        """Note that an agent begins, here or in a frame that is none of ours."""
         if event.frame == self.frame:
-            self.path, self.input = event.agent, [own_copy(item) for item in event.items if isinstance(item, dict)]
+            self.path = event.agent
+            self.input = [own_copy(item) for item in event.items if isinstance(item, dict)]
+        return []
 
-    def replied(self, event: ev.ReplyRecorded, made: list[RunItem]) -> None:
-        """The model's items, and the results of calls that get no further."""
+    def replied(self, event: ev.ReplyRecorded) -> list[RunItem]:
+        """Return the model's items, and the results of calls that get no further."""
         if event.frame != self.frame:
-            return
+            return []
         self.turn += 1
         usage = Usage.from_counts(event.usage, event.model) if event.usage != NOTHING else Usage()
         self.replies.append(
             ModelResponse(own_copy(event.output), usage, event.response_id, event.request_id, event.model)
         )
         kinds = {proposal.item: proposal.kind for proposal in event.proposals}
-        made += [
+        made = [
             reply_item(self.agent, raw, handoff=kinds.get(index) == "handoff") for index, raw in enumerate(event.output)
         ]
         self._open = {call_id(self.frame, self.turn, index) for index in range(len(event.proposals))}
         for index, proposal in enumerate(event.proposals):
-            self._refused(call_id(self.frame, self.turn, index), proposal, made)
+            made += self._refused(call_id(self.frame, self.turn, index), proposal)
+        return made
 
-    def voided(self, event: ev.CallVoided, made: list[RunItem]) -> None:
-        """A call proposed anew may be refused now."""
-        self._refused(event.call, event.proposal, made)
+    def voided(self, event: ev.CallVoided) -> list[RunItem]:
+        """Add the result of a call that was proposed anew and refused."""
+        return self._refused(event.call, event.proposal)
 
-    def _refused(self, call: str, proposal: ev.Proposal, made: list[RunItem]) -> None:
-        if proposal.refused is not None and call in self._open:
-            self._open.discard(call)
-            made.append(result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output"))))
+    def _refused(self, call: str, proposal: ev.Proposal) -> list[RunItem]:
+        if proposal.refused is None or call not in self._open:
+            return []
+        self._open.discard(call)
+        return [result_item(self.agent, proposal.refused, own_copy(proposal.refused.get("output")))]
 
-    def finished(self, event: ev.CallFinished, made: list[RunItem]) -> None:
-        """A call has its result."""
-        if event.call in self._open:
-            self._open.discard(event.call)
-            value = event.value if event.value is not None else event.item.get("output")
-            made.append(result_item(self.agent, event.item, own_copy(value)))
+    def finished(self, event: ev.CallFinished) -> list[RunItem]:
+        """Add a call's result."""
+        if event.call not in self._open:
+            return []
+        self._open.discard(event.call)
+        value = event.value if event.value is not None else event.item.get("output")
+        return [result_item(self.agent, event.item, own_copy(value))]
 
-    def handed_off(self, event: ev.HandedOff, made: list[RunItem]) -> None:
-        """The result just read was that of a handoff."""
-        if event.frame == self.frame:
-            source = self.agent
-            result = made.pop()
-            self.path = event.agent
-            made.append(HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent))
+    def handed_off(self, event: ev.HandedOff, result: RunItem) -> RunItem:
+        """Replace the result just added by the handoff that it was."""
+        source = self.agent
+        self.path = event.agent
+        return HandoffOutputItem(source, result.raw_item, source_agent=source, target_agent=self.agent)
 
-    def added(self, event: ev.InputAdded, _made: list[RunItem]) -> None:
-        """What was added is read after the results that are still to come."""
+    def added(self, event: ev.InputAdded) -> list[RunItem]:
+        """Hold an added message until the results before it are there."""
         if event.frame == self.frame:
             self._added += event.items
+        return []
 
-    def reported(self, event: ev.GuardrailReported, _made: list[RunItem]) -> None:
-        """Guardrails said something."""
+    def reported(self, event: ev.GuardrailReported) -> list[RunItem]:
+        """Note guardrail reports."""
         self.reports += [(event.on, report) for report in event.reports]
+        return []
 
 
-_READ: dict[type[Any], Callable[[Projection, Any, list[RunItem]], None]] = {
+_READ: dict[type[Any], Callable[[Projection, Any], list[RunItem]]] = {
     ev.FrameOpened: Projection.opened,
     ev.ReplyRecorded: Projection.replied,
     ev.CallVoided: Projection.voided,
     ev.CallFinished: Projection.finished,
-    ev.HandedOff: Projection.handed_off,
     ev.InputAdded: Projection.added,
     ev.GuardrailReported: Projection.reported,
 }
 
 
 def used(steps: Iterable[ev.Step]) -> Usage:
-    """What the replies in these steps used, those that were refused included."""
+    """Return the usage of the replies in these steps, those that were refused included."""
     counted = (
         event for step in steps for event in step.events if isinstance(event, ev.ReplyRecorded | ev.ReplyRefused)
     )
@@ -129,7 +138,7 @@ def used(steps: Iterable[ev.Step]) -> Usage:
 
 
 def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) -> ToolApprovalItem:
-    """A waiting call as the object that people decide on, with its tool where it is at hand."""
+    """Make the item that people decide on, of a waiting call, with its tool where it is at hand."""
     return ToolApprovalItem(
         agent,
         shown_item(call),
@@ -138,3 +147,28 @@ def approval_item(run: Run, call: Call, agent: Agent[Any], tool: Tool | None) ->
         text=call.text,
         tool=tool,
     )
+
+
+def requests_of(live: OpenRun, tools: dict[str, Any]) -> list[ToolApprovalItem]:
+    """Every waiting call, in the order in which the model made them."""
+    run, graph = live.run, live.graph
+    return [approval_item(run, call, graph.agent(call.agent), tools.get(call.id)) for call in waiting_calls(run)]
+
+
+def results_of(live: OpenRun, reports: list[tuple[str, ev.Report]], stage: str) -> list[Any]:
+    """The results of one stage, in the order in which they came, each pause included."""
+    return [_result(live, on, report) for on, report in reports if report.stage == stage]
+
+
+def _result(live: OpenRun, on: str, report: ev.Report) -> Any:
+    known = live.guardrails.get(f"{on}:{report.stage}:{report.name}")
+    if known is not None:
+        return known
+    named: Any = report.name
+    if report.stage in ("tool_input", "tool_output"):
+        said = ToolGuardrailFunctionOutput(report.info)
+        return (ToolInputGuardrailResult if report.stage == "tool_input" else ToolOutputGuardrailResult)(named, said)
+    output = GuardrailFunctionOutput(report.info, report.tripped)
+    if report.stage == "input":
+        return InputGuardrailResult(named, output)
+    return OutputGuardrailResult(named, None, live.graph.root, output)

@@ -6,16 +6,21 @@ Whoever appends to a journal sends these along, so that they are written in the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ...core import events as ev
 from ...core.codec import as_text
 from ...core.effects import waiting
+from ...core.errors import RunMissing
 from ...core.evolve import fold
 from ...core.request import request_of
 from ...core.run import Call, Run, new_run, request_id
 from ...core.states import OVER
+from ...journal.base import Journal
 from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
+from ..run.log_cache import log_in
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
@@ -23,7 +28,7 @@ _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 
 def run_row(run: Run, started_at: int) -> RunRow:
-    """A run at a glance."""
+    """Make the row of a run."""
     status = "waiting" if run.status == "running" and waiting(run) else run.status
     asks = len(run.groups["wait"]) if run.status in ("running", "failed") else 0
     workflow = str(run.about.get("workflow", ""))
@@ -31,26 +36,33 @@ def run_row(run: Run, started_at: int) -> RunRow:
 
 
 def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
-    """The calls that wait since these events, and those that were voted on."""
+    """Return the calls that wait since these events, and those that were voted on."""
     named = dict.fromkeys(event.call for event in events if isinstance(event, _OPENING))
     named |= dict.fromkeys(event.decision.call for event in events if isinstance(event, ev.VoteCast))
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
 
 
-def changes(run: Run, open: dict[str, str], events: list[ev.AnyEvent], started_at: int) -> Changes:
-    """What a step that was just folded changes, from the run alone. `open` holds the open requests by call."""
+def changes(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent], started_at: int) -> Changes:
+    """Return the row changes of a step that was just folded; `open` holds the open requests by call."""
     closed = _closed(run, open, events)
     opened = [RequestRow.of(request_of(run, call)) for call in opened_by(run, events)]
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
-    else:
-        open.update((row.call, row.id) for row in opened)
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
     return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked)
 
 
+def open_after(open: dict[str, str], made: Changes) -> dict[str, str]:
+    """Give the open requests by call as they are once these changes are kept."""
+    if not made.opened and not made.closed:
+        return open
+    ended = {row.id for row in made.closed}
+    left = {call: name for call, name in open.items() if name not in ended}
+    return left | {row.call: row.id for row in made.opened if row.state == "open"}
+
+
 def replayed(steps: list[ev.Step]) -> Changes:
-    """Everything about a run that no store knows yet, made of its log."""
+    """Return all rows of a run that no store has yet, from its log."""
     run = new_run()
     open = dict[str, str]()
     requests = dict[str, RequestRow]()
@@ -58,6 +70,7 @@ def replayed(steps: list[ev.Step]) -> Changes:
     for made in steps:
         fold(run, [made])
         change = changes(run, open, made.events, steps[0].at)
+        open = open_after(open, change)
         for end in change.closed:
             requests[end.id] = requests[end.id].ended(end)
         requests.update((row.id, row) for row in change.opened)
@@ -67,22 +80,31 @@ def replayed(steps: list[ev.Step]) -> Changes:
     return Changes(run_row(run, steps[0].at), list(requests.values()), grants=list(grants.values()))
 
 
-def _closed(run: Run, open: dict[str, str], events: list[ev.AnyEvent]) -> list[Closing]:
-    """Requests that wait no longer, with the word that closed them."""
-    closed = list[Closing]()
+async def rows_in(journal: Journal, run: str) -> Changes:
+    """Make all rows of a run; `LogDamaged` where its log is not the one that was written either."""
+    log = await log_in(journal, run)
+    if not log.steps:
+        raise RunMissing(run)
+    return replayed(log.steps)
+
+
+def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> list[Closing]:
+    """Yield requests that wait no longer, with the verdict that closed them."""
+    closed = dict[str, Closing]()
     for event in events:
         call = event.decision.call if isinstance(event, ev.CallDecided) else getattr(event, "call", None)
-        if call not in open:
+        if call is None or call not in open or call in closed:
             continue
         if isinstance(event, ev.CallDecided):
             decision = event.decision
-            closed.append(Closing(open.pop(call), decision.verdict, decision.at, decision.by or ""))
+            closed[call] = Closing(open[call], decision.verdict, decision.at, decision.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
-            closed.append(Closing(open.pop(call), "void", run.now))
+            closed[call] = Closing(open[call], "void", run.now)
     if any(isinstance(event, _SWEEPING) for event in events):
-        gone = [call for call in open if call not in run.groups["wait"] or run.status == "cancelled"]
-        closed += [Closing(open.pop(call), "void", run.now) for call in gone]
-    return closed
+        waiting_still = {} if run.status == "cancelled" else run.groups["wait"]
+        gone = [call for call in open if call not in closed and call not in waiting_still]
+        closed |= {call: Closing(open[call], "void", run.now) for call in gone}
+    return list(closed.values())
 
 
 def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:
@@ -99,5 +121,5 @@ def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
 
 
 def known_open(run: Run) -> dict[str, str]:
-    """The requests of a run that was loaded: what waits, under the ids that a store knows."""
+    """Return the open requests of a run that was loaded, under the ids that a store knows."""
     return {call_id: request_id(run, call_id) for call_id in run.groups["wait"]}

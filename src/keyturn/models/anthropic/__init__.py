@@ -1,1 +1,1 @@
-"""Claude, by the Messages API."""
+"""Claude models, by the Messages API."""

@@ -1,4 +1,4 @@
-"""A conversation in the Responses format as the Messages API wants it: turns alternate, results follow their calls.
+"""Convert a conversation in the Responses format to the Messages API: turns alternate, results follow their calls.
 
 What Claude itself made and must have back unchanged (thinking with its signature, server tools' blocks) is taken from
 the items' `provider_data`. Nothing here asks, and nothing here reads a reply.
@@ -38,7 +38,7 @@ _ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def messages(items: Iterable[Item]) -> tuple[list[str], list[Block]]:
-    """The instructions among the items, and the messages.
+    """Return the instructions among the items, and the messages.
 
     >>> messages([{"role": "user", "content": "hi"}])
     ([], [{'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}])
@@ -55,14 +55,14 @@ def messages(items: Iterable[Item]) -> tuple[list[str], list[Block]]:
     return system, said.messages
 
 
-def called_names(told: list[Block]) -> list[str]:
-    """The names of the tools that were called in these messages, each once."""
-    blocks = (block for message in told for block in message["content"])
+def called_names(messages: list[Block]) -> list[str]:
+    """Return the names of the tools that were called in these messages, each once."""
+    blocks = (block for message in messages for block in message["content"])
     return list(dict.fromkeys(block["name"] for block in blocks if block.get("type") == "tool_use"))
 
 
 class _Said:
-    """The messages so far: neighbours of one role are one message, and the user's comes first."""
+    """Collects messages: neighbours of one role are merged, and the user's comes first."""
 
     def __init__(self) -> None:
         self.messages: list[Block] = []
@@ -79,7 +79,7 @@ class _Said:
 
 
 class _Labels:
-    """Ids of calls as the API takes them: of its alphabet, and each once in a request. Most stay as they are."""
+    """Makes call ids that the API accepts: of its alphabet, and each once in a request; most stay as they are."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
@@ -104,7 +104,7 @@ def _assistant_blocks(turn: Turn, ids: Mapping[int, str]) -> list[Block]:
 
 
 def _said_blocks(item: Item) -> list[Block]:
-    """What the model said or thought, as blocks; what another provider's model thought is not told."""
+    """Return what the model said or thought as blocks; thoughts of another provider's model are left out."""
     kind, kept = item.get("type", "message"), own(item, PROVIDER)
     if kind == "message":
         return [block for each in own_parts(item, PROVIDER) for block in _said_part(*each)]

@@ -1,4 +1,4 @@
-"""Claude, through Anthropic's own client: the user's, or one made when it is first needed.
+"""Claude, asked through Anthropic's own client: the user's, or one made when it is first needed.
 
 Here is who is asked, how often, and how long a pause of the model's own is followed. What is said is in
 `anthropic_request`, what is answered in `anthropic_reply` and `anthropic_stream`. The client's errors come as they are.
@@ -20,7 +20,7 @@ from ..faults import again, retries
 from ..per_loop import ClientPerLoop, certificates
 from ..reading import PARSERS, nonsense, plain_json, understood
 from .reply import AnthropicReply
-from .request import AnthropicQuestion, question
+from .request import AnthropicQuestion, anthropic_question
 from .stream import Telling
 
 _T = TypeVar("_T")
@@ -32,7 +32,7 @@ _PAUSES = 8
 
 
 class AnthropicModel(Model):
-    """A Claude model by name.
+    """Asks a Claude model by name.
 
     `client` is your own `AsyncAnthropic` (or its Bedrock, Vertex or Foundry kin); without one, a client is made from
     `api_key` and `base_url`, or from the environment's `ANTHROPIC_API_KEY`. `max_tokens` holds where
@@ -68,9 +68,9 @@ class AnthropicModel(Model):
         self._client = client
         self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """One reply, whole."""
-        first, reply = self._pose(asked, kept)
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Return one reply, whole."""
+        first, reply = self._pose(args, kwargs)
         posed = first
         for _ in range(_PAUSES):
             response = await again(partial(self._post, posed), await self._retries(posed))
@@ -81,12 +81,12 @@ class AnthropicModel(Model):
             posed = first.going_on(reply.sent_back())
         raise _endless()
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The same reply as Responses events."""
-        first, reply = self._pose(asked, kept)
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """Stream one reply as Responses events."""
+        first, reply = self._pose(args, kwargs)
         posed, telling = first, Telling(reply)
         for _ in range(_PAUSES):
-            async with aclosing(self._told(posed, telling)) as events:
+            async with aclosing(self._events_of(posed, telling)) as events:
                 async for event in events:
                     yield event
             if not reply.paused:
@@ -101,17 +101,17 @@ class AnthropicModel(Model):
         """Close the client that was made in this loop; your own stays open."""
         await self._made.close()
 
-    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[AnthropicQuestion, AnthropicReply]:
-        request = ModelRequest(*asked, **kept)
+    def _pose(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[AnthropicQuestion, AnthropicReply]:
+        request = ModelRequest(*args, **kwargs)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
-        return question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
+        return anthropic_question(self.model, self.max_tokens, request), AnthropicReply(known_calls=calls)
 
-    async def _told(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
-        """One message of theirs as events of ours. Until the first of ours, a fault that may pass is tried again."""
-        told, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed), stream=True)
+    async def _events_of(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
+        """Stream one message as Responses events; until the first event, a transient fault is retried."""
+        first, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed), stream=True)
         try:
-            for event in told:
+            for event in first:
                 yield event
             async for given in raw:
                 for event in _read(partial(telling.feed, given), _kind(given)):
@@ -121,15 +121,15 @@ class AnthropicModel(Model):
         telling.check_whole()
 
     async def _open(self, posed: AnthropicQuestion, telling: Telling) -> tuple[list[Any], Any, AsyncIterator[Any]]:
-        """A stream and the first events it tells, which may be none; of a stream that fails before, nothing is left."""
+        """Open a stream and return it with its first events, possibly none; close a stream that fails before."""
         known = telling.reply.id
         stream = await self._post(posed, stream=True)
         telling.reply.request_id = stream.response.headers.get("request-id")
         raw = _parsed(stream)
         try:
             async for given in raw:
-                if told := _read(partial(telling.feed, given), _kind(given)):
-                    return told, stream, raw
+                if first := _read(partial(telling.feed, given), _kind(given)):
+                    return first, stream, raw
         except BaseException:
             telling.reply.id = known
             await stream.close()
@@ -180,7 +180,7 @@ def _kind(event: Any) -> Any:
 
 
 async def _parsed(stream: Any) -> AsyncGenerator[Any, None]:
-    """The events of a stream; what is not JSON is the provider's misbehaviour, not a parser's error."""
+    """Parse the events of a stream; what is not JSON raises `ModelBehaviorError`, not a parser's error."""
     try:
         async for given in stream:
             yield given

@@ -1,4 +1,4 @@
-"""A reply of the Messages API, whole or as its stream brings it, as items of the Responses format.
+"""Read a reply of the Messages API, whole or streamed, into items of the Responses format.
 
 Blocks that Claude must have back unchanged are kept on the items as they came. A reply that was cut inside a call, or
 that is no reply, is a `ModelBehaviorError` and nothing of it is used. Nothing here asks.
@@ -28,7 +28,10 @@ _NO_WORDS = "The model declined to answer."
 
 @dataclass
 class AnthropicReply:
-    """One reply as far as it came. A call that streamed in has its `arguments` as the text they were written in."""
+    """Collects one reply as far as it came.
+
+    A call that streamed in has its `arguments` as the text they were written in.
+    """
 
     known_calls: int = 0
     id: str | None = None
@@ -39,41 +42,41 @@ class AnthropicReply:
     usage: Usage = field(default_factory=Usage)
 
     def absorb(self, message: Mapping[str, Any]) -> None:
-        """Take a whole message in: the reply, or how a paused one goes on."""
+        """Add a whole message: the reply, or the continuation of a paused one."""
         for block in cast("list[Block]", message["content"]):
             check_block(block)
             self.blocks.append(block)
         self.begin(message)
-        self.end(message, counted(message["usage"]))
+        self.end(message, anthropic_usage(message["usage"]))
 
     def begin(self, message: Mapping[str, Any]) -> None:
-        """Take its id; a reply in several messages is known by the first."""
+        """Take the reply's id; a reply in several messages is known by the first."""
         if message.get("type") != "message" or message.get("role") != "assistant":
-            raise ValueError("it is no message of an assistant")
+            raise ValueError("it is not an assistant message")
         said = message.get("id")
         self.id = self.id or (said if isinstance(said, str) else None)
 
     def end(self, said: Mapping[str, Any], usage: Usage) -> None:
-        """Take why it stopped and what it cost."""
+        """Take the stop reason and the usage."""
         self.stop, self.details = said.get("stop_reason"), said.get("stop_details") or {}
         self.usage.add(usage)
 
     @property
     def paused(self) -> bool:
-        """Whether the model only paused and goes on when it is sent its own words."""
+        """Return whether the model only paused, and goes on when it is sent its own words."""
         return self.stop == "pause_turn"
 
     @property
     def refusal(self) -> str | None:
-        """Why the model declined, None where it did not."""
+        """Return why the model declined, None where it did not."""
         return str(self.details.get("explanation") or _NO_WORDS) if self.stop == "refusal" else None
 
     def sent_back(self) -> list[Block]:
-        """The blocks as the API gets them back when it paused."""
+        """Return the blocks to send back to the API when the model paused."""
         return [{key: value for key, value in block.items() if key != "arguments"} for block in self.blocks]
 
     def response(self) -> ModelResponse:
-        """The reply as items, or `ModelBehaviorError` where it may not be used."""
+        """Return the reply as items, or raise `ModelBehaviorError` where it may not be used."""
         with charged(self.usage):
             if self.stop in _CUT:
                 raise ResponseFailed("incomplete", self.stop, _CUT[self.stop])
@@ -112,7 +115,7 @@ def check_block(block: Block) -> None:
     """Raise for a block without what its type needs."""
     kind = block["type"]
     if not isinstance(kind, str):
-        raise ValueError("a block has a type that is no text")
+        raise ValueError("the type of a block is not a string")
     for name in {"text": ["text"], "tool_use": ["name", "input"], "thinking": ["thinking", "signature"]}.get(kind, []):
         wanted = dict if name == "input" else str
         if not isinstance(block[name], wanted):
@@ -120,13 +123,13 @@ def check_block(block: Block) -> None:
 
 
 def text_part(block: Block) -> Item:
-    """A text with the pages that it cites."""
+    """Convert a text block with the pages that it cites."""
     notes = [_annotation(each, block["text"]) for each in cited(block).get("citations", []) if each.get("url")]
     return {"type": "output_text", "text": block["text"], "annotations": notes}
 
 
 def cited(block: Block) -> Item:
-    """A text's citations as they came: Claude must have them back."""
+    """Return a text's citations as they came: Claude must get them back."""
     return {"citations": block["citations"]} if block.get("citations") else {}
 
 
@@ -136,7 +139,7 @@ def _annotation(source: Block, text: str) -> Item:
 
 
 def call_item(block: Block, number: int) -> Item:
-    """A call; one without an id, from a server that gives none, is labelled by its number in the conversation."""
+    """Convert a call; one without an id, from a server that gives none, gets its number in the conversation."""
     arguments = block.get("arguments")
     if not isinstance(arguments, str):
         arguments = json.dumps(block["input"], ensure_ascii=False, separators=(",", ":"))
@@ -147,7 +150,7 @@ def call_item(block: Block, number: int) -> Item:
 
 
 def reasoning_item(block: Block) -> Item:
-    """What the model thought: to read as a summary, and sealed as it came."""
+    """Convert what the model thought: a summary to read, and the signed block as it came."""
     text = block.get("thinking", "")
     summary = [{"type": "summary_text", "text": text}] if text else []
     kept = {key: value for key, value in block.items() if key != "thinking"}
@@ -155,14 +158,14 @@ def reasoning_item(block: Block) -> Item:
 
 
 def server_item(block: Block) -> Item:
-    """Any other block, such as a call of a tool that Anthropic runs and its result: as it came."""
+    """Keep any other block as it came, such as a call of a tool that Anthropic runs and its result."""
     return {**block, "provider_data": {PROVIDER: {"verbatim": True}}}
 
 
-def counted(usage: Mapping[str, Any]) -> Usage:
-    """One message's tokens: what was read from and written to the cache is input too.
+def anthropic_usage(usage: Mapping[str, Any]) -> Usage:
+    """Return one message's token usage; what was read from and written to the cache is input too.
 
-    >>> counted({"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7}).total_tokens
+    >>> anthropic_usage({"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7}).total_tokens
     18
     """
     read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0

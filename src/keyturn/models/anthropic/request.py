@@ -1,4 +1,4 @@
-"""One question to the Messages API: model settings, tools, handoffs and the output type as its body says them.
+"""Build the body of a Messages API request from settings, tools, handoffs and the output type.
 
 Settings that the API does not have are left out, so that one `ModelSettings` serves every model of a fallback; what
 would silently lose the conversation (server-kept history, stored prompts) is an error.
@@ -13,8 +13,7 @@ from typing import Any, cast
 from ...core.errors import UserError
 from ...core.items import Item
 from ..base import ModelRequest, ModelSettings
-from ..offering import function_of, words_for
-from ..output_format import joined, open_schema, schema_instruction
+from ..request_parts import function_of, joined, open_schema, schema_instruction, words_for
 from .messages import THINKING, called_names, messages
 
 Body = dict[str, Any]
@@ -27,39 +26,39 @@ _KEPT = {"24h": "1h", "1h": "1h", "5m": "5m"}
 
 @dataclass
 class AnthropicQuestion:
-    """What is posted: the body, and how; `retry` is how often it may be posted again."""
+    """Holds the body and options of a request; `retry` is how often it may be sent again."""
 
     body: Body
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     retry: Any = None
 
     def going_on(self, said: list[Body]) -> AnthropicQuestion:
-        """The question by which a model that paused goes on: its own words are the last message."""
+        """Return the request by which a paused model goes on: its own words are the last message."""
         return replace(
             self, body={**self.body, "messages": [*self.body["messages"], {"role": "assistant", "content": said}]}
         )
 
 
-def question(model: str, max_tokens: int, asked: ModelRequest) -> AnthropicQuestion:
-    """The body and the options of one request."""
-    _refuse(asked)
-    settings = asked.model_settings
-    system, told = messages(asked.input)
-    body: Body = {"model": model, "max_tokens": settings.max_tokens or max_tokens, "messages": told}
-    instructions = [asked.system_instructions, *system]
+def anthropic_question(model: str, max_tokens: int, request: ModelRequest) -> AnthropicQuestion:
+    """Build the body and the options of one request."""
+    _refuse(request)
+    settings = request.model_settings
+    system, turns = messages(request.input)
+    body: Body = {"model": model, "max_tokens": settings.max_tokens or max_tokens, "messages": turns}
+    instructions = [request.system_instructions, *system]
     body |= _settings(settings)
-    _format(body, asked.output_schema, instructions)
+    _format(body, request.output_schema, instructions)
     if text := joined(instructions):
         body["system"] = text
-    _tools(body, asked)
+    _tools(body, request)
     if _thinks_late(body):
         del body["thinking"]
     return AnthropicQuestion(body, _options(settings), settings.retry)
 
 
-def _refuse(asked: ModelRequest) -> None:
+def _refuse(request: ModelRequest) -> None:
     for name in ("previous_response_id", "conversation_id", "prompt"):
-        if getattr(asked, name) is not None:
+        if getattr(request, name) is not None:
             raise UserError(
                 f"{name} is of OpenAI's server and has no counterpart in Anthropic's API, which keeps nothing: "
                 "leave it out, and keep the conversation in a session"
@@ -83,7 +82,7 @@ def _settings(settings: ModelSettings) -> Body:
 
 
 def _thinking(reasoning: Any) -> Body:
-    """Thinking as the API has it, or by effort as OpenAI's models have it."""
+    """Return the thinking option as the API has it, or by effort as OpenAI's models have it."""
     if reasoning is None:
         return {}
     if isinstance(reasoning, Mapping):
@@ -104,7 +103,7 @@ def _thinking(reasoning: Any) -> Body:
 
 
 def _thinks_late(body: Body) -> bool:
-    """Whether thinking is on in the middle of a tool loop that began without it, in another model, say: a 400."""
+    """Return whether thinking would begin in the middle of a tool loop, which the API refuses with 400."""
     if body.get("thinking", {}).get("type") != "enabled":
         return False
     told = (message["content"] for message in reversed(body["messages"]) if message["role"] == "assistant")
@@ -113,7 +112,7 @@ def _thinks_late(body: Body) -> bool:
 
 
 def _format(body: Body, schema: Any, instructions: list[str | None]) -> None:
-    """Hold the answer to the output type: by the API where it can, else by asking for it."""
+    """Request the output type: by the API where it can, else by an instruction."""
     if schema is None or schema.is_plain_text():
         return
     wanted: Body = schema.json_schema()
@@ -131,9 +130,9 @@ def _format(body: Body, schema: Any, instructions: list[str | None]) -> None:
     body["output_config"] = {**body.get("output_config", {}), "format": form}
 
 
-def _tools(body: Body, asked: ModelRequest) -> None:
-    settings = asked.model_settings
-    tools = [tool_param(tool) for tool in (*asked.tools, *asked.handoffs)]
+def _tools(body: Body, request: ModelRequest) -> None:
+    settings = request.model_settings
+    tools = [tool_param(tool) for tool in (*request.tools, *request.handoffs)]
     tools += cast("Iterable[Body]", (settings.extra_args or {}).get("tools") or [])
     called = [] if tools else called_names(body["messages"])
     if called:
@@ -147,7 +146,7 @@ def _tools(body: Body, asked: ModelRequest) -> None:
 
 
 def tool_param(tool: Any) -> Body:
-    """A tool or a handoff as the API is told of it."""
+    """Convert a tool or a handoff to the API's tool definition."""
     own = words_for(tool, "a Claude model")
     if own is not None:
         return own

@@ -1,4 +1,4 @@
-"""The stream of the Messages API told as Responses events, while the reply it brings is put together.
+"""Convert the stream of the Messages API to Responses events while collecting the reply.
 
 One event of theirs in, some of ours out. The reply is the same as if it had come whole: it is read by
 `anthropic_reply`, and nothing here decides what becomes of it.
@@ -15,7 +15,16 @@ from ..reading import plain_json
 from ..reply_events import StreamEvent
 from ..telling import Teller
 from .messages import PROVIDER, THINKING, Block
-from .reply import AnthropicReply, call_item, check_block, cited, counted, reasoning_item, server_item, text_part
+from .reply import (
+    AnthropicReply,
+    anthropic_usage,
+    call_item,
+    check_block,
+    cited,
+    reasoning_item,
+    server_item,
+    text_part,
+)
 
 Event = dict[str, Any]
 Told = list[StreamEvent]
@@ -30,7 +39,7 @@ _GROWS = {
 
 
 class Telling:
-    """One reply being told; where the model paused, over more than one message."""
+    """Converts the events of one reply; where the model paused, of more than one message."""
 
     def __init__(self, reply: AnthropicReply) -> None:
         self.reply = reply
@@ -52,12 +61,12 @@ class Telling:
         }
 
     def feed(self, event: Event) -> Told:
-        """What one event says; a kind of event that is not known says nothing."""
+        """Convert one event; an unknown kind of event yields nothing."""
         handler = self._handlers.get(event["type"])
         return handler(event) if handler is not None else []
 
     def finish(self) -> Told:
-        """The last events: the reply is whole."""
+        """Return the last events once the reply is whole."""
         response = self.reply.response()
         events = self._teller.start(self.reply.id)
         if self.reply.refusal is not None:
@@ -65,7 +74,7 @@ class Telling:
         return events + self._teller.finish(response)
 
     def check_whole(self) -> None:
-        """Raise unless the message that was begun was told to its end."""
+        """Raise unless the message that was begun was received to its end."""
         if not self.whole:
             raise ModelBehaviorError("Anthropic's stream ended before its reply was complete; nothing of it was used")
 
@@ -144,7 +153,7 @@ class Telling:
     def _message_stop(self, _event: Event) -> Told:
         if self._block is not None or not self._end:
             raise ValueError("the message stops before it has ended")
-        self.reply.end(self._end, counted(self._usage))
+        self.reply.end(self._end, anthropic_usage(self._usage))
         self.whole, self._end = True, {}
         return []
 
@@ -155,7 +164,7 @@ class Telling:
 
 
 def _understood(arguments: str) -> Item:
-    """A call's `input` beside its text, as a message that came whole has it.
+    """Return a call's `input` beside its text, as a message that came whole has it.
 
     What is no object stays the call's arguments as the model wrote it, and is refused where they are read.
     """

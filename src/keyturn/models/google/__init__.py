@@ -1,1 +1,1 @@
-"""Gemini, by generateContent."""
+"""Gemini models, by generateContent."""

@@ -1,4 +1,4 @@
-"""A conversation in the Responses format as Gemini wants it: contents of parts, each call's result right behind it.
+"""Convert a conversation in the Responses format to Gemini's contents, each call's result right behind it.
 
 Thought signatures go back on the very part they came with, ids of calls only where Gemini gave them: both are in the
 items' `provider_data`. Nothing here asks, and nothing here reads a reply.
@@ -40,7 +40,7 @@ _OLD = re.compile(r"(?:.*/)?gemini-[12](?!\d)")
 
 
 def is_old(model: str) -> bool:
-    """Whether a model is of the generations before 3: no media in results, no schema beside functions, no levels.
+    """Return whether a model is older than Gemini 3: no media in results, no schema beside functions, no levels.
 
     >>> is_old("gemini-2.5-flash"), is_old("gemini-3-pro-preview")
     (True, False)
@@ -49,29 +49,29 @@ def is_old(model: str) -> bool:
 
 
 def contents(items: Iterable[Item], model: str) -> tuple[list[str], list[Content]]:
-    """The instructions among the items, and the contents.
+    """Return the instructions among the items, and the contents.
 
     >>> contents([{"role": "user", "content": "hi"}], "gemini-3-flash")
     ([], [{'role': 'user', 'parts': [{'text': 'hi'}]}])
     """
     system, turns = split(items, PROVIDER)
-    told: list[Content] = []
+    made: list[Content] = []
     for turn in turns:
         if turn.role == "user":
-            _add(told, "user", [part for item in turn.items for part in _user_parts(cast("Item", item))])
+            _add(made, "user", [part for item in turn.items for part in _user_parts(cast("Item", item))])
             continue
-        if not told:
-            _add(told, "user", [{"text": "(The beginning of this conversation is not shown.)"}])
-        _add(told, "model", _model_parts(turn))
+        if not made:
+            _add(made, "user", [{"text": "(The beginning of this conversation is not shown.)"}])
+        _add(made, "model", _model_parts(turn))
         results = [_result(call, is_old(model)) for call in turn.calls]
-        _add(told, "user", [result for result, _ in results])
-        _add(told, "user", [part for _, media in results for part in media])
-    return system, told
+        _add(made, "user", [result for result, _ in results])
+        _add(made, "user", [part for _, media in results for part in media])
+    return system, made
 
 
-def _add(told: list[Content], role: str, parts: list[Part]) -> None:
+def _add(made: list[Content], role: str, parts: list[Part]) -> None:
     if parts:
-        told.append({"role": role, "parts": parts})
+        made.append({"role": role, "parts": parts})
 
 
 def _model_parts(turn: Turn) -> list[Part]:
@@ -114,7 +114,7 @@ def _function_call(call: CallWithResult) -> Part:
 
 
 def _result(call: CallWithResult, old: bool) -> tuple[Part, list[Part]]:
-    """A call's result, and the media of it that must follow in a content of their own."""
+    """Convert a call's result, and the media of it that must follow in a content of their own."""
     kept: Part = own(call.item, PROVIDER) or {}
     made: Part = {"name": call.name, **({"id": kept["id"]} if "id" in kept else {})}
     if call.result is None:

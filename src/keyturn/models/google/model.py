@@ -1,4 +1,4 @@
-"""Gemini, through Google's own client: the user's, or one made when it is first needed.
+"""Gemini, asked through Google's own client: the user's, or one made when it is first needed.
 
 Here is who is asked, and how often. What is said is in `google_contents` and `google_request`, what is answered in
 `google_reply`. The client's errors come as they are; what its parsers stumble over is a `ModelBehaviorError`.
@@ -20,7 +20,7 @@ from ..per_loop import ClientPerLoop, certificates
 from ..reading import PARSERS, nonsense, understood
 from ..reply_events import StreamEvent
 from .reply import GoogleReply
-from .request import GoogleQuestion, question
+from .request import GoogleQuestion, google_question
 
 _T = TypeVar("_T")
 
@@ -29,7 +29,7 @@ _REQUEST = ("GenerateContentConfig", "_GenerateContentParameters")
 
 
 class GoogleModel(Model):
-    """A Gemini model by name.
+    """Asks a Gemini model by name.
 
     `client` is your own `google.genai.Client`, for the Gemini API or for Vertex AI; without one, a client is made from
     `api_key` and `base_url`, or from the environment's `GOOGLE_API_KEY` or `GEMINI_API_KEY`. Thinking:
@@ -54,20 +54,20 @@ class GoogleModel(Model):
         self._client = client
         self._made = ClientPerLoop(partial(_new_client, api_key, base_url), _closed)
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """One reply, whole."""
-        posed, reply = self._pose(asked, kept)
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Return one reply, whole."""
+        posed, reply = self._pose(args, kwargs)
         answer = await again(partial(self._whole, posed), self._retries(posed))
         _read(partial(reply.feed, answer))
         _read(reply.finish)
         return _read(reply.response)
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The same reply as Responses events."""
-        posed, reply = self._pose(asked, kept)
-        told, chunks = await again(partial(self._open, posed, reply), self._retries(posed), stream=True)
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """Stream one reply as Responses events."""
+        posed, reply = self._pose(args, kwargs)
+        first, chunks = await again(partial(self._open, posed, reply), self._retries(posed), stream=True)
         async with aclosing(chunks):
-            for event in told:
+            for event in first:
                 yield event
             async for chunk in chunks:
                 for event in _read(partial(reply.feed, chunk)):
@@ -79,11 +79,11 @@ class GoogleModel(Model):
         """Close the client that was made in this loop; your own stays open."""
         await self._made.close()
 
-    def _pose(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[GoogleQuestion, GoogleReply]:
-        request = ModelRequest(*asked, **kept)
+    def _pose(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GoogleQuestion, GoogleReply]:
+        request = ModelRequest(*args, **kwargs)
         request.input = input_items(request.input)
         calls = sum(item.get("type") == "function_call" for item in request.input)
-        return question(self.model, request), GoogleReply(known_calls=calls)
+        return google_question(self.model, request), GoogleReply(known_calls=calls)
 
     async def _whole(self, posed: GoogleQuestion) -> Any:
         try:
@@ -94,12 +94,12 @@ class GoogleModel(Model):
     async def _open(
         self, posed: GoogleQuestion, reply: GoogleReply
     ) -> tuple[list[StreamEvent], AsyncGenerator[Any, None]]:
-        """A stream and the first events it tells, which may be none; of one that fails before, nothing is left."""
+        """Open a stream and return it with its first events, possibly none; close one that fails before."""
         chunks = _parsed((await self._models()).generate_content_stream(**posed.given()))
         try:
             async for chunk in chunks:
-                if told := _read(partial(reply.feed, chunk)):
-                    return told, chunks
+                if first := _read(partial(reply.feed, chunk)):
+                    return first, chunks
         except BaseException:
             await chunks.aclose()
             raise
@@ -148,7 +148,7 @@ async def _parsed(asking: Awaitable[Any]) -> AsyncGenerator[Any, None]:
 
 
 def _what(error: Exception) -> Exception:
-    """What the SDK stumbled over: a request that it cannot send is the caller's mistake, an answer is the model's.
+    """Convert an error of the SDK's own: a request it cannot send is the caller's mistake, an answer is the model's.
 
     It says the former with plain ValueErrors, and by the names of the types that a request is made of.
     """

@@ -1,4 +1,4 @@
-"""A reply of Gemini, whole or in chunks, told as Responses events and put together as items.
+"""Read a reply of Gemini, whole or in chunks, into Responses events and items.
 
 A signature is kept on the part that it came with, so a signed part is never joined with its neighbours. A reply that
 was cut inside a call, or that is no reply, is a `ModelBehaviorError`; one that was withheld is a refusal. Nothing here
@@ -36,7 +36,7 @@ _WITHHELD = frozenset(
 
 
 class GoogleReply:
-    """One reply as far as it came."""
+    """Collects one reply as far as it came."""
 
     def __init__(self, known_calls: int = 0) -> None:
         self.id: str | None = None
@@ -48,12 +48,12 @@ class GoogleReply:
         self._why: str | None = None
 
     def feed(self, chunk: Any) -> Told:
-        """What one answer of the client says, which may be a part of the reply or all of it."""
+        """Convert one answer of the client, which may be a part of the reply or all of it."""
         self.id = chunk.response_id or self.id
         headers: Mapping[str, str] = getattr(chunk.sdk_http_response, "headers", None) or {}
         self.request_id = headers.get("x-request-id") or self.request_id
         if chunk.usage_metadata is not None:
-            self.usage = counted(chunk.usage_metadata)
+            self.usage = google_usage(chunk.usage_metadata)
         self._blocked(chunk.prompt_feedback)
         if not chunk.candidates:
             return []
@@ -68,7 +68,7 @@ class GoogleReply:
         return events
 
     def finish(self) -> Told:
-        """The last events: the reply is whole, or `ModelBehaviorError`."""
+        """Return the last events once the reply is whole, or raise `ModelBehaviorError`."""
         with charged(self.usage):
             self._check_end()
         events = self._teller.start(self.id)
@@ -78,7 +78,7 @@ class GoogleReply:
         return events + self._teller.finish(self.response())
 
     def response(self) -> ModelResponse:
-        """The reply as items."""
+        """Return the reply as items."""
         items = [item for item in self._teller.items if not (self._refused and item["type"] == "function_call")]
         return ModelResponse(check_text(items), self.usage, self.id, self.request_id)
 
@@ -140,7 +140,7 @@ class GoogleReply:
         return [*self._teller.end_part(), *self._teller.text(text), *self._teller.end_part(kept)]
 
     def _other(self, part: Any, kept: Item) -> Told:
-        """A part of any other kind, such as code that Gemini ran or an image it drew: as it came."""
+        """Keep a part of any other kind as it came, such as code that Gemini ran or an image it drew."""
         told = cast("Item", part.model_dump(mode="json", exclude_none=True))
         kind = next((name for name in told if name not in ("thought", "thought_signature")), None)
         if kind is None:
@@ -149,8 +149,8 @@ class GoogleReply:
         return [*self._teller.begin(item), *self._teller.close(item)]
 
 
-def counted(usage: Any) -> Usage:
-    """Gemini's counts: thoughts are output, results of its own tools are input."""
+def google_usage(usage: Any) -> Usage:
+    """Return Gemini's usage: thoughts are output, results of its own tools are input."""
     sent = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
     thought = usage.thoughts_token_count or 0
     received = (usage.candidates_token_count or 0) + thought

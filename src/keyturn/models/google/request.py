@@ -1,4 +1,4 @@
-"""One question to Gemini: model settings, tools, handoffs and the output type as its configuration says them.
+"""Build a Gemini request from settings, tools, handoffs and the output type.
 
 Settings that Gemini does not have are left out, so that one `ModelSettings` serves every model of a fallback; what
 would silently lose the conversation (server-kept history, stored prompts) is an error.
@@ -13,8 +13,7 @@ from typing import Any, cast
 from ...core.errors import UserError
 from ...core.items import Item
 from ..base import ModelRequest, ModelSettings
-from ..offering import function_of, words_for
-from ..output_format import joined, open_schema, schema_instruction
+from ..request_parts import function_of, joined, open_schema, schema_instruction, words_for
 from .contents import Content, contents, is_old
 
 Config = dict[str, Any]
@@ -37,7 +36,7 @@ _THINKING = ("thinking_budget", "thinking_level", "include_thoughts")
 
 @dataclass
 class GoogleQuestion:
-    """What is asked, and how often it may be asked again."""
+    """Holds the contents and configuration of a request, and how often it may be retried."""
 
     model: str
     contents: list[Content]
@@ -45,15 +44,15 @@ class GoogleQuestion:
     retry: Any = None
 
     def given(self) -> dict[str, Any]:
-        """What the client's methods are called with."""
+        """Return the arguments for the client's methods."""
         return {"model": self.model, "contents": self.contents, "config": self.config}
 
 
-def question(model: str, asked: ModelRequest) -> GoogleQuestion:
-    """The contents and the configuration of one request."""
-    _refuse(asked)
-    settings = asked.model_settings
-    system, told = contents(asked.input, model)
+def google_question(model: str, request: ModelRequest) -> GoogleQuestion:
+    """Build the contents and the configuration of one request."""
+    _refuse(request)
+    settings = request.model_settings
+    system, messages = contents(request.input, model)
     # Nothing is called behind the run's back: the SDK would run Python functions by itself.
     config: Config = {"automatic_function_calling": {"disable": True}}
     config |= {_NAMES[name]: value for name in _NAMES if (value := getattr(settings, name)) is not None}
@@ -61,30 +60,30 @@ def question(model: str, asked: ModelRequest) -> GoogleQuestion:
         config["response_logprobs"] = True
     if thinking := _thinking(settings.reasoning, is_old(model)):
         config["thinking_config"] = thinking
-    _tools(config, asked)
-    instructions = [asked.system_instructions, *system]
-    _format(config, asked.output_schema, instructions, beside_tools=not is_old(model) or "tools" not in config)
+    _tools(config, request)
+    instructions = [request.system_instructions, *system]
+    _format(config, request.output_schema, instructions, beside_tools=not is_old(model) or "tools" not in config)
     if text := joined(instructions):
         config["system_instruction"] = text
     if options := _options(settings):
         config["http_options"] = options
     extra = {name: value for name, value in (settings.extra_args or {}).items() if name != "tools"}
-    return GoogleQuestion(model, told, config | extra, settings.retry)
+    return GoogleQuestion(model, messages, config | extra, settings.retry)
 
 
-def _refuse(asked: ModelRequest) -> None:
+def _refuse(request: ModelRequest) -> None:
     for name in ("previous_response_id", "conversation_id", "prompt"):
-        if getattr(asked, name) is not None:
+        if getattr(request, name) is not None:
             raise UserError(
                 f"{name} is of OpenAI's server and has no counterpart in Gemini's generateContent, which keeps "
                 "nothing: leave it out, and keep the conversation in a session"
             )
-    if asked.model_settings.extra_query is not None:
+    if request.model_settings.extra_query is not None:
         raise UserError("ModelSettings.extra_query: Google's client sends no query of the caller's")
 
 
 def _thinking(reasoning: Any, old: bool) -> Config:
-    """Thinking as Gemini has it, or by effort as OpenAI's models have it."""
+    """Return the thinking option as Gemini has it, or by effort as OpenAI's models have it."""
     if reasoning is None:
         return {}
     given: Mapping[str, Any]
@@ -103,9 +102,9 @@ def _thinking(reasoning: Any, old: bool) -> Config:
     return made
 
 
-def _tools(config: Config, asked: ModelRequest) -> None:
-    settings = asked.model_settings
-    said = [(tool, words_for(tool, "a Gemini model")) for tool in (*asked.tools, *asked.handoffs)]
+def _tools(config: Config, request: ModelRequest) -> None:
+    settings = request.model_settings
+    said = [(tool, words_for(tool, "a Gemini model")) for tool in (*request.tools, *request.handoffs)]
     declared = [declaration(tool) for tool, own in said if own is None]
     tools: list[Any] = [{"function_declarations": declared}] if declared else []
     tools += [own for _, own in said if own is not None]
@@ -118,7 +117,7 @@ def _tools(config: Config, asked: ModelRequest) -> None:
 
 
 def declaration(tool: Any) -> Config:
-    """A tool or a handoff as Gemini is told of it."""
+    """Convert a tool or a handoff to Gemini's function declaration."""
     made = function_of(tool, "a Gemini model")
     return {"name": made["name"], "description": made["description"], "parameters_json_schema": made["parameters"]}
 
@@ -140,7 +139,7 @@ def _choice(given: Any) -> Config | None:
 
 
 def _format(config: Config, schema: Any, instructions: list[str | None], *, beside_tools: bool) -> None:
-    """Hold the answer to the output type: by Gemini where it can, else by asking for it."""
+    """Request the output type: by Gemini's own schema option where it can, else by an instruction."""
     if schema is None or schema.is_plain_text():
         return
     wanted: Config = schema.json_schema()

@@ -1,4 +1,4 @@
-"""Who asks OpenAI, or a server that speaks its API: the caller's client, the process's default, or one made here.
+"""Find the client to ask OpenAI with: the caller's, the process's default, or one made here.
 
 A client that is made here belongs to the event loop that it was made in, because its connections do, and is closed
 with it; one that was given is used as it is and never closed. The SDK is imported when the first client is needed.
@@ -23,7 +23,7 @@ _KEYLESS = (
 
 
 class OpenAIAccount:
-    """Where an OpenAI model gets its client from.
+    """Gives an OpenAI model its client.
 
     >>> OpenAIAccount(client="a client", api_key="k")
     Traceback (most recent call last):
@@ -40,7 +40,7 @@ class OpenAIAccount:
         self._made = ClientPerLoop(self._make, _closed)
 
     async def client(self) -> tuple[Any, bool]:
-        """The client to ask with, and whether it was made here."""
+        """Return the client to ask with, and whether it was made here."""
         given = self._given
         if given is None and not self._settings:
             given = OPENAI.client
@@ -77,6 +77,6 @@ def _asynchronous(client: Any) -> Any:
 
 
 def is_openais(client: Any) -> bool:
-    """Whether a client speaks to OpenAI itself, or to Azure's copy, and not to a server that is compatible."""
+    """Return whether a client speaks to OpenAI or Azure OpenAI, and not to another compatible server."""
     host = urlsplit(str(client.base_url)).hostname or ""
     return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))

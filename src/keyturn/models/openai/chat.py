@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, and every server that speaks it, asked through the official client.
+"""OpenAI's Chat Completions API, and every server that speaks it, asked through the official client.
 
 Conversations are turned into messages and replies into items of the Responses format, whole and streamed alike. The
 package `openai` is imported when the model is first asked.
@@ -28,7 +28,7 @@ _WHO = "the provider"
 
 
 class OpenAIChatCompletionsModel(Model):
-    """A model behind Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
+    """Asks a model behind Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
 
     Give your own `AsyncOpenAI`, or what one is made from. Failed requests are asked again up to twice, or as
     `ModelSettings(retry=...)` says, while nothing of the reply has come; a client of your own does that itself,
@@ -57,33 +57,33 @@ class OpenAIChatCompletionsModel(Model):
 
     @classmethod
     def of(cls, model: str | None, account: OpenAIAccount) -> Self:
-        """A model that asks by an account which others share."""
+        """Make a model that uses an account shared with others."""
         made = cls(model)
         made._account = account
         return made
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """Return the model's name."""
         return self._name or OPENAI.model_name()
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """One reply to this conversation."""
-        answer = await whole(await self._question(ModelRequest(*asked, **kept), streamed=False))
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Return one reply to this conversation."""
+        answer = await whole(await self._question(ModelRequest(*args, **kwargs), streamed=False))
         return understood(partial(checked_chat, answer), _WHO)
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The same reply as Responses events, told as its chunks come."""
-        stream, posed = ChatStream(), await self._question(ModelRequest(*asked, **kept), streamed=True)
-        async with aclosing(events(posed)) as told:
-            async for chunk, request_id in told:
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """Stream one reply as Responses events, as its chunks come."""
+        stream, posed = ChatStream(), await self._question(ModelRequest(*args, **kwargs), streamed=True)
+        async with aclosing(events(posed)) as chunks:
+            async for chunk, request_id in chunks:
                 for event in understood(partial(_all, stream.take, chunk, request_id), _WHO):
                     yield event
         for event in understood(partial(_all, stream.end), _WHO):
             yield event
 
     async def close(self) -> None:
-        """Close the client that was made here; one that was given is the giver's."""
+        """Close the client that was made here; one that was given stays open."""
         await self._account.close()
 
     async def _question(self, request: ModelRequest, *, streamed: bool) -> OpenAIQuestion:
@@ -99,5 +99,5 @@ class OpenAIChatCompletionsModel(Model):
         )
 
 
-def _all(told: Callable[..., Iterator[StreamEvent]], *given: Any) -> list[StreamEvent]:
-    return list(told(*given))
+def _all(convert: Callable[..., Iterator[StreamEvent]], *args: Any) -> list[StreamEvent]:
+    return list(convert(*args))

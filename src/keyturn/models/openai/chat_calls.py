@@ -1,4 +1,4 @@
-"""Tool calls of Chat Completions, put together from the pieces in which servers send them.
+"""Assemble the tool calls of Chat Completions from the pieces in which servers send them.
 
 The protocol says: an index in every piece, the id and the name in the first, the arguments as text. Servers leave the
 index out, repeat the id or send it late, give every call the index 0, cut names, or send arguments as an object.
@@ -24,7 +24,7 @@ _KNOWN = frozenset({"index", "id", "type", "function", "custom"})
 
 @dataclass
 class CallInPieces:
-    """One call as far as it came."""
+    """Collects one call as far as it came."""
 
     kind: str = "function"
     label: str = ""
@@ -35,12 +35,12 @@ class CallInPieces:
 
     @property
     def begun(self) -> bool:
-        """Whether any of its arguments came, so that its name is complete."""
+        """Return whether any of its arguments came, so that its name is complete."""
         return bool(self.text)
 
     @property
     def whole(self) -> bool:
-        """Whether its arguments are a complete JSON value."""
+        """Return whether its arguments are a complete JSON value."""
         try:
             msgspec.json.decode("".join(self.text))
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -48,7 +48,7 @@ class CallInPieces:
         return True
 
     def item(self) -> Item:
-        """The call as an item; a server that gives calls no ids gets them back by one of ours."""
+        """Return the call as an item; where the server gives no id, it gets one of ours."""
         if not self.name:
             raise ModelBehaviorError("the model made a call without a tool's name; nothing of its reply was used")
         label, text = self.label or self.made_up, "".join(self.text)
@@ -59,13 +59,13 @@ class CallInPieces:
         return with_own(made, PROVIDER, self.extra)
 
     def take(self, piece: Item) -> str:
-        """Add a piece; what it adds to the arguments."""
+        """Add a piece; return what it adds to the arguments."""
         self.kind = "custom" if "custom" in piece else self.kind
         self.label = self.label or str(piece.get("id") or "")
         self.extra.update({name: value for name, value in piece.items() if name not in _KNOWN and value is not None})
-        said = _said(piece)
-        self._take_name(said.get("name"))
-        return self._take_text(said.get("input" if self.kind == "custom" else "arguments"))
+        function = _function_of(piece)
+        self._take_name(function.get("name"))
+        return self._take_text(function.get("input" if self.kind == "custom" else "arguments"))
 
     def _take_name(self, name: Any) -> None:
         if not isinstance(name, str) or self.begun:
@@ -82,7 +82,7 @@ class CallInPieces:
 
 
 class CallsInPieces:
-    """The calls of one reply, as their pieces come.
+    """Collects the calls of one reply, as their pieces come.
 
     >>> calls = CallsInPieces()
     >>> pieces = [{"index": 0, "id": "c1", "function": {"name": "pay", "arguments": '{"n"'}}]
@@ -96,20 +96,20 @@ class CallsInPieces:
         self._at: dict[Any, CallInPieces] = {}
 
     def take(self, pieces: Any) -> Iterator[tuple[CallInPieces, str]]:
-        """The calls that the pieces belong to, each with what it got of its arguments."""
+        """Add pieces; return the calls they belong to, each with the arguments it got."""
         for place, piece in enumerate(_plain(pieces)):
             call = self._find(piece, place)
             yield call, call.take(piece)
 
     def take_whole(self, entries: Any) -> None:
-        """Calls that came complete, each entry one."""
+        """Add calls that came complete, each entry one."""
         for entry in _plain(entries):
             self._new(None).take(entry)
 
     def _find(self, piece: Item, place: int) -> CallInPieces:
         index = piece.get("index")
         label = piece.get("id") or ""
-        name = _said(piece).get("name")
+        name = _function_of(piece).get("name")
         last = self.made[-1] if self.made else None
         if isinstance(index, int | str):
             known = self._at.get(index)
@@ -133,13 +133,13 @@ class CallsInPieces:
 
 
 def _another(call: CallInPieces, label: str, name: Any) -> bool:
-    """Whether a piece at a call's index begins another call: some servers give every call the same index."""
+    """Return whether a piece begins another call at the same index: some servers give every call index 0."""
     if not name or (call.begun and not call.whole):
         return False
     return label != call.label if label and call.label else call.begun and name != call.name
 
 
-def _said(piece: Item) -> Item:
+def _function_of(piece: Item) -> Item:
     said: Any = piece.get("custom") or piece.get("function") or {}
     if not isinstance(said, dict):
         raise ModelBehaviorError("the model made a call that names no function; nothing of its reply was used")
@@ -150,4 +150,4 @@ def _plain(entries: Any) -> list[Item]:
     try:
         return [plain_item(entry) for entry in cast("list[Any]", entries or [])]
     except TypeError:
-        raise ModelBehaviorError("the model's tool calls are no list of objects; nothing was used") from None
+        raise ModelBehaviorError("the model's tool calls are not a list of objects; nothing was used") from None

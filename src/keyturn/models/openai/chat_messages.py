@@ -1,4 +1,4 @@
-"""A conversation in the Responses format as the messages of Chat Completions.
+"""Convert a conversation in the Responses format to the messages of Chat Completions.
 
 What one reply said and called is one assistant message, and each result stands right behind its calls, as that API
 wants it. Nothing is dropped in silence: an item that no message can carry is an error.
@@ -22,7 +22,7 @@ _REMEDY = "drop it with a handoff's input_filter or RunConfig(call_model_input_f
 
 
 def chat_messages(instructions: str | None, items: list[Item]) -> list[Item]:
-    """The messages to send.
+    """Return the messages to send.
 
     >>> call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
     >>> done = {"type": "function_call_output", "call_id": "c1", "output": "blue"}
@@ -45,7 +45,7 @@ def chat_messages(instructions: str | None, items: list[Item]) -> list[Item]:
 
 
 class _Messages:
-    """The messages so far, and the assistant's message that is still being gathered."""
+    """Collects the messages, and the assistant's message that is still open."""
 
     def __init__(self, items: list[Item]) -> None:
         self.messages: list[Item] = []
@@ -60,7 +60,7 @@ class _Messages:
         self.place = 0
 
     def message(self, item: Item) -> None:
-        """Somebody said something."""
+        """Add what somebody said."""
         role = item.get("role")
         if role == "assistant":
             self._said(item)
@@ -69,7 +69,7 @@ class _Messages:
         self.messages.append({"role": role, "content": chat_content(item.get("content"))})
 
     def thought(self, item: Item) -> None:
-        """The model thought something: the fields in which its server gave it go back to that server, and to no other.
+        """Add what the model thought, in the fields its own server gave; other servers do not get it.
 
         They go back with calls that follow, while the user has not spoken again: that is where servers want them.
         """
@@ -81,7 +81,7 @@ class _Messages:
             self._thought[name] = value if type(before) is not type(value) else before + value
 
     def call(self, item: Item) -> None:
-        """The model called something."""
+        """Add a call of the model."""
         open_ = self._assistant()
         extra: Mapping[str, Any] = own(item, PROVIDER) or {}
         kind, field = ("custom", "input") if item["type"] == "custom_tool_call" else ("function", "arguments")
@@ -89,13 +89,13 @@ class _Messages:
         open_.setdefault("tool_calls", []).append(told)
 
     def result(self, item: Item) -> None:
-        """A call's result; where its call came before, it has been sent with it."""
+        """Add a call's result; where its call came before, it was sent with it."""
         self.close()
         if id(item) not in self._taken:
             self._result(item)
 
     def close(self) -> None:
-        """The assistant's message is whole: send it, with the results of its calls."""
+        """Close the assistant's message and add it, with the results of its calls."""
         open_, self._open = self._open, None
         if open_ is None:
             return

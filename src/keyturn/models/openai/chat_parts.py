@@ -1,4 +1,4 @@
-"""What is inside a message, or a call's result, as Chat Completions has it: a text, or parts.
+"""Convert the content of a message or of a call's result to Chat Completions: a text, or parts.
 
 One file for one reason: a new kind of part is one function and one row. Nothing here knows whose message it is.
 """
@@ -14,7 +14,7 @@ from ..turns import parts_of
 
 
 def chat_content(content: Any) -> str | list[Item]:
-    """A content as it is sent: one text as a text, because not every server takes parts.
+    """Convert a content; a single text stays a text, because not every server takes parts.
 
     >>> chat_content([{"type": "input_text", "text": "hi"}])
     'hi'

@@ -1,4 +1,4 @@
-"""A reply of Chat Completions as items: what was thought, said and called, and what it cost.
+"""Read a reply of Chat Completions into items and usage.
 
 The same for a reply that came whole and for one that was put together from a stream. A reply that was cut or filtered
 is an error, and so is one that has nothing of a reply in it.
@@ -31,34 +31,34 @@ _REMEDIES = {
 
 
 def checked_chat(answer: OpenAIAnswer) -> ModelResponse:
-    """The reply that a whole chat completion carries."""
+    """Check a whole chat completion and return its reply."""
     body = answer.body
     choices: Any = body.get("choices")
     first: Any = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
     message: Any = cast("Item", first).get("message") if isinstance(first, dict) else None
     if not isinstance(message, dict):
         raise ModelBehaviorError("the model's reply has no message among its choices; nothing of it was used")
-    with charged(usage_of(body.get("usage"))):
+    with charged(chat_usage(body.get("usage"))):
         check_finish(cast("Item", first).get("finish_reason"))
-        return _said(answer, cast("Item", first), cast("Item", message))
+        return _response_of(answer, cast("Item", first), cast("Item", message))
 
 
-def _said(answer: OpenAIAnswer, choice: Item, said: Item) -> ModelResponse:
+def _response_of(answer: OpenAIAnswer, choice: Item, message: Item) -> ModelResponse:
     calls = CallsInPieces()
-    calls.take_whole(said.get("tool_calls"))
-    if isinstance(said.get("function_call"), dict):  # what calls were before there could be several
-        calls.take_whole([{"function": said["function_call"]}])
-    thought = {name: said[name] for name in (*THOUGHTS, SEALED) if said.get(name)}
-    items = [reasoning_item(thought)] if thought else []
-    items += message_items(said.get("content"), said.get("refusal"), _logprobs(choice))
+    calls.take_whole(message.get("tool_calls"))
+    if isinstance(message.get("function_call"), dict):  # what calls were before there could be several
+        calls.take_whole([{"function": message["function_call"]}])
+    thought = {name: message[name] for name in (*THOUGHTS, SEALED) if message.get(name)}
+    items = [chat_reasoning_item(thought)] if thought else []
+    items += message_items(message.get("content"), message.get("refusal"), _logprobs(choice))
     items += call_items(calls.made)
     return chat_response(items, answer.body.get("usage"), answer.body.get("id"), answer.request_id)
 
 
 def chat_response(items: list[Item], usage: Any, response_id: Any, request_id: str | None) -> ModelResponse:
-    """A reply made of these items."""
+    """Make a reply of these items."""
     label = response_id if isinstance(response_id, str) else None
-    return ModelResponse(cast("list[Any]", check_output(items)), usage_of(usage), label, request_id)
+    return ModelResponse(cast("list[Any]", check_output(items)), chat_usage(usage), label, request_id)
 
 
 def check_finish(reason: Any) -> None:
@@ -69,15 +69,15 @@ def check_finish(reason: Any) -> None:
         raise ResponseFailed("failed", "error", ": the provider does not say why")
 
 
-def reasoning_item(thought: Mapping[str, Any]) -> Item:
-    """What was thought, to be read as a summary and to be sent back in the fields it came in."""
+def chat_reasoning_item(thought: Mapping[str, Any]) -> Item:
+    """Convert what was thought: a summary to read, and the fields to send back as they came."""
     text = next((thought[name] for name in THOUGHTS if isinstance(thought.get(name), str)), "")
     summary = [{"type": "summary_text", "text": text}] if text else []
     return with_own({"type": "reasoning", "summary": summary}, PROVIDER, thought)
 
 
 def message_items(content: Any, refusal: Any, logprobs: list[Any] | None = None) -> list[Item]:
-    """What was said, as one message; none where nothing was."""
+    """Convert what was said to one message, or to none."""
     parts: list[Item] = []
     text = _text(content)
     if text:
@@ -90,7 +90,7 @@ def message_items(content: Any, refusal: Any, logprobs: list[Any] | None = None)
 
 
 def call_items(calls: Iterable[CallInPieces]) -> list[Item]:
-    """What was called."""
+    """Convert the calls to items."""
     return [call.item() for call in calls]
 
 
@@ -108,8 +108,8 @@ def _logprobs(choice: Item) -> list[Any] | None:
     return cast("Item", given).get("content") if isinstance(given, dict) else None
 
 
-def usage_of(given: Any) -> Usage:
-    """The counts of a reply."""
+def chat_usage(given: Any) -> Usage:
+    """Return the usage of a reply."""
     cached, written = (
         _number(given, "prompt_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
     )
@@ -126,5 +126,5 @@ def _number(counts: Any, *path: str) -> int:
 
 
 def fields_of(value: Any) -> Item:
-    """The fields of a JSON object; what is none has none."""
+    """Return the fields of a JSON object; what is no object has none."""
     return cast("Item", value) if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""A question in the words of Chat Completions: the body of the request.
+"""Build the body of a Chat Completions request.
 
 What that API cannot say is an error and not left out, except settings that only tune: one `ModelSettings` serves
 every model.
@@ -31,7 +31,10 @@ _NOT_HERE = ("previous_response_id", "conversation_id", "prompt")
 
 
 def chat_body(model: str, request: ModelRequest, *, openais: bool, streamed: bool) -> dict[str, Any]:
-    """The body of the request, without what is None. `openais`: the server is OpenAI's own."""
+    """Build the body, without what is None.
+
+    `openais` says that the server is OpenAI's own.
+    """
     for name in _NOT_HERE:
         if getattr(request, name) is not None:
             raise UserError(

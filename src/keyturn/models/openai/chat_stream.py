@@ -1,4 +1,4 @@
-"""A streamed chat completion, chunk by chunk, as the Responses events that say the same.
+"""Convert a streamed chat completion to Responses events, chunk by chunk.
 
 Texts, thoughts and the arguments of a call are told as they come. Pieces of several calls may come mixed: one call is
 told at a time, and the others as soon as it is whole. The reply is made from what came, as one that came whole is.
@@ -20,18 +20,18 @@ from .chat_calls import CallInPieces, CallsInPieces
 from .chat_reply import (
     SEALED,
     THOUGHTS,
+    chat_reasoning_item,
     chat_response,
+    chat_usage,
     check_finish,
     fields_of,
     message_items,
-    reasoning_item,
-    usage_of,
 )
 
 
 @dataclass
 class _Said:
-    """A message as far as it came."""
+    """Collects a message as far as it came."""
 
     text: list[str] = field(default_factory=list[str])
     refusal: list[str] = field(default_factory=list[str])
@@ -43,7 +43,7 @@ class _Said:
 
 @dataclass
 class _Thought:
-    """A thought as far as it came, in the fields that it came in."""
+    """Collects a thought as far as it came, in the fields that it came in."""
 
     fields: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
 
@@ -54,11 +54,11 @@ class _Thought:
         said.append(piece)
 
     def items(self) -> list[Item]:
-        return [reasoning_item({name: _joined(said) for name, said in self.fields.items()})]
+        return [chat_reasoning_item({name: _joined(said) for name, said in self.fields.items()})]
 
 
 class ChatStream:
-    """Takes the chunks of one reply and tells its events."""
+    """Converts the chunks of one reply to events."""
 
     def __init__(self) -> None:
         self._teller = Teller()
@@ -71,7 +71,7 @@ class ChatStream:
         self._finish: Any = None
 
     def take(self, chunk: Any, request_id: str | None = None) -> Iterator[StreamEvent]:
-        """What one chunk says."""
+        """Convert one chunk."""
         self._request_id = request_id
         if not isinstance(chunk, dict):
             raise ModelBehaviorError(f"the model's stream has a chunk that is a {type(chunk).__name__}, not an object")
@@ -82,7 +82,7 @@ class ChatStream:
             yield from self._teller.start(self._id)
         choices: Any = fields.get("choices") or []
         if not isinstance(choices, list):
-            raise ModelBehaviorError("the model's stream has a chunk whose choices are no list")
+            raise ModelBehaviorError("the model's stream has a chunk whose choices are not a list")
         for choice in cast("list[Any]", choices)[:1]:
             said = fields_of(choice)
             self._finish = said.get("finish_reason") or self._finish
@@ -95,9 +95,9 @@ class ChatStream:
         for name, tell in (("content", self._teller.text), ("refusal", self._teller.refusal)):
             if piece := delta.get(name):
                 yield from self._turn_to(_Said)
-                said = cast("_Said", self._parts[-1])
-                (said.text if name == "content" else said.refusal).append(str(piece))
-                said.logprobs += _logprobs(choice)
+                message = cast("_Said", self._parts[-1])
+                (message.text if name == "content" else message.refusal).append(str(piece))
+                message.logprobs += _logprobs(choice)
                 yield from tell(str(piece))
         if calls := _pieces(delta):
             for call, added in self._calls.take(calls):
@@ -130,7 +130,7 @@ class ChatStream:
         yield from self._next_call()
 
     def _next_call(self, *, end: bool = False) -> Iterator[StreamEvent]:
-        """Begin to tell the next call that waits, once its name is complete and the one before it is whole."""
+        """Begin the next waiting call once its name is complete and the call before it is whole."""
         while self._waiting:
             last, call = self._parts[-1] if self._parts else None, self._waiting[0]
             if not end and (not call.begun or (isinstance(last, CallInPieces) and not last.whole)):
@@ -148,10 +148,10 @@ class ChatStream:
         return self._teller.close(whole[0] if whole else None)
 
     def end(self) -> Iterator[StreamEvent]:
-        """The stream is over: what was not told yet, and the whole reply."""
+        """Return the remaining events and the whole reply."""
         if self._finish is None:
             raise ModelBehaviorError("the model's stream ended before its reply was complete; nothing of it was used")
-        with charged(usage_of(self._usage)):
+        with charged(chat_usage(self._usage)):
             check_finish(self._finish)
             yield from self._next_call(end=True)
             yield from self._close()
@@ -177,7 +177,7 @@ def _logprobs(choice: Item) -> list[Any]:
 
 
 def _joined(pieces: list[Any]) -> Any:
-    """Texts as one text, lists as one list; of anything else the last."""
+    """Join texts to one text and lists to one list; of anything else keep the last."""
     if isinstance(pieces[0], str):
         return "".join(pieces)
     return [entry for piece in pieces for entry in piece] if isinstance(pieces[0], list) else pieces[-1]

@@ -1,4 +1,4 @@
-"""What OpenAI's models fall back on in this process: a key, a client, which of its two APIs, a model name.
+"""Process-wide defaults of OpenAI's models: a key, a client, which of its two APIs, a model name.
 
 Set once at start-up, read by the members when they need it. Other providers keep theirs in their own member.
 """
@@ -17,7 +17,9 @@ _APIS = ("chat_completions", "responses")
 
 @dataclass
 class OpenAIDefaults:
-    """The defaults as they stand. `changes` counts the settings, so that what was made with older ones is not reused.
+    """Holds the defaults.
+
+    `changes` counts the settings, so that what was made with older ones is not reused.
 
     >>> OpenAIDefaults().api
     'responses'
@@ -30,7 +32,7 @@ class OpenAIDefaults:
     changes: int = 0
 
     def model_name(self) -> str:
-        """The model where none is named: the environment's `OPENAI_DEFAULT_MODEL`, else one of our choice."""
+        """Return the default model: the environment's `OPENAI_DEFAULT_MODEL`, else one of our choice."""
         return os.environ.get("OPENAI_DEFAULT_MODEL", "").strip() or "gpt-5.6-luna"
 
 
@@ -46,13 +48,13 @@ def set_default_openai_key(key: str, use_for_tracing: bool = True) -> None:
     >>> OPENAI.key = None  # as it was
     """
     if not isinstance(cast("Any", key), str) or not key:
-        raise UserError("the OpenAI key must be a text that is not empty; is the variable it comes from set?")
+        raise UserError("the OpenAI key must be a non-empty string; is the variable it comes from set?")
     OPENAI.key, OPENAI.use_for_tracing = key, use_for_tracing
     OPENAI.changes += 1
 
 
 def set_default_openai_client(client: Any, use_for_tracing: bool = True) -> None:
-    """Use this `AsyncOpenAI` client, with its address and key, for every OpenAI model that has none of its own.
+    """Use this `AsyncOpenAI` client, address and key included, where an OpenAI model has none of its own.
 
     >>> set_default_openai_client("a client")
     >>> OPENAI.client
@@ -66,7 +68,7 @@ def set_default_openai_client(client: Any, use_for_tracing: bool = True) -> None
 
 
 def set_default_openai_api(api: OpenAIAPI) -> None:
-    """Say which API a bare model name means: `responses` or `chat_completions`.
+    """Set which API a bare model name uses: `responses` or `chat_completions`.
 
     >>> set_default_openai_api("chat_completions")
     >>> OPENAI.api

@@ -1,4 +1,4 @@
-"""OpenAI's models by name, for those who want one account for all of them and no other provider.
+"""Finds OpenAI's models by name, for those who want one account for all of them and no other provider.
 
 It only makes models: which of the two APIs, with whose key. Names of other providers are `MultiProvider`'s business.
 """
@@ -39,7 +39,7 @@ class OpenAIProvider(ModelProvider):
         self._use_responses = use_responses
 
     def get_model(self, model_name: str | None) -> Model:
-        """The model of that name; None is the default model."""
+        """Return the model of that name; None is the default model."""
         responses = OPENAI.api == "responses" if self._use_responses is None else self._use_responses
         return (OpenAIResponsesModel if responses else OpenAIChatCompletionsModel).of(model_name, self._account)
 

@@ -1,4 +1,4 @@
-"""A response of the Responses API, checked: what a well-behaved one is, and what was wrong with any other.
+"""Check a response of the Responses API, and say what is wrong with one that is not well-formed.
 
 A checked reply is kept exactly as it came, fields and kinds of items that nobody here knows included.
 """
@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 def checked_reply(answer: OpenAIAnswer) -> ModelResponse:
-    """The reply that a whole response carries."""
+    """Check a whole response and return its reply."""
     body = answer.body
     output = body.get("output")
     usage = usage_of(body.get("usage"))
@@ -63,7 +63,7 @@ def check_ending(status: Any, error: Any, details: Any) -> None:
 
 
 def check_output(output: Any) -> list[Item]:
-    """The items of a reply as plain dicts, or what is wrong with them."""
+    """Return the items of a reply as plain dicts, or raise for what is wrong with them."""
     if not isinstance(output, list):
         raise ModelBehaviorError(f"the model's reply has no list of output items; {_NOTHING}")
     items = [_plain(entry, place) for place, entry in enumerate(cast("list[Any]", output))]
@@ -90,7 +90,7 @@ def _plain(entry: Any, place: int) -> Item:
 
 
 def usage_of(counts: Any) -> Usage:
-    """The counts of a response, from JSON or from an object of the SDK."""
+    """Return the usage of a response, from JSON or from an object of the SDK."""
     cached, written = (
         _number(counts, "input_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens")
     )

@@ -1,4 +1,4 @@
-"""A question in the words of the Responses API: the body of the request, and the items as that API takes them.
+"""Build the body of a Responses API request, and its items as that API takes them.
 
 Items go out as they are in the conversation. Only what the API itself refuses is left out: fields that it gives and
 does not take, and what other providers' models thought.
@@ -29,7 +29,7 @@ _NO_ID = "__fake_id__"
 
 
 def responses_body(model: str | None, request: ModelRequest) -> dict[str, Any]:
-    """The body of the request, without what is None."""
+    """Build the body, without what is None."""
     settings, tools = request.model_settings, offered(request.tools, request.handoffs)
     body: dict[str, Any] = {
         "model": model,
@@ -63,7 +63,7 @@ _SAME = (
 
 
 def sent_items(items: list[Item]) -> list[Item]:
-    """The conversation as the API takes it."""
+    """Return the conversation as the API takes it."""
     return [sent for item in items if (sent := _sent(item)) is not None]
 
 
@@ -91,7 +91,7 @@ def _without_maker(entry: Any) -> Any:
 
 
 def prompt_of(prompt: Any) -> Item | None:
-    """A stored prompt without what is not set."""
+    """Return a stored prompt without what is not set."""
     if prompt is None:
         return None
     given: Any = plain(prompt, "the prompt")
@@ -101,7 +101,7 @@ def prompt_of(prompt: Any) -> Item | None:
 
 
 def schema_format(schema: Any) -> Item | None:
-    """What an output schema asks of the model's text, None where any text will do."""
+    """Return the text format of an output schema, None where any text will do."""
     if schema is None or schema.is_plain_text():
         return None
     return {"name": "final_output", "schema": schema.json_schema(), "strict": schema.is_strict_json_schema()}

@@ -1,4 +1,4 @@
-"""What an agent may call, as OpenAI's two APIs are told of it, and which of it must be called.
+"""Convert tools, handoffs and the tool choice to OpenAI's two APIs.
 
 Functions and handoffs are functions to the model. A tool that the provider runs says itself what it is, by
 `provider_tool()` or a `tool_config`, in the words of the Responses API.
@@ -11,16 +11,16 @@ from typing import Any, cast
 
 from ...core.errors import UserError
 from ...core.items import Item
-from ..offering import function_of, own_words
+from ..request_parts import function_of, own_words
 
 
 def offered(tools: Iterable[Any], handoffs: Iterable[Any]) -> list[Item]:
-    """Everything that may be called, as the Responses API is told of it."""
+    """Convert everything that may be called to the Responses API."""
     return [_tool(tool) for tool in (*tools, *handoffs)]
 
 
 def offered_in_chat(tools: Iterable[Any], handoffs: Iterable[Any], *, openais: bool) -> list[Item]:
-    """The same for Chat Completions, whose custom tools no server but OpenAI's own (`openais`) may know.
+    """Convert it to Chat Completions, whose custom tools no server but OpenAI's own (`openais`) may know.
 
     What has calls of its own in the other API is a function here, where it can be one.
     """
@@ -45,7 +45,7 @@ def _function(tool: Any) -> Item:
 
 
 def chosen(choice: str | Mapping[str, Any] | None, tools: Iterable[Item]) -> Any:
-    """`ModelSettings.tool_choice` as the Responses API has it: a mode, a function, or a tool that the provider runs.
+    """Convert `ModelSettings.tool_choice` to the Responses API: a mode, a function, or a tool that the provider runs.
 
     >>> chosen("pay", [{"type": "function", "name": "pay"}]), chosen("web_search", [{"type": "web_search"}])
     ({'type': 'function', 'name': 'pay'}, {'type': 'web_search'})
@@ -60,23 +60,23 @@ def chosen(choice: str | Mapping[str, Any] | None, tools: Iterable[Item]) -> Any
 
 
 def as_chat_tool(tool: Item) -> Item:
-    """A tool as Chat Completions is told of it."""
+    """Convert a tool to Chat Completions."""
     kind = tool["type"]
     if kind not in ("function", "custom"):
         raise UserError(
             f"Chat Completions has no tool of type {kind!r}: only functions and custom tools run there; "
             "use OpenAIResponsesModel for tools that the provider runs"
         )
-    told = {name: value for name, value in tool.items() if name != "type" and value is not None}
-    form: Any = told.get("format")
+    fields = {name: value for name, value in tool.items() if name != "type" and value is not None}
+    form: Any = fields.get("format")
     if isinstance(form, dict) and "definition" in form:  # here a grammar's own fields stand one deeper
         inner = {name: value for name, value in cast("Item", form).items() if name != "type"}
-        told["format"] = {"type": form["type"], "grammar": inner}
-    return {"type": kind, kind: told}
+        fields["format"] = {"type": form["type"], "grammar": inner}
+    return {"type": kind, kind: fields}
 
 
 def as_chat_choice(choice: Any) -> Any:
-    """A tool choice as Chat Completions has it."""
+    """Convert a tool choice to Chat Completions."""
     if not isinstance(choice, dict):
         return choice
     given = cast("Item", choice)

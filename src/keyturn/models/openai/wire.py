@@ -1,4 +1,4 @@
-"""One question to an OpenAI client: its answer as plain JSON, whole or event by event, and what its errors advise.
+"""Send one request to an OpenAI client and return its answer as plain JSON, whole or event by event.
 
 Both of OpenAI's APIs are asked here. Errors of the SDK pass through as they are; an answer that is no JSON is a
 `ModelBehaviorError`, never a parser's error. What an answer means is read elsewhere.
@@ -37,7 +37,7 @@ _NOT_BODY = ("extra_headers", "extra_query", "timeout")
 
 
 class OpenAIQuestion(NamedTuple):
-    """What is asked of one method of the SDK, and how often again.
+    """Holds one call of a method of the SDK, and how often it may be retried.
 
     `kept` says that a conversation at the provider may have taken the question in, though no answer came: it is asked
     again only where that cannot be.
@@ -50,37 +50,37 @@ class OpenAIQuestion(NamedTuple):
     kept: bool = False
 
     def passing(self, error: BaseException) -> bool:
-        """Whether asking again may help, and does no harm."""
+        """Return whether a retry may help, and does no harm."""
         return is_passing(error) and self.safe(error)
 
     def safe(self, error: BaseException) -> bool:
-        """Whether asking again does no harm, and is not bound to be refused."""
+        """Return whether a retry does no harm, and is not bound to be refused."""
         if getattr(error, "code", None) in _LASTING:
             return False
         return not self.kept or status_of(error) == 429 or type(error.__cause__).__name__ in _UNSENT
 
 
 class OpenAIAnswer(NamedTuple):
-    """An answer as JSON, and the provider's id of the request."""
+    """Holds an answer as JSON, and the provider's request id."""
 
     body: Item
     request_id: str | None
 
 
 async def whole(question: OpenAIQuestion) -> OpenAIAnswer:
-    """The answer to a question, complete."""
+    """Return the complete answer to a request."""
     create = question.resource.with_raw_response.create
     options = _options(question)
     raw = await again(lambda: create(**options), question.retries, pause, question.passing, question.safe)
     response = raw.http_response
     body = _json(response.content, response.headers.get("content-type", ""))
     if body.get("error") and not body.get("output") and not body.get("choices") and "status" not in body:
-        raise _said(body["error"], response)
+        raise _api_error(body["error"], response)
     return OpenAIAnswer(body, raw.request_id)
 
 
 async def events(question: OpenAIQuestion) -> AsyncGenerator[tuple[Any, str | None], None]:
-    """The answer's events as JSON, each with the provider's id of the request.
+    """Stream the answer's events as JSON, each with the provider's request id.
 
     It is asked for again only until its first event is there: what was told is never told twice.
     """
@@ -105,7 +105,7 @@ async def events(question: OpenAIQuestion) -> AsyncGenerator[tuple[Any, str | No
 
 
 async def _stream(question: OpenAIQuestion, options: dict[str, Any]) -> Any:
-    """The events of a stream as JSON: the SDK takes longer to make an object of each than we to read it."""
+    """Return the events of a stream as JSON, since making an SDK object of each takes longer than reading it."""
     from openai import AsyncStream
 
     raw = await question.resource.with_raw_response.create(**options, stream=True)
@@ -113,19 +113,19 @@ async def _stream(question: OpenAIQuestion, options: dict[str, Any]) -> Any:
     return await stream if isawaitable(stream) else stream  # a coming version of the SDK says that it will be
 
 
-async def read_out(told: AsyncGenerator[Any, None]) -> None:
-    """Read what follows the last event of a reply, so that its connection can serve the next one.
+async def read_out(events: AsyncGenerator[Any, None]) -> None:
+    """Read what follows the last event of a reply, so that its connection can be reused.
 
     The reply is complete: neither a fault nor a server that keeps the line open may spoil it any more.
     """
     with suppress(Exception):
         async with asyncio.timeout(_LINGER):
-            async for _ in told:
+            async for _ in events:
                 pass
 
 
 async def _next(stream: Any) -> Any:
-    """The next event, None at the end; an error that comes as an event is raised as the SDK raises others."""
+    """Return the next event, None at the end; an error event is raised as the SDK raises others."""
     try:
         event: Any = await anext(stream, None)
     except PARSERS as error:  # broken JSON or broken UTF-8, found by the SDK's parser
@@ -135,13 +135,13 @@ async def _next(stream: Any) -> Any:
 
 
 def _check_event(event: Any, response: Any) -> None:
-    said = cast("Item", event) if isinstance(event, dict) else {}
-    if said.get("type") == "error":
-        raise _said({name: said.get(name) for name in ("code", "message", "param")}, response)
+    fields = cast("Item", event) if isinstance(event, dict) else {}
+    if fields.get("type") == "error":
+        raise _api_error({name: fields.get(name) for name in ("code", "message", "param")}, response)
 
 
-def _said(error: Any, response: Any) -> Exception:
-    """An error that came without an error's status, as the SDK has it: with what the provider said as its body."""
+def _api_error(error: Any, response: Any) -> Exception:
+    """Make the SDK's error, with what the provider said as its body, of an error that came without a status."""
     from openai import APIError
 
     given = cast("Mapping[str, Any]", error) if isinstance(error, Mapping) else {"message": str(error)}
@@ -151,7 +151,7 @@ def _said(error: Any, response: Any) -> Exception:
 
 
 def _options(question: OpenAIQuestion) -> dict[str, Any]:
-    """What the SDK's method is called with.
+    """Return the arguments for the SDK's method.
 
     The body goes past its typed parameters: those are converted one by one, for 2 ms per item of a conversation, and
     may not know what a newer server does. What they are, the tests check by the same types.
@@ -181,13 +181,13 @@ def _json(content: bytes, kind: str) -> Item:
 
 
 def _what(error: Exception) -> str:
-    """What a parser found wrong, without the text that it parsed."""
+    """Describe what a parser found wrong, without the text that it parsed."""
     place = getattr(error, "pos", None)
     return type(error).__name__ if place is None else f"{type(error).__name__} at character {place}"
 
 
 def plain(setting: Any, what: str) -> Any:
-    """A setting that may be an object of the SDK, as JSON."""
+    """Return a setting as JSON, where it may be an object of the SDK."""
     dump = getattr(setting, "model_dump", None)
     if dump is not None:
         return dump(mode="json", exclude_none=True)

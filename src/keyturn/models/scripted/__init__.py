@@ -1,1 +1,1 @@
-"""The model that says what a test tells it to, and the words of a script."""
+"""The scripted model for tests, and the items and steps of its script."""

@@ -1,4 +1,4 @@
-"""The words of a scripted conversation: items as a model would say them, and what a model can read in a request.
+"""Make the items of a scripted conversation, and read what a request has of it.
 
 Everything here is plain data in the Responses format. What is not given is left out, so that an item travels
 exactly as it was written.
@@ -20,7 +20,7 @@ _RESULTS, _REQUEST = ("_output", "_response"), "approval_request_id"
 
 
 def assistant_message(text: str, *, item_id: str | None = None) -> RawItem:
-    """A message of the model.
+    """Make a message of the model.
 
     >>> assistant_message("done").content[0].text
     'done'
@@ -29,7 +29,7 @@ def assistant_message(text: str, *, item_id: str | None = None) -> RawItem:
 
 
 def refusal(text: str, *, item_id: str | None = None) -> RawItem:
-    """A message in which the model declines.
+    """Make a message in which the model declines.
 
     >>> refusal("I cannot help with that").content[0].type
     'refusal'
@@ -52,7 +52,7 @@ def function_call(
     item_id: str | None = None,
     namespace: str | None = None,
 ) -> RawItem:
-    """A call of a function tool; a string is sent as it stands, so that broken arguments can be scripted.
+    """Make a call of a function tool; a string is sent as it stands, so that broken arguments can be scripted.
 
     Without a `call_id` it is the next of "call_1", "call_2", ... in this process. Give one where a test
     compares it, and in a history-driven model: a run that is resumed elsewhere would be counted anew.
@@ -72,7 +72,7 @@ def function_call(
 
 
 def reasoning(text: str = "", *, encrypted_content: str | None = None, item_id: str | None = None) -> RawItem:
-    """What a model thought, as a summary, sealed, or both.
+    """Make a reasoning item: a summary, encrypted content, or both.
 
     >>> reasoning("The invoice is due.", encrypted_content="gAAA").summary[0].text
     'The invoice is due.'
@@ -86,7 +86,7 @@ def reasoning(text: str = "", *, encrypted_content: str | None = None, item_id: 
 
 
 def tool_outputs(request: ModelRequest) -> dict[str, Any]:
-    """The results in the conversation by call id, oldest first: how far a history-driven model has come.
+    """Return the results in the conversation by call id, oldest first: how far a history-driven model has come.
 
     >>> from keyturn.models.base import ModelSettings
     >>> told = [{"type": "function_call_output", "call_id": "c1", "output": "paid"}]
@@ -101,7 +101,7 @@ def tool_outputs(request: ModelRequest) -> dict[str, Any]:
 
 
 def last_user_text(request: ModelRequest) -> str:
-    """What the user said last, "" where no user spoke.
+    """Return what the user said last, "" where no user spoke.
 
     >>> from keyturn.models.base import ModelSettings
     >>> last_user_text(ModelRequest(None, [{"role": "user", "content": "hi"}], ModelSettings(), [], None, []))

@@ -1,4 +1,4 @@
-"""The model that says what a test tells it to: no network, no clock, no dice.
+"""The scripted model, which answers what a test tells it to: no network, no clock, no random numbers.
 
 A script is a queue of steps, one for each time the model is asked. A callable in its place answers every time from
 the conversation alone, so that a run which was cut and resumed, here or in another process, goes on the same way.
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class ScriptedModel(Model):
-    """Answers each time with the next step; or, given one function, with what that makes of the request.
+    """Answers with the next step of a script; or, given one function, with what that makes of the request.
 
     A step is whatever `ModelStep` can say, or shorter: a list of output items, one item, a text, an exception to
     raise, a function of the request (sync or async) that returns one of these. `calls` holds every request as
@@ -89,7 +89,7 @@ class ScriptedModel(Model):
 
     @property
     def remaining_steps(self) -> int:
-        """How many steps nobody has asked for yet."""
+        """Return how many steps nobody has asked for yet."""
         return len(self._steps)
 
     def enqueue(self, *steps: Any) -> None:
@@ -107,18 +107,18 @@ class ScriptedModel(Model):
 
     assert_complete = assert_done  # what openai-agents calls it
 
-    async def get_response(self, *asked: Any, **kept: Any) -> ModelResponse:
-        """The next step, whole. Of a step that only breaks its stream off, this is the whole reply."""
-        number, _, step = await self._next(asked, kept)
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        """Return the next step, whole; for a step that breaks its stream off, the whole reply."""
+        number, _, step = await self._next(args, kwargs)
         if step.error is not None:
             raise step.error
         if step.stream_events is not None and not step.output:
             raise InvalidModelStep(f"reply {number} is only told as a stream; give its ModelStep an output as well")
         return self._reply(step, number)
 
-    async def stream_response(self, *asked: Any, **kept: Any) -> AsyncIterator[Any]:
-        """The next step, as Responses events."""
-        number, request, step = await self._next(asked, kept)
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """Stream the next step as Responses events."""
+        number, request, step = await self._next(args, kwargs)
         if step.stream_events is not None:
             async for event in _exactly(step.stream_events, request):
                 yield event
@@ -129,8 +129,8 @@ class ScriptedModel(Model):
         if step.error is not None:
             raise step.error
 
-    async def _next(self, asked: tuple[Any, ...], kept: dict[str, Any]) -> tuple[int, ModelRequest, ModelStep]:
-        request = ModelRequest(*asked, **kept)
+    async def _next(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ModelRequest, ModelStep]:
+        request = ModelRequest(*args, **kwargs)
         if isinstance(cast("Any", request.input), str):
             request = replace(request, input=input_items(cast("Any", request.input)))
         self.calls.append(request)
@@ -154,19 +154,19 @@ class ScriptedModel(Model):
 
 
 def _copy(value: Any) -> Any:
-    """Plain data anew, all the way down."""
+    """Copy plain data, all the way down."""
     if isinstance(value, dict):
         return {key: _copy(entry) for key, entry in cast("Item", value).items()}
     return [_copy(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 async def _exactly(events: Iterable[Any] | Callable[[ModelRequest], Any], request: ModelRequest) -> AsyncIterator[Any]:
-    told: Any = events(request) if callable(events) else events
-    if hasattr(told, "__aiter__"):
-        async for event in told:
+    given: Any = events(request) if callable(events) else events
+    if hasattr(given, "__aiter__"):
+        async for event in given:
             yield event
         return
-    for event in told:
+    for event in given:
         if isinstance(event, BaseException):
             raise event
         yield event

@@ -1,4 +1,4 @@
-"""A model's script: its steps, the short forms in which they may be written, and what is wrong with one.
+"""A model's script: its steps, the short forms in which they may be written, and the errors of one.
 
 A step says what a model answers or how it fails. It is checked when it is written, not when it is played, and nothing
 here plays it.
@@ -24,7 +24,7 @@ _KINDS = (
 
 
 class ModelScriptError(UserError):
-    """A model's script and what was asked of the model do not fit together.
+    """Raised where a model's script and the requests to the model do not match.
 
     >>> issubclass(UnexpectedModelCall, ModelScriptError)
     True
@@ -32,7 +32,7 @@ class ModelScriptError(UserError):
 
 
 class InvalidModelStep(ModelScriptError):
-    """A step that no model could play.
+    """Raised for a step that no model could play.
 
     >>> ModelStep("done", error=OSError())
     Traceback (most recent call last):
@@ -42,7 +42,9 @@ class InvalidModelStep(ModelScriptError):
 
 
 class UnexpectedModelCall(ModelScriptError):
-    """The model was asked once more than its script has steps. `call` is the request; the text quotes none of it.
+    """Raised where the model is asked once more than its script has steps.
+
+    `call` is the request; the text quotes none of it.
 
     >>> from keyturn.models.base import ModelSettings
     >>> raise UnexpectedModelCall(ModelRequest(None, [], ModelSettings(), [], None, []), asked=3, steps=2)
@@ -62,7 +64,7 @@ class UnexpectedModelCall(ModelScriptError):
 
 
 class UnconsumedModelSteps(ModelScriptError):
-    """The script has steps that nobody asked for.
+    """Raised where the script has steps that nobody asked for.
 
     >>> UnconsumedModelSteps(2, asked=1).remaining_steps
     2
@@ -78,7 +80,7 @@ class UnconsumedModelSteps(ModelScriptError):
 
 @dataclass(frozen=True)
 class ModelStep:
-    """One reply, and how it goes wrong.
+    """Describes one reply, and how it goes wrong.
 
     `output` is a list of items, one item or a text. `error` is raised in place of a reply; `responder` makes the step
     from the request. `stream_events` are yielded exactly, in place of those made from `output`; an exception among them
@@ -132,7 +134,7 @@ _FIELDS = {field.name for field in fields(ModelStep)}
 
 
 def read_step(given: Any, place: str) -> ModelStep:
-    """A step in whatever short form it was given; `place` is what an error calls it.
+    """Return a step from any of its short forms; `place` is what an error calls it.
 
     >>> read_step("done", "step 1").output[0].content[0].text
     'done'
@@ -170,7 +172,7 @@ def _item(entry: Any) -> Item:
     try:
         item = plain_item(entry)
     except TypeError:
-        raise InvalidModelStep(f"{type(entry).__name__} is no output item") from None
+        raise InvalidModelStep(f"{type(entry).__name__} is not an output item") from None
     if "type" not in item and "role" not in item:
         raise InvalidModelStep("an output item has a type, and this mapping has none")
     return RawItem(item)

@@ -46,12 +46,12 @@ class MessagesServer(LoopbackServer):
     base_path: ClassVar[str] = ""
 
     def error(self, status: int, message: str) -> Item:
-        """An error as Anthropic says it."""
+        """Return an error as Anthropic's API does."""
         kind = _ERRORS.get(status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": f"req_{self.answered}"}
 
     def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
-        """What the real one would not accept."""
+        """Return what the real one would not accept."""
         if (request.method, request.path) != ("POST", "/v1/messages"):
             return 404, "Not found"
         if not request.headers.get("x-api-key") and not request.headers.get("authorization"):
@@ -65,7 +65,7 @@ class MessagesServer(LoopbackServer):
         return None
 
     def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
-        """The step as a message."""
+        """Return the step as a message."""
         headers = {"request-id": step.request_id or f"req_{self.answered}"}
         if step.stream_events is not None:
             return HttpReply.stream(cast("Any", step.stream_events), headers, named=True)
@@ -137,7 +137,7 @@ def _counted(usage: Usage) -> Block:
 
 
 def _grown(block: Block) -> tuple[Block, list[Block]]:
-    """What a block is when its stream begins, and the deltas by which it grows."""
+    """Return a block as its stream begins, and the deltas by which it grows."""
     kind = block["type"]
     if kind == "text":
         deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
@@ -158,7 +158,7 @@ def _grown(block: Block) -> tuple[Block, list[Block]]:
 
 
 def events(message: Block) -> Iterator[Block]:
-    """A whole message as the API streams it."""
+    """Return a whole message as the events of a stream."""
     usage = message["usage"]
     ends = ("stop_reason", "stop_sequence", "stop_details")
     begun: Block = {**message, "content": [], **dict.fromkeys(ends), "usage": {**usage, "output_tokens": 1}}

@@ -20,7 +20,7 @@ from .server import HttpReply, HttpRequest, LoopbackServer
 
 @dataclass(frozen=True)
 class ChatDialect:
-    """How a server writes what the protocol leaves open, or gets wrong.
+    """Describes how a server writes what the protocol leaves open, or gets wrong.
 
     `index` of a call: right, missing, or 0 for every call. `label`, its id: in the first piece, in every piece, in the
     last, or never. `name`: whole, cut in pieces, or repeated in every piece. `arguments`: in pieces, or an object.
@@ -52,14 +52,14 @@ class ChatServer(LoopbackServer):
         self.dialect = dialect or ChatDialect()
 
     def error(self, status: int, message: str) -> Item:
-        """An error as OpenAI says it."""
+        """Return an error as OpenAI's API does."""
         kind = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error"}
         return {
             "error": {"message": message, "type": kind.get(status, "server_error"), "param": None, "code": None},
         }
 
     def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
-        """What the real one would not accept."""
+        """Return what the real one would not accept."""
         if (request.method, request.path) != ("POST", "/v1/chat/completions"):
             return 404, f"Invalid URL ({request.method} {request.path})"
         if not request.headers.get("authorization", "").startswith("Bearer "):
@@ -68,7 +68,7 @@ class ChatServer(LoopbackServer):
         return None if wrong is None else (400, wrong)
 
     def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
-        """The step as a chat completion."""
+        """Return the step as a chat completion."""
         headers = {"x-request-id": step.request_id or f"req_{self.answered}"}
         if step.stream_events is not None:
             return HttpReply.stream(step.stream_events, headers)  # pyright: ignore[reportArgumentType]  # a list of them
@@ -129,7 +129,7 @@ class ChatServer(LoopbackServer):
         yield {}, ending
 
     def _cut(self, call: Item, place: int) -> Iterator[Item]:
-        """The pieces of one call in this server's dialect."""
+        """Cut one call into pieces in this server's dialect."""
         said, kind = self.dialect, call["type"]
         field = "input" if kind == "custom" else "arguments"
         name, text = call[kind]["name"], call[kind][field]
@@ -167,7 +167,7 @@ def _counts(usage: Usage) -> Item:
 
 
 def _unanswered(messages: list[Mapping[str, Any]]) -> str | None:
-    """What is wrong with the order of calls and results, in the words of the real one."""
+    """Return what is wrong with the order of calls and results, in the words of the real one."""
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":

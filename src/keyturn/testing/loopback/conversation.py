@@ -1,4 +1,4 @@
-"""What the Responses API accepts as a conversation: every call has its output, every output its call, nothing twice.
+"""Check conversations as the Responses API does: every call has its output, every output its call, nothing twice.
 
 The words of the refusals are the real one's, because people search for them. Here is no HTTP and nothing is kept.
 """
@@ -29,7 +29,7 @@ _UNKNOWN = ("created_by", "provider_data", "parsed_arguments")
 
 
 class ConversationRefused(Exception):
-    """What the API says to a request that it does not accept."""
+    """Raised with what the API says to a request that it does not accept."""
 
 
 def check_items(before: Sequence[Item], given: Sequence[Item]) -> None:
@@ -85,7 +85,7 @@ def _check_calls(items: Sequence[Item]) -> None:
 
 
 def _check_approvals(items: Sequence[Item]) -> None:
-    """Each answer has its request, and no safety check is passed over. What it says of requests are words of ours."""
+    """Check that each answer has its request, and that no safety check is passed over."""
     request, response = _REQUESTS
     waiting: set[str] = set()
     checks: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""What Gemini accepts: each turn of calls answered by as many results right behind it, signatures where they belong.
+"""Check requests as Gemini does: each turn of calls answered right behind it, signatures where they belong.
 
 The words of the refusals are the real one's, because people search for them. Signatures carry all that is needed to
 check them: here is no HTTP and nothing is kept.
@@ -21,16 +21,16 @@ _NOT_MINE = "skip_thought_signature_validator"
 
 
 class GeminiRefused(Exception):
-    """What the API says to a request that it does not accept."""
+    """Raised with what the API says to a request that it does not accept."""
 
 
 def signs(model: str) -> bool:
-    """Whether a model signs its parts and wants the signatures back: those from 3 on."""
+    """Return whether a model signs its parts and wants the signatures back: those from 3 on."""
     return _OLD.match(model) is None
 
 
 def signature(part: Mapping[str, Any], nonce: str) -> str:
-    """The signature of a part: of what it says, and other each time. In it are bytes that no text could hold."""
+    """Make the signature of a part: of its content, different each time, with bytes that no text could hold."""
     said = {key: value for key, value in part.items() if key != "thoughtSignature"}
     text = json.dumps([nonce, said], sort_keys=True, ensure_ascii=False)
     mac = hashlib.sha256(text.encode()).digest()
@@ -108,7 +108,7 @@ def _check_answers(calls: list[Part], results: list[Part]) -> None:
 
 
 def _check_signatures(contents: list[Part]) -> None:
-    """In the current turn, which begins with the user's last own words, each step's first call is signed."""
+    """Check that in the current turn, which begins with the user's last words, each step's first call is signed."""
     words = [
         number
         for number, content in enumerate(contents)

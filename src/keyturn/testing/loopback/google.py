@@ -49,11 +49,11 @@ class GeminiServer(LoopbackServer):
     base_path: ClassVar[str] = ""
 
     def error(self, status: int, message: str) -> Item:
-        """An error as Google says it."""
+        """Return an error as Google's API does."""
         return {"error": {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}}
 
     def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
-        """What the real one would not accept."""
+        """Return what the real one would not accept."""
         found = _PATH.fullmatch(request.path)
         if request.method != "POST" or found is None:
             return 404, f"{request.path} is not found"
@@ -68,7 +68,7 @@ class GeminiServer(LoopbackServer):
         return None
 
     def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
-        """The step as a candidate."""
+        """Return the step as a candidate."""
         found = cast("re.Match[str]", _PATH.fullmatch(request.path))
         headers = {"x-request-id": step.request_id} if step.request_id else {}
         if step.stream_events is not None:
@@ -116,7 +116,7 @@ def _said(item: Item) -> Iterator[Part]:
 
 
 def _sign(parts: list[Part], nonce: str) -> None:
-    """The first of parallel calls is signed; without calls, the last text is."""
+    """Sign the first of parallel calls; without calls, the last text."""
     calls = [part for part in parts if "functionCall" in part]
     texts = [part for part in parts if "text" in part and not part.get("thought")]
     for part in calls[:1] or texts[-1:]:
@@ -136,7 +136,7 @@ def _counted(usage: Usage) -> Part:
 
 
 def chunks(whole: Part) -> Iterator[Part]:
-    """A whole reply as the API streams it: texts in pieces, a text's signature behind it on a part without text."""
+    """Return a whole reply as the chunks of a stream: texts in pieces, a text's signature in a part behind it."""
     if "candidates" not in whole:
         yield whole
         return

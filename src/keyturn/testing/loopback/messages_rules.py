@@ -1,4 +1,4 @@
-"""What the Messages API accepts: a conversation that alternates, results right behind their calls, thoughts unchanged.
+"""Check requests as the Messages API does: turns that alternate, results right behind their calls, thoughts unchanged.
 
 The words of the refusals are the real one's, because people search for them. Signatures carry all that is needed to
 check them: here is no HTTP and nothing is kept.
@@ -19,17 +19,17 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 class MessagesRefused(Exception):
-    """What the API says to a request that it does not accept."""
+    """Raised with what the API says to a request that it does not accept."""
 
 
 def signature(text: str, nonce: str) -> str:
-    """A thought's signature: other each time, and of this text only."""
+    """Make a thought's signature: different each time, and of this text only."""
     mac = hashlib.sha256(f"loopback {nonce} {text}".encode()).digest()
     return base64.b64encode(nonce.encode() + b" " + mac * 3).decode()
 
 
 def seal(data: str) -> str:
-    """A thought that nobody may read."""
+    """Make a thought that nobody may read."""
     return "sealed+/" + base64.b64encode(data.encode()).decode()
 
 
@@ -57,7 +57,7 @@ def check_request(body: Any) -> None:
 
 
 def _in_blocks(message: Block) -> Block:
-    """A message whose content is one text says the same as one with a block of it."""
+    """Normalise a message: one text says the same as a list with a block of it."""
     content = message["content"]
     return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
 
@@ -162,7 +162,7 @@ def _check_thinking(body: Mapping[str, Any]) -> None:
 
 
 def _check_schema(schema: Any) -> None:
-    """Look at every object in a schema, wherever it stands."""
+    """Check every object in a schema, wherever it stands."""
     if isinstance(schema, list):
         for each in cast("list[Any]", schema):
             _check_schema(each)

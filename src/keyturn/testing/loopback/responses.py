@@ -63,13 +63,13 @@ class ResponsesServer(LoopbackServer):
         self._items = 0
 
     def error(self, status: int, message: str) -> Item:
-        """An error as OpenAI says it."""
+        """Return an error as OpenAI's API does."""
         kind = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error"}
         code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
         return {"error": {"message": message, "type": kind.get(status, "server_error"), "param": None, "code": code}}
 
     def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
-        """What the real one would not accept."""
+        """Return what the real one would not accept."""
         if (request.method, request.path) != ("POST", "/v1/responses"):
             return 404, f"Invalid URL ({request.method} {request.path})"
         if not request.headers.get("authorization", "").startswith("Bearer "):
@@ -84,7 +84,7 @@ class ResponsesServer(LoopbackServer):
         return None
 
     def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
-        """The step as a response; what it says is kept, as the request asks."""
+        """Return the step as a response; it is stored, as the request asks."""
         if step.stream_events is not None:
             return HttpReply.stream(step.stream_events, named=True)  # pyright: ignore[reportArgumentType]  # a list of them
         output = [self._item(item) for item in step.output]
@@ -119,7 +119,7 @@ class ResponsesServer(LoopbackServer):
             self.conversations[conversation if isinstance(conversation, str) else conversation["id"]] = kept
 
     def _item(self, item: Mapping[str, Any]) -> Item:
-        """An item as the API gives it: with an id, and a status where items of that kind have one."""
+        """Return an item as the API gives it: with an id, and a status where items of that kind have one."""
         self._items += 1
         kind = item.get("type", "message")
         made: Item = {"id": f"{_PREFIXES.get(kind, kind)}_{self._items}", "type": kind, **item}
@@ -132,7 +132,7 @@ class ResponsesServer(LoopbackServer):
 
 
 def unfinished(request: HttpRequest, status: str, **details: Any) -> HttpReply:
-    """A response that ended badly: `failed` with its `error`, or `incomplete` with its `incomplete_details`."""
+    """Make a response that ended badly: `failed` with its `error`, or `incomplete` with its `incomplete_details`."""
     body = request.json
     whole = {**response_body(ModelResponse([], Usage(), "resp_bad"), body), "status": status, "usage": None, **details}
     if not body.get("stream"):
@@ -149,7 +149,7 @@ def unfinished(request: HttpRequest, status: str, **details: Any) -> HttpReply:
 
 
 def response_body(response: ModelResponse, asked: Mapping[str, Any]) -> Item:
-    """A whole response as the API sends it, with what it repeats of the request."""
+    """Return a whole response as the API sends it, with what it repeats of the request."""
     usage = response.usage
     echoed = {name: asked.get(name, default) for name, default in _ECHOED.items()}
     conversation = asked.get("conversation")
@@ -180,7 +180,7 @@ def response_body(response: ModelResponse, asked: Mapping[str, Any]) -> Item:
 
 
 def _events(response: ModelResponse, asked: Mapping[str, Any]) -> Iterator[Item]:
-    """The reply's events as the API words them: whole responses at both ends, and the fields only it has."""
+    """Return the reply's events as the API words them: whole responses at both ends, and the fields only it has."""
     whole = response_body(response, asked)
     begun: Item = {**whole, "status": "in_progress", "output": [], "usage": None}
     number = -1

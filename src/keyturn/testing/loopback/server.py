@@ -41,7 +41,9 @@ Responder = Callable[[HttpRequest], Any]
 
 
 class LoopbackServer(abc.ABC):
-    """Subclass it for a wire format; see the top of the file. It is a context manager, sync and async.
+    """Serves one wire format from a script; subclass it, see the top of the file.
+
+    It is a context manager, sync and async.
 
     `requests` is what came, `answered` how many steps were used, `connections` how many lines were opened.
     """
@@ -60,26 +62,26 @@ class LoopbackServer(abc.ABC):
 
     @abc.abstractmethod
     def reply(self, request: HttpRequest, step: ModelStep) -> HttpReply:
-        """A step's items as this provider sends them."""
+        """Return a step's items as this provider sends them."""
 
     @abc.abstractmethod
     def error(self, status: int, message: str) -> Any:
-        """The body of this provider's errors."""
+        """Return the body of this provider's errors."""
 
     def refuse(self, request: HttpRequest) -> tuple[int, str] | None:
-        """Status and message of what the real one would not accept. The default accepts everything."""
+        """Return status and message of what the real one would not accept; the default accepts everything."""
         return None
 
     @property
     def url(self) -> str:
-        """The address, without a slash at its end."""
+        """Return the address, without a slash at its end."""
         if self._server is None:
             raise RuntimeError("the server is not running: enter it with `async with` or `with`")
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def base_url(self) -> str:
-        """The address that the provider's client is given."""
+        """Return the address that the provider's client is given."""
         return self.url + self.base_path
 
     async def start(self) -> Self:

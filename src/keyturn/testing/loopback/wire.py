@@ -1,4 +1,4 @@
-"""One HTTP/1.1 line of a loopback server: what a request and a reply are, how one is read and the other is sent.
+"""Read requests and send replies on one HTTP/1.1 connection of a loopback server.
 
 Here are bytes. What is said, when, and what may go wrong on purpose is asked for by `server.py`; a `Fault` only says
 which of a reply's bytes reach the line.
@@ -19,7 +19,7 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """One request as it came; names of headers are in lower case."""
+    """Holds one request as it came; names of headers are in lower case."""
 
     method: str
     path: str
@@ -29,13 +29,13 @@ class HttpRequest:
 
     @cached_property
     def json(self) -> Any:
-        """The body as JSON; None where there is none."""
+        """Parse the body as JSON; None where there is none."""
         return json.loads(self.body) if self.body else None
 
 
 @dataclass(frozen=True)
 class HttpReply:
-    """One answer: a body, or the parts of one that are sent one by one."""
+    """Holds one answer: a body, or the parts of one that are sent one by one."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -44,21 +44,24 @@ class HttpReply:
 
     @classmethod
     def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpReply:
-        """A JSON body."""
+        """Make a JSON body."""
         return cls(status, {"content-type": "application/json", **(headers or {})}, _written(value))
 
     @classmethod
     def stream(
         cls, events: Iterable[Any], headers: Mapping[str, str] | None = None, *, named: bool = False
     ) -> HttpReply:
-        """Server-sent events: mappings as JSON, texts (such as `[DONE]`) as they are; `named` adds `event: <type>`."""
+        """Make server-sent events.
+
+        Mappings become JSON, texts (such as `[DONE]`) stay as they are; `named` adds `event: <type>`.
+        """
         parts = tuple(_event(event, named) for event in events)
         return cls(200, {"content-type": "text/event-stream; charset=utf-8", **(headers or {})}, parts=parts)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One answer that goes wrong: an error `status`, a wrong `body`, or `reply` (any step) told badly.
+    """Describes one answer that goes wrong: an error `status`, a wrong `body`, or `reply` (any step) sent badly.
 
     Of a stream, `events` sends only so many, with `half` also half of the next one; then the line is dropped, or
     ended properly if `polite`, or kept open and silent if `stall`. `pieces` sends so many bytes at a time.
@@ -86,7 +89,7 @@ def _event(event: Any, named: bool) -> bytes:
 
 
 async def receive(reader: asyncio.StreamReader) -> HttpRequest | None:
-    """The next request on a line, None where the client hung up."""
+    """Read the next request on a connection, None where the client hung up."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.IncompleteReadError:
@@ -99,7 +102,7 @@ async def receive(reader: asyncio.StreamReader) -> HttpRequest | None:
 
 
 async def send(writer: asyncio.StreamWriter, reply: HttpReply, fault: Fault) -> bool:
-    """Send a reply as its fault says; False where the line ends here."""
+    """Send a reply as its fault says; return False where the connection ends here."""
     parts, whole = _cut(reply, fault)
     if fault.events == 0 and not fault.half and not fault.polite and not fault.stall:
         return False  # not even a head
@@ -117,7 +120,7 @@ async def send(writer: asyncio.StreamWriter, reply: HttpReply, fault: Fault) -> 
 
 
 def _cut(reply: HttpReply, fault: Fault) -> tuple[tuple[bytes, ...], bool]:
-    """What is sent of a reply, and whether its end is."""
+    """Return what is sent of a reply, and whether its end is."""
     parts = (reply.body,) if reply.parts is None else reply.parts
     if fault.events is None and not fault.half and not fault.stall:
         return parts, True
@@ -127,7 +130,7 @@ def _cut(reply: HttpReply, fault: Fault) -> tuple[tuple[bytes, ...], bool]:
 
 
 class _Writer:
-    """The body of one answer on the line, in the pieces that were asked for."""
+    """Writes the body of one answer, in the pieces that were asked for."""
 
     def __init__(self, writer: asyncio.StreamWriter, *, chunked: bool, pieces: int | None) -> None:
         self._writer = writer

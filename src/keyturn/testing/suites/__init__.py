@@ -1,1 +1,1 @@
-"""The shared suites: what every member of a room promises, whoever wrote it."""
+"""The shared suites, which test what every member of a room promises, whoever wrote it."""

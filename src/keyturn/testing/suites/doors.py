@@ -29,7 +29,7 @@ from .door_case import ANN, BOB, EVE, Case, as_requester, payment
 
 
 class DecisionDoorSuite:
-    """Subclass it in a test module, name the class `Test...`, and say how a word is said.
+    """Tests a door: subclass it in a test module, name the class `Test...`, and implement `say`.
 
     `cannot` are the words that the door does not have: any of edit, answer, grant, where, resolve, note, message.
     `knows_people` says that it can tell who somebody is; else every name is only claimed.
@@ -54,13 +54,13 @@ class DecisionDoorSuite:
         raise NotImplementedError("say how a decision is made through this door")
 
     async def shown(self, case: Case) -> str:
-        """All that the door shows of what waits, as a text."""
+        """Return all that the door shows of what waits, as a text."""
         return "\n".join(repr(item.request) + repr(item.arguments) for item in await case.waiting())
 
     # What the laws are tried on --------------------------------------------------------------------------------------
 
     async def paused(self, *calls: Any, tool: FunctionTool | None = None, requester: str | None = None) -> Case:
-        """A run that waits over these calls of `pay`; one of them unless others are given."""
+        """Make a run that waits over these calls of `pay`; one of them unless others are given."""
         done: list[Any] = []
         time = [1_000_000]
         made = tool if tool is not None else payment(done)
@@ -77,18 +77,18 @@ class DecisionDoorSuite:
         return case
 
     async def gated(self, terms: Approval, requester: str | None = None) -> Case:
-        """A run that waits on these terms."""
+        """Make a run that waits on these terms."""
         done: list[Any] = []
         case = await self.paused(tool=payment(done, approval=terms), requester=requester)
         case.done = done
         return case
 
     def without(self, *words: str) -> bool:
-        """Whether the door lacks one of these words, so that there is nothing to try."""
+        """Return whether the door lacks one of these words, so that there is nothing to test."""
         return bool(self.cannot & set(words))
 
     async def refused(self, case: Case, error: type[KeyturnError], word: str, item: Any, **words: Any) -> None:
-        """See that a word is refused with such an error, and that nothing ran and nothing was lost by it."""
+        """Check that a word is refused with such an error, and that nothing ran and nothing was lost by it."""
         before = len(case.done)
         with pytest.raises(error):
             await self._said_and_done(case, word, item, **words)
@@ -347,7 +347,7 @@ class DecisionDoorSuite:
             assert text not in case.told(), "what a terminal cannot hold was not typed"
 
     async def doubted(self) -> Case:
-        """A run with a call of which nobody knows how it ended."""
+        """Make a run with a call whose outcome is unknown."""
         done: list[Any] = []
 
         async def pay(to: str, amount: int) -> str:

@@ -1,4 +1,4 @@
-"""A journal under test: how it is made, how its time passes, and how a watcher is listened to.
+"""A journal under test: how it is made, how its time passes, and how a watcher is read.
 
 Here is what the suite of journals stands on; what a journal promises is in `journals.py`.
 """
@@ -18,7 +18,7 @@ from ...journal.base import Journal
 
 
 class Clock:
-    """A clock that stands still until it is told to go on, in milliseconds.
+    """A clock that stands still until it is advanced, in milliseconds.
 
     >>> clock = Clock(1_000)
     >>> clock.advance(500)
@@ -38,7 +38,7 @@ class Clock:
 
 
 async def seen(journal: Journal, run: str, count: int, after: int = 0) -> list[bytes]:
-    """The first `count` lines that a watcher sees from `after` on, however long they take to come.
+    """Return the first `count` lines that a watcher sees from `after` on, however long they take to come.
 
     >>> from keyturn.journal.memory import MemoryJournal
     >>> journal = MemoryJournal()
@@ -54,7 +54,7 @@ async def seen(journal: Journal, run: str, count: int, after: int = 0) -> list[b
 
 
 class JournalCase:
-    """What a test of journals may ask for: a journal, a second door to it, another tenant's view, and the time.
+    """Gives tests of journals a journal, a second connection to it, another tenant's view, and the time.
 
     >>> JournalCase.slack
     0
@@ -66,22 +66,22 @@ class JournalCase:
     slack: ClassVar[int] = 0
 
     async def make_journal(self) -> Journal:
-        """An empty journal, made once per test.
+        """Make an empty journal, once per test.
 
         Give it `self.clock`; a store that has a clock of its own overrides `now` and `pass_time`, and sets `slack`.
         """
         raise NotImplementedError("say how a journal is made")
 
     async def another(self, journal: Journal) -> Journal:
-        """A second door to the same store, as another process has it; the same object where there can be none."""
+        """Return a second journal on the same store, as another process has it; the same object if there is none."""
         return journal
 
     def of(self, journal: Any, tenant: str) -> Journal:
-        """The same store as another tenant sees it."""
+        """Return the same store as another tenant sees it."""
         return journal.of(tenant)
 
     async def now(self) -> int:
-        """The journal's time."""
+        """Return the journal's time."""
         return self.clock()
 
     async def pass_time(self, ms: int) -> None:
@@ -89,14 +89,14 @@ class JournalCase:
         self.clock.advance(ms)
 
     async def door(self, journal: Journal) -> Journal:
-        """`another`, remembered so that it is closed."""
+        """Call `another`, and close the result afterwards."""
         made = await self.another(journal)
         self.opened.append(made)
         return made
 
     @pytest_asyncio.fixture
     async def journal(self) -> AsyncGenerator[Journal, None]:
-        """The journal under test; it and its other doors are closed afterwards if they can be."""
+        """Give the journal under test; it and its other doors are closed afterwards if they can be."""
         self.clock, self.opened = Clock(), list[Journal]()
         made = await self.make_journal()
         yield made

@@ -26,7 +26,7 @@ MINUTE = 60_000
 
 
 class JournalSuite(JournalCase):
-    """Subclass it in a test module, name the class `Test...`, and say how an empty journal is made.
+    """Tests a journal: subclass it in a test module, name the class `Test...`, and implement `make_journal`.
 
     >>> from keyturn.journal.memory import MemoryJournal
     >>> class TestMemoryJournal(JournalSuite):

@@ -28,7 +28,7 @@ TEXT = "To be, or not to be: that is the question — 東京 \U0001f511.\n"
 
 
 class ModelSuite:
-    """Subclass it in a test module, name the class `Test...`, and say how a model is made.
+    """Tests a model: subclass it in a test module, name the class `Test...`, and implement `make_model`.
 
     >>> from keyturn.models.scripted.model import ScriptedModel
     >>> class TestScriptedModel(ModelSuite):
@@ -38,7 +38,7 @@ class ModelSuite:
     """
 
     def make_model(self, script: list[ModelStep]) -> Any:
-        """A model whose provider answers with these replies in turn; sync or async, called inside the event loop.
+        """Make a model whose provider answers with these replies in turn; sync or async, inside the event loop.
 
         Of each reply, `output` is its list of items. Where they are given, `usage` is what the provider counts,
         `error` is what its client raises in place of the reply, and `break_after` is after how many of
@@ -47,11 +47,11 @@ class ModelSuite:
         raise NotImplementedError("say how a model that answers from a script is made")
 
     def make_error(self) -> Exception:
-        """What the provider's client raises when there is no reply."""
+        """Return what the provider's client raises when there is no reply."""
         return ConnectionError("the line is dead")
 
     def play(self, *script: ModelStep, streamed: bool) -> list[ModelResponse]:
-        """All replies of a script, one after another."""
+        """Play all replies of a script, one after another."""
         return _run(self._play(list(script), streamed))
 
     async def _play(self, script: list[ModelStep], streamed: bool) -> list[ModelResponse]:
@@ -66,7 +66,7 @@ class ModelSuite:
         return await made if inspect.isawaitable(made) else made
 
     async def _told(self, step: ModelStep) -> tuple[list[Any], Exception | None]:
-        """The events of one stream, and what ended it if it did not end by itself."""
+        """Return the events of one stream, and what ended it if it did not end by itself."""
         model, events = await self._made([step]), list[Any]()
         try:
             async for event in model.stream_response(*_asked()):
@@ -142,7 +142,7 @@ class ModelSuite:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Sync tests with a loop of their own: nobody needs a plugin for them."""
+    """Run a coroutine in a loop of its own, so that nobody needs a plugin."""
     return asyncio.run(work)
 
 
@@ -160,7 +160,7 @@ async def _streamed(model: Model) -> ModelResponse:
 
 
 def _said(reply: ModelResponse) -> list[tuple[str, ...]]:
-    """What was said, without the ids and the status that each provider adds."""
+    """Return what was said, without the ids and the status that each provider adds."""
     return [_essence(item) for item in reply.output]
 
 

@@ -29,7 +29,7 @@ NONSENSE = "perhaps"
 
 
 class PolicySuite:
-    """Subclass it in a test module, name the class `Test...`, and say how a policy with a fixed answer is made.
+    """Tests a policy: subclass it in a test module, name the class `Test...`, and implement `make_policy`.
 
     >>> class TestMine(PolicySuite):
     ...     def make_policy(self, answer):
@@ -46,7 +46,7 @@ class PolicySuite:
     done: list[str]
 
     def make_policy(self, answer: Any) -> Any:
-        """A policy that says this of every call.
+        """Make a policy that says this of every call.
 
         `answer` is "allow", "ask" or "deny"; None for a policy that says nothing; an exception for one that raises it;
         or "perhaps", which is no answer at all.
@@ -54,7 +54,7 @@ class PolicySuite:
         raise NotImplementedError("say how a policy with this answer is made")
 
     def make_limit(self, action: str) -> Any:
-        """A policy that says "ask" or "deny" of payments whose `amount` is over 100, and "allow" of all others.
+        """Make a policy that says "ask" or "deny" where `amount` is over 100, and "allow" of all others.
 
         None for a policy that never looks at arguments: then there is nothing to try.
         """
@@ -62,14 +62,14 @@ class PolicySuite:
 
     @pytest.fixture(autouse=True, params=["plain", "streamed"])
     def way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Each test in both ways, in a world of its own, with no key of the user's."""
+        """Run each test plain and streamed, in a world of its own, with no key of the user's."""
         monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-suite-of-policies")
         self.streamed, self.done = request.param == "streamed", []
         yield
         forget()
 
     def agent(self, needs_approval: bool) -> Agent[Any]:
-        """An agent with one tool, which it calls once."""
+        """Make an agent with one tool, which it calls once."""
 
         async def pay(to: str, amount: int = 5) -> str:
             self.done.append(to)
@@ -80,7 +80,7 @@ class PolicySuite:
         return Agent("desk", model=script([dict(call)]), tools=[tool])
 
     def payer(self, amount: Any) -> Agent[Any]:
-        """An agent that pays an amount once, with a tool that takes texts as well."""
+        """Make an agent that pays an amount once, with a tool that takes texts as well."""
 
         async def pay(to: str, amount: int | float | str | None = None) -> str:
             self.done.append(to)
@@ -102,7 +102,7 @@ class PolicySuite:
         return stream.run_loop_task.result()
 
     def waiting(self, answer: Any = "ask", *, needs_approval: bool = False) -> tuple[Agent[Any], RunState[Any]]:
-        """A run whose call waits."""
+        """Make a run whose call waits."""
         agent = self.agent(needs_approval)
         result = self.run(agent, "go", answer)
         assert [item.call_id for item in result.interruptions] == ["c1"]

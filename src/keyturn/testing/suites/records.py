@@ -23,7 +23,7 @@ MINUTE = 60_000
 
 
 def run_row(run: str, at: int = 0, status: str = "running") -> RunRow:
-    """A row of a run, for tests of stores.
+    """Make a row of a run, for tests of stores.
 
     >>> run_row("r1", 5).started_at
     5
@@ -32,7 +32,7 @@ def run_row(run: str, at: int = 0, status: str = "running") -> RunRow:
 
 
 def request_row(name: str, run: str, at: int, tool: str = "pay") -> RequestRow:
-    """A row of a request, for tests of stores.
+    """Make a row of a request, for tests of stores.
 
     >>> request_row("5e1f", "r1", 5).tool
     'pay'
@@ -57,7 +57,7 @@ def sealed_lines(journal: Journal, run: str, bodies: Sequence[bytes]) -> list[by
 
 
 class RecordsSuite(JournalCase):
-    """Subclass it beside `JournalSuite`, where a store keeps rows.
+    """Tests the rows of a store; subclass it beside `JournalSuite`.
 
     >>> from keyturn.journal.memory import MemoryJournal
     >>> class TestRows(RecordsSuite):

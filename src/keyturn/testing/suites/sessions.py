@@ -38,7 +38,7 @@ def _said(text: str) -> Item:
 
 
 class SessionSuite:
-    """Subclass it in a test module, name the class `Test...`, and say how a session is made.
+    """Tests a session: subclass it in a test module, name the class `Test...`, and implement `make_session`.
 
     >>> from keyturn.sessions.memory import MemorySession
     >>> class TestMemorySession(SessionSuite):
@@ -54,12 +54,15 @@ class SessionSuite:
     shared: ClassVar[bool] = False
 
     def make_session(self, session_id: str) -> Session:
-        """A session that is empty the first time a test asks for this id. Called several times per test."""
+        """Make a session that is empty the first time a test asks for this id.
+
+        It is called several times per test.
+        """
         raise NotImplementedError("say how a session is made")
 
     @pytest.fixture(autouse=True)
     def close_sessions(self) -> Iterator[None]:
-        """Closes what a test opened; a store whose `close` is async overrides this fixture."""
+        """Close what a test opened; a store whose `close` is async overrides this fixture."""
         self.opened: list[Session] = []
         yield
         for session in self.opened:
@@ -68,7 +71,7 @@ class SessionSuite:
                 close()
 
     def open(self, session_id: str = "ada") -> Session:
-        """`make_session`, remembered so that it is closed."""
+        """Call `make_session`, and close the result afterwards."""
         session = self.make_session(session_id)
         self.opened.append(session)
         return session

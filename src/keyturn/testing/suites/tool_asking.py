@@ -1,4 +1,4 @@
-"""When a tool asks, and what people see of it: the first half of the suite of tools.
+"""The half of the suite of tools that tests when a tool asks, and what people see of it.
 
 What becomes of a call once somebody has decided is in `tools.py`, where the suite is.
 """
@@ -22,7 +22,7 @@ _TAGS = re.compile(r'</?(?:div|pre|blockquote|bdi)(?: class="[a-z]+")?>')
 
 
 class ToolAsking(ToolCase):
-    """That a tool asks when it should, of what will run, and shows it.
+    """Tests that a tool asks when it should, of what will run, and shows it.
 
     >>> issubclass(ToolAsking, ToolCase)
     True

@@ -20,7 +20,6 @@ from ...core.codec import Log
 from ...core.events import CallStarted
 from ...core.items import Item
 from ...core.preview import Preview
-from ...engine import execution as play_module
 from ...engine.result import RunResult
 from ...engine.run.agents import AgentGraph
 from ...engine.run.log_cache import forget
@@ -39,7 +38,7 @@ UNREADABLE = ("", "{", "[]", "null", '{"a":1,"a":2}', '{"a":NaN}', '{"a":1e999}'
 
 
 class ToolCase:
-    """What a test of tools may ask for: the tool, calls of it, runs that make those calls, and what they did.
+    """Gives tests of tools the tool, calls of it, runs that make those calls, and what they did.
 
     >>> ToolCase().edited() is None
     True
@@ -52,47 +51,47 @@ class ToolCase:
     apart: str = ""
 
     def make_tool(self, effects: Effects, **settings: Any) -> Any:
-        """A tool that says `effects.record(context, what)` when it acts, once for each call that runs.
+        """Make a tool that says `effects.record(context, what)` when it acts, once for each call that runs.
 
         `settings` are the kind's own; the suite gives `needs_approval`, and nothing else.
         """
         raise NotImplementedError("say how a tool is made")
 
     def call(self, label: str, variant: int = 0) -> Item:
-        """A call of the tool as the model makes it. Variants 0 and 1 differ in what the tool does."""
+        """Make a call of the tool as the model does; variants 0 and 1 differ in what the tool does."""
         raise NotImplementedError("say how the model calls the tool")
 
     def edited(self) -> Mapping[str, Any] | str | None:
-        """The arguments with which variant 0 does what variant 1 does; None for a kind that nobody can edit."""
+        """Return the arguments with which variant 0 does what variant 1 does; None for a kind that nobody can edit."""
         return None
 
     def seen(self, item: ToolApprovalItem, edit: Any) -> Preview | None:
-        """What an editor is shown of the edited call, where the tool looks at the world for it."""
+        """Return what an editor is shown of the edited call, where the tool looks at the world for it."""
         if not item.tool.looks:
             return None
         made: Any = item.tool.preview(item.tool.edit(edit).params)
         return cast("Preview", asyncio.run(cast("Any", made)) if isawaitable(made) else made)
 
     def misfits(self) -> list[Any]:
-        """Edits that do not fit. A kind that takes a text, and any text, names its own."""
+        """Return edits that do not fit; a kind that takes a text, and any text, names its own."""
         return [{"no such argument": [1]}, "no mapping"]
 
     def called(self) -> str:
-        """The name that people see of a call, where that is not the tool's."""
+        """Return the name that people see of a call, where that is not the tool's."""
         return self.asking().name
 
     def changed_tool(self, effects: Effects) -> Any:
-        """A tool of the same name that asks, and of which the model is told something else."""
+        """Make a tool of the same name that asks, and of which the model is told something else."""
         made: Any = self.make_tool(effects, needs_approval=True)
         made.description = "Not what it was."
         return made
 
     def refused(self) -> list[Item]:
-        """Calls whose arguments the tool refuses, all labelled "bad". A kind without JSON arguments names its own."""
+        """Return calls whose arguments the tool refuses, all labelled "bad"; a kind without JSON names its own."""
         return [{**self.call("bad"), "arguments": text} for text in UNREADABLE[1:]]
 
     def instead(self, why: str) -> None:
-        """Say why a scenario is impossible for the kind, where its test tells what happens in place of it.
+        """Mark a test whose scenario is impossible for the kind, with the reason.
 
         >>> case = ToolCase()
         >>> case.instead("nobody can edit it")
@@ -102,12 +101,12 @@ class ToolCase:
         self.apart = why
 
     def make_agent(self, tools: list[Any], model: ScriptedModel) -> Agent[Any]:
-        """An agent that has these tools, of which the first is the one under test."""
+        """Make an agent that has these tools, of which the first is the one under test."""
         return Agent("desk", model=model, tools=tools)
 
     @pytest.fixture(autouse=True, params=["plain", "streamed"])
     def way(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Each test in both ways, in a world of its own, with no key of the user's."""
+        """Run each test plain and streamed, in a world of its own, with no key of the user's."""
         monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-the-suite-of-tools")
         self.streamed, self.effects = request.param == "streamed", Effects()
         yield
@@ -115,28 +114,28 @@ class ToolCase:
 
     @property
     def done(self) -> list[str]:
-        """What happened, in order."""
+        """Return what happened, in order."""
         return [what for _key, what in self.effects.done]
 
     def does(self, variant: int) -> list[str]:
-        """What one call does when nobody is asked."""
+        """Return what one call does when nobody is asked."""
         effects = Effects()
         agent = self.make_agent([self.make_tool(effects, needs_approval=False)], script([self.call("c1", variant)]))
         assert not self.run(agent, "go").interruptions
         return [what for _key, what in effects.done]
 
     def build(self, tool: Any, *rounds: list[Item], others: tuple[Any, ...] = ()) -> Agent[Any]:
-        """An agent whose model makes these calls round by round, and then says which results it read."""
+        """Make an agent whose model makes these calls round by round, and then says which results it read."""
         self.model = script(*rounds)
         self.agent = self.make_agent([tool, *others], self.model)
         return self.agent
 
     def asking(self) -> Any:
-        """The tool, asking always."""
+        """Make the tool, asking always."""
         return self.make_tool(self.effects, needs_approval=True)
 
     def paused(self, *rounds: list[Item], others: tuple[Any, ...] = ()) -> RunResult:
-        """A run that waits at the first round: one call by default."""
+        """Make a run that waits at the first round: one call by default."""
         result = self.run(self.build(self.asking(), *(rounds or ([self.call("c1")],)), others=others), "go")
         assert result.interruptions
         assert not self.done, "what asks has done nothing yet"
@@ -147,30 +146,29 @@ class ToolCase:
         return asyncio.run(_streamed(agent, given) if self.streamed else Runner.run(agent, given))
 
     def saved(self, state: RunState[Any], agent: Agent[Any]) -> RunState[Any]:
-        """The state written down, and read by somebody who remembers nothing, for an agent that was built anew."""
+        """Save the state and load it without memory, for an agent that was built anew."""
         text = state.to_string()
         forget()
         return asyncio.run(RunState.from_string(agent, text))
 
-    def crashed(self, result: RunResult, agent: Agent[Any], monkeypatch: pytest.MonkeyPatch) -> RunState[Any]:
-        """The run as another process finds it that this one left between the intent and the effect."""
+    def crashed(self, result: RunResult, agent: Agent[Any]) -> RunState[Any]:
+        """Return the run as it is found after a crash between the intent and the effect."""
         log = result.to_state().live.log
         count = next(
             place for place, step in enumerate(log.steps, 1) if any(isinstance(one, CallStarted) for one in step.events)
         )
-        monkeypatch.setattr(play_module, "LEDGER", UsedStates())
-        live = OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None))
+        live = OpenRun(Log.read(log.lines(count)), AgentGraph(agent), RunContextWrapper(None), used=UsedStates())
         return RunState.at(live, count, [])
 
     def told(self, label: str) -> str:
-        """The result that the model read last for this call, as JSON."""
+        """Return the result that the model read last for this call, as JSON."""
         results = [item for item in self.model.calls[-1].input if answered(item) == label]
         assert len(results) == 1, f"the model read {len(results)} results of {label}"
         return json.dumps(results[0], ensure_ascii=False)
 
 
 def script(*rounds: list[Item]) -> ScriptedModel:
-    """A model that makes the calls of a round until all have results, and at the end says which results it read.
+    """Make a model that makes the calls of a round until all have results, and then says which results it read.
 
     It looks only at what it is asked, so that it may answer in another process.
     """
@@ -184,12 +182,12 @@ def script(*rounds: list[Item]) -> ScriptedModel:
 
 
 def params_of(tool: Tool, call: Item) -> Any:
-    """What a `needs_approval` callable is given for this call."""
+    """Return what a `needs_approval` callable is given for this call."""
     return tool.subject(tool.prepare(call).params)
 
 
 def looked(tool: Tool, params: Any) -> Preview:
-    """What a person sees of these arguments, also where the tool must be waited for."""
+    """Return the preview of these arguments, also where the tool must be awaited."""
 
     async def look() -> Preview:
         made = tool.preview(params)
@@ -199,7 +197,7 @@ def looked(tool: Tool, params: Any) -> Preview:
 
 
 def spoilt(value: Any, text: str) -> Any:
-    """A copy of arguments with `text` at the end of every text in them.
+    """Return a copy of arguments with `text` at the end of every text in them.
 
     >>> spoilt({"to": "ada", "tags": ["x", 3]}, "!")
     {'to': 'ada!', 'tags': ['x!', 3]}
@@ -221,11 +219,11 @@ async def _streamed(agent: Agent[Any], given: Any) -> RunResult:
 
 
 def label_of(call: Item) -> str:
-    """The provider's id of a call, or of a request."""
+    """Return the provider's id of a call, or of a request."""
     return call.get("call_id") or call["id"]
 
 
 def answered(item: Item) -> str | None:
-    """The id of the call that a result answers, None for every other item."""
+    """Return the id of the call that a result answers, None for every other item."""
     results = str(item.get("type")).endswith(("_output", "_response"))
     return (item.get("call_id") or item.get("approval_request_id")) if results else None

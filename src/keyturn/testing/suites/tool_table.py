@@ -1,4 +1,4 @@
-"""Kinds of tools by the promises that each keeps, as a table: read off a real run of the suites, never written by hand.
+"""The table of kinds of tools and the promises each keeps, made from a real run of the suites, never by hand.
 
 `make kinds` prints it: `pytest -p keyturn.testing.suites.tool_table` runs the tests of every subclass of `ToolSuite`
 and no others. A cell fails if one of its tests failed; it is `-`, with the reason below, where the suite says that a
@@ -54,7 +54,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[a-z]+")
 
 
 class KindReport(NamedTuple):
-    """What one test of a suite says of a kind."""
+    """Holds what one test of a suite reports about a kind."""
 
     suite: str
     tool: list[str]
@@ -65,7 +65,7 @@ class KindReport(NamedTuple):
 
 
 class Table:
-    """What was told, by row and column.
+    """Collects the reports, by row and column.
 
     >>> table = Table()
     >>> table.add(KindReport("TestToyTool", ["ToyTool", "toy"], "an_approved_call_runs_once", "plain", "passed", ""))
@@ -78,7 +78,7 @@ class Table:
         self.tools: dict[str, list[str]] = {}
 
     def add(self, told: KindReport) -> None:
-        """Take in what a test said."""
+        """Add a test's report."""
         column = next((name for name, (_says, tests) in BEHAVIOURS.items() if told.test in tests), None)
         if column is None:
             return
@@ -90,14 +90,14 @@ class Table:
             self.tools[told.suite] = told.tool
 
     def cell(self, suite: str, column: str) -> str:
-        """`pass`, `fail`, or `-` where the column's first test says that it is about something else."""
+        """Return `pass`, `fail`, or `-` where the column's first test is about something else."""
         tests = self.told[suite].get(column, [])
         if any(told.outcome == "failed" for told in tests):
             return "fail"
         return "pass" if tests and not self.why(suite, column) else "-"
 
     def why(self, suite: str, column: str) -> str:
-        """Why there is no verdict, "" where there is one."""
+        """Return why there is no verdict, "" where there is one."""
         tests = self.told[suite].get(column, [])
         if not tests:
             return "not tried in this row, but in another of the same kind"
@@ -106,7 +106,7 @@ class Table:
         return skipped[0] if skipped else next((told.why for told in tests if told.test == first), "")
 
     def rows(self) -> Iterator[list[str]]:
-        """The cells, row by row; a number in one leads to its note."""
+        """Return the cells, row by row; a number in one leads to its note."""
         notes = self.notes()
         for suite in sorted(self.told, key=lambda suite: (*self.tools.get(suite, []), suite)):
             cells = [self.cell(suite, column) for column in BEHAVIOURS]
@@ -117,13 +117,13 @@ class Table:
             yield [_words(suite), *self.tools.get(suite, ["", ""]), *marked]
 
     def notes(self) -> list[str]:
-        """The reasons of all cells without a verdict, each once."""
+        """Return the reasons of all cells without a verdict, each once."""
         places = ((suite, column) for suite in sorted(self.told) for column in BEHAVIOURS)
         return list(dict.fromkeys(self.why(*place) for place in places if self.cell(*place) == "-"))
 
 
 def _words(suite: str) -> str:
-    """The name of a suite in words.
+    """Return the name of a suite in words.
 
     >>> _words("TestHostedMCPTool")
     'hosted MCP tool'
@@ -136,7 +136,7 @@ HEAD = ["what is tested", "class", "kind", *BEHAVIOURS]
 
 
 def text(table: Table) -> str:
-    """The table for a terminal."""
+    """Render the table for a terminal."""
     rows = [HEAD, *table.rows()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -147,7 +147,7 @@ def text(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The same for the manual."""
+    """Render the table for the manual."""
     rows = [[row[0], f"`{row[1]}`", *row[3:]] for row in table.rows()]
     lines = [[*HEAD[:2], *BEHAVIOURS], ["---"] * (2 + len(BEHAVIOURS)), *rows]
     legend = [f"- **{name}**: {says}." for name, (says, _tests) in BEHAVIOURS.items()]
@@ -159,7 +159,7 @@ MARKS = ("<!-- kinds: written by make kinds -->\n", "<!-- end of kinds -->")
 
 
 def written(page: str, table: Table) -> str:
-    """A page with the table between its marks.
+    """Return a page with the table between its marks.
 
     >>> written(f"before {MARKS[0]}what stood here{MARKS[1]} after", Table()).count("what stood here")
     0
@@ -169,12 +169,12 @@ def written(page: str, table: Table) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One option: the page whose table is written anew."""
+    """Add one option: the page whose table is written anew."""
     parser.addoption("--kinds-into", metavar="PAGE", help="write the table of kinds into this page of the manual")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Gather what the tests say, in the process to which the others report."""
+    """Collect the reports, in the process to which the others send them."""
     if hasattr(config, "workerinput"):
         return
     config.pluginmanager.register(_Gatherer(config), "keyturn kinds")
@@ -204,7 +204,7 @@ def _test_of(item: Any) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> _Reporting:
-    """Say with each report which kind it is about. It travels as text, from another process too."""
+    """Add to each report which kind it is about, as text, so that it travels between processes."""
     report = yield
     suite: Any = getattr(item, "cls", None)
     if suite is not None and _in_a_suite(item) and (report.when == "call" or report.outcome != "passed"):
@@ -214,7 +214,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _tool_of(item: Any) -> list[str]:
-    """The class and the kind of the tool that the test put to work, [] where it made no agent."""
+    """Return the class and the kind of the tool that the test used, [] where it made no agent."""
     agent = getattr(item.instance, "agent", None)
     tools = [*agent.handoffs, *agent.tools] if agent is not None else []
     return [type(tools[0]).__name__, tools[0].kind] if tools else []
@@ -225,7 +225,7 @@ def _way_of(item: Any) -> str:
 
 
 def _apart(item: Any, call: pytest.CallInfo[None]) -> str:
-    """Why the test is about something else: the suite said so, the kind has a test of its own, or it was skipped."""
+    """Return why the test is about something else: the suite said so, the kind has its own test, or it was skipped."""
     from .tools import ToolSuite
 
     if call.excinfo is not None:
@@ -236,7 +236,7 @@ def _apart(item: Any, call: pytest.CallInfo[None]) -> str:
 
 
 class _Gatherer:
-    """Where the reports of all processes come together."""
+    """Collects the reports of all processes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config, self.table = config, Table()

@@ -28,7 +28,7 @@ NO_EDIT = "nobody can change what it was asked"
 
 
 class ToolSuite(ToolAsking):
-    """Subclass it in a test module, name the class `Test...`, and say how a tool of the kind is made and called.
+    """Tests a kind of tool: subclass it in a test module, name the class `Test...`, implement `make_tool` and `call`.
 
     >>> from keyturn import ToolContext
     >>> from keyturn.testing import function_call
@@ -183,12 +183,12 @@ class ToolSuite(ToolAsking):
         assert self.done == self.does(0)
 
     @pytest.mark.parametrize("word", ["ran", "did_not_run", "retry"])
-    def test_a_started_call_that_was_lost_is_in_doubt(self, word: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_started_call_that_was_lost_is_in_doubt(self, word: Any) -> None:
         state = self.paused().to_state()
         state.approve(state.get_interruptions()[0])
         whole = self.run(self.agent, state)
         first, self.effects = self.effects, Effects()
-        state = self.crashed(whole, self.build(self.asking(), [self.call("c1")]), monkeypatch)
+        state = self.crashed(whole, self.build(self.asking(), [self.call("c1")]))
         result = self.run(self.agent, state)
         if next(iter(_recoveries(whole))) == "retry":
             assert (result.final_output, self.done) == ("done: c1", self.does(0)), "it says that it can be done again"
@@ -237,7 +237,7 @@ class ToolSuite(ToolAsking):
         assert not report.violations, "\n".join(report.violations)
 
     def bystander(self) -> Any:
-        """A tool of another name that asks, to stand beside the one under test."""
+        """Make a tool of another name that asks, to stand beside the one under test."""
 
         async def bystander() -> str:
             return "stood by"
@@ -250,7 +250,7 @@ def _to_bystander(label: str) -> dict[str, Any]:
 
 
 def _recoveries(result: RunResult) -> Iterator[str]:
-    """How each call of a run says that it recovers."""
+    """Return how each call of a run recovers."""
     for step in result.to_state().live.log.steps:
         for event in step.events:
             if isinstance(event, ReplyRecorded):

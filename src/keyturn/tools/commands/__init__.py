@@ -1,1 +1,1 @@
-"""Reading shell commands: words, programs, and what runs other programs. Nothing here is run."""
+"""Parses shell commands: words, programs, and what runs other programs; nothing here is run."""

@@ -1,4 +1,4 @@
-"""Which programs a command may run without anybody being asked: a rule over what was read, never over its letters.
+"""A rule over which programs a command may run without approval, by what was parsed and never by its letters.
 
 It allows a command only if all of it was understood and every program in it is listed; else a person is asked. A
 list is a convenience. What a listed program reads and writes it does not see: the sandbox is the boundary.
@@ -44,7 +44,7 @@ _NO_OPERANDS = {"date": ("-", "+")}
 
 
 class UnsafeProgram(RuntimeWarning):
-    """A program was listed that writes, or of which Keyturn does not know that it only looks.
+    """Warns that a listed program writes, or is not known to Keyturn as one that only reads.
 
     A command that runs it is let through, whatever it writes or runs.
 
@@ -54,7 +54,7 @@ class UnsafeProgram(RuntimeWarning):
 
 
 class OnlyPrograms:
-    """A rule over commands; `only_programs` makes one.
+    """Decides whether a command runs only listed programs; `only_programs` makes one.
 
     >>> OnlyPrograms(("ls",)).covers("ls -l | ls")
     True
@@ -72,19 +72,19 @@ class OnlyPrograms:
         return f"only_programs({', '.join(map(repr, sorted(self.names)))})"
 
     def __call__(self, call: Any, _context: Any = None) -> bool:
-        """Whether a call runs only these: what `Rule(when=...)` asks."""
+        """Return whether a call runs only these programs: the form that `Rule(when=...)` takes."""
         given: object = getattr(call, "params", None)
         if not isinstance(given, Mapping):
             return False
         return self._holds(cast("Mapping[str, Any]", given))
 
     def asks(self, _context: Any, action: Any, _call_id: str) -> bool:
-        """Whether somebody must be asked: what `needs_approval=` takes."""
+        """Return whether somebody must be asked: the form that `needs_approval=` takes."""
         given = cast("Any", vars(action) if hasattr(action, "__dict__") else action)
         return not (isinstance(given, Mapping) and self._holds(cast("Mapping[str, Any]", given)))
 
     def covers(self, command: str) -> bool:
-        """Whether every program that a command runs is listed, and nothing in it is in doubt."""
+        """Return whether every program that a command runs is listed, and nothing in it is in doubt."""
         reading = read_command(command)
         if reading.unclear or reading.others or not 0 < len(reading.commands) <= MOST:
             return False
@@ -98,7 +98,7 @@ class OnlyPrograms:
         )
 
     def _holds(self, action: Mapping[str, Any]) -> bool:
-        """Commands for a shell, or one program with its arguments. What looks like neither is not covered."""
+        """Check commands for a shell, or one program with its arguments; anything else is not covered."""
         # What else may come with a program and change what it does: the environment, the user.
         if action.get("env") or action.get("user"):
             return False
@@ -128,7 +128,7 @@ class OnlyPrograms:
 
 
 def only_programs(*names: str) -> OnlyPrograms:
-    """A rule that holds for commands that run these programs and nothing else, by their bare names.
+    """Make a rule that holds for commands that run these programs and nothing else, by their bare names.
 
     Redirections, substitutions, variables, patterns, settings in front, the background, and whatever is not plain to
     read fail it. Programs that are known to run other programs are refused here; `find`, `rg` and `sort` may be listed

@@ -1,4 +1,4 @@
-"""What a shell reads in a line: its programs, and everything in it that is more than programs and words.
+"""Parse a command line as a shell would: its programs, and everything in it beside programs and words.
 
 An honest reader for people and for rules. It does not guess: where it meets what it does not know, it stops and says
 so, and what it had read up to there is all that it claims. It runs nothing, and its time is bounded by the length
@@ -29,7 +29,7 @@ _OF_TIME = re.compile(r"(?:[ \t]+-p)?(?:[ \t]+--)?(?=[ \t]|$)")
 
 @dataclass
 class Simple:
-    """One program with its arguments, and what is set and redirected for it."""
+    """Holds one simple command: a program with its arguments, assignments and redirections."""
 
     words: list[Word] = field(default_factory=list[Word])
     settings: list[str] = field(default_factory=list[str])
@@ -38,7 +38,7 @@ class Simple:
 
 @dataclass
 class CommandReading:
-    """What was read of a line, in the order of the line.
+    """Holds what was parsed of a line, in the order of the line.
 
     `others` holds what is in it beside programs and words, by what it is. `unclear` says where the reader stopped and
     why; it is "" if it read to the end.
@@ -50,12 +50,12 @@ class CommandReading:
     unclear: str = ""
 
     def note(self, what: str, text: str) -> None:
-        """Take down one thing that is more than a word."""
+        """Record one thing that is more than a word."""
         self.others.setdefault(what, []).append(text)
 
 
 def read_command(line: str) -> CommandReading:
-    """Read one line as a shell would.
+    """Parse one line as a shell would.
 
     >>> reading = read_command("cat a.txt | sort > $(date).txt")
     >>> [command.words[0].text for command in reading.commands], reading.joined
@@ -79,7 +79,7 @@ def read_command(line: str) -> CommandReading:
 
 
 def hidden(line: str, reading: CommandReading) -> None:
-    """Take down every character that is not seen as what it is, and letters that only look like plain ones."""
+    """Record invisible characters, and letters that only look like plain ones."""
     if line.isascii() and line.isprintable():
         return
     for char in sorted(set(line) - set("\n\t\\")):
@@ -90,7 +90,7 @@ def hidden(line: str, reading: CommandReading) -> None:
 
 
 class _Reader(WordReader):
-    """The commands of a line, or of a part of it."""
+    """Parses the commands of a line, or of a part of it."""
 
     def __init__(self, line: str, reading: CommandReading, depth: int) -> None:
         super().__init__(line, reading.note, depth)
@@ -99,11 +99,11 @@ class _Reader(WordReader):
         self.begun, self.goes_on = False, False
 
     def inner(self, line: str) -> _Reader:
-        """The same for what stands in backquotes."""
+        """Parse what stands in backquotes."""
         return _Reader(line, self.reading, self.depth)
 
     def commands(self, closing: str) -> None:
-        """Commands up to `closing`, or to the end of the line."""
+        """Parse commands up to `closing`, or to the end of the line."""
         self.depth += 1
         if self.depth > DEEPEST:
             self.stop(f"more than {DEEPEST} levels within each other")
@@ -129,7 +129,7 @@ class _Reader(WordReader):
         self.depth -= 1
 
     def piece(self, char: str, here: Simple) -> Simple:
-        """One operator, redirection or word; the command that what follows belongs to."""
+        """Parse one operator, redirection or word; return the command that what follows belongs to."""
         if char == "#":
             end = self.line.find("\n", self.at)
             self.note("comments", self.take(len(self.line) if end < 0 else end))
@@ -152,7 +152,7 @@ class _Reader(WordReader):
         return here
 
     def join(self, operator: re.Match[str], here: Simple) -> Simple:
-        """What stands between two commands."""
+        """Parse the operator between two commands."""
         self.at = operator.end()
         symbol = operator.group()
         if symbol.startswith((";;", ";&")):
@@ -182,7 +182,7 @@ class _Reader(WordReader):
         self.note("subshells", self.line[start : self.at])
 
     def word_of(self, here: Simple) -> None:
-        """The next word, as what it is to the command at hand."""
+        """Parse the next word, as what it is to the current command."""
         start = self.at
         word = self.word()
         first = not here.words and not here.settings
@@ -205,7 +205,7 @@ class _Reader(WordReader):
             here.words.append(word)
 
     def loop(self, start: int) -> None:
-        """`for NAME in WORDS`: its words are no programs; what is done with each of them is read as all else."""
+        """Parse `for NAME in WORDS`: its words are no programs; the body is parsed as all else."""
         self.blanks()
         name = self.word().raw
         self.blanks()
@@ -219,18 +219,18 @@ class _Reader(WordReader):
             self.blanks()
 
     def timed(self, word: Word) -> None:
-        """`time`: a word of the shell in one place and a program in another, so it counts as both."""
+        """Parse `time`: a word of the shell in one place and a program in another, so it counts as both."""
         self.finish(Simple([word]))
         options = _OF_TIME.match(self.line, self.at)
         self.at = options.end() if options else self.at
 
     def finish(self, here: Simple) -> None:
-        """A command is complete."""
+        """Complete a command."""
         if here.words or here.settings or here.redirections:
             self.reading.commands.append(here)
 
     def redirect(self, operator: str, here: Simple) -> None:
-        """Where to, and for a here-document its text, which begins on the next line."""
+        """Parse a redirection, and for a here-document its text, which begins on the next line."""
         self.blanks()
         target = self.word()
         if not target.raw:
@@ -245,7 +245,7 @@ class _Reader(WordReader):
             self.waiting.append((target.text, target.raw == target.text, operator.endswith("-")))
 
     def documents(self) -> None:
-        """The here-documents that begin at this new line."""
+        """Parse the here-documents that begin at this new line."""
         for end, expands, indented in self.waiting:
             lines = 0
             while True:

@@ -1,4 +1,4 @@
-"""Names of what runs other programs, and of what changes how a shell reads on: facts, and never all of them.
+"""Tables of programs that run other programs, that write, and of variables that steer a shell; never complete.
 
 Programs are here that take another as an argument, find one in their configuration or among their plugins, or read a
 text as one: their names say nothing about what runs. Every name that GTFOBins lists for a shell, a command or a
@@ -142,7 +142,7 @@ _STEERING_SETTING = re.compile(
 
 
 def runs_others(name: str) -> bool:
-    """Whether a program of this name is known to run other programs; path, version and capitals count as nothing.
+    """Return whether a program of this name is known to run others; path, version and capitals are ignored.
 
     What has such a name as its first part (`docker-compose`, `git-lfs`, `vim.tiny`) is of the same family.
 
@@ -153,7 +153,7 @@ def runs_others(name: str) -> bool:
 
 
 def writes(name: str) -> bool:
-    """Whether a program of this name is known to write files, or to change the machine in another way.
+    """Return whether a program of this name is known to write files, or to change the machine in another way.
 
     >>> writes("tee"), writes("/bin/mkfs.ext4"), writes("ls")
     (True, False, False)
@@ -169,7 +169,7 @@ def _spellings(name: str) -> set[str]:
 
 
 def steers(setting: str) -> bool:
-    """Whether setting this variable changes what the shell runs.
+    """Return whether setting this variable changes what the shell runs.
 
     >>> steers("PATH=/tmp"), steers("MODE=test")
     (True, False)

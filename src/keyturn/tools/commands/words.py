@@ -1,4 +1,4 @@
-"""Words as a shell reads them: quotes, variables, substitutions, patterns, one character after another.
+"""Parse words as a shell does: quotes, variables, substitutions, patterns, one character after another.
 
 Where a word begins and what it becomes; what commands are made of words is in `reading.py`. What is not
 known here stops the reading: nothing is guessed. The grammar is that of sh and bash.
@@ -18,12 +18,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+(?:[A-Za-z0-9_@%+=:,./-]*)")
 
 
 class Unclear(Exception):
-    """The reader met what it does not know."""
+    """Raised where the parser meets what it does not know."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """One word: as it was written, and what it becomes, None where the shell computes that.
+    """Holds one word as it was written, and what it becomes, None where the shell computes that.
 
     `plain` says that no shell could read it otherwise: letters and quotes alone.
     """
@@ -35,7 +35,7 @@ class Word:
 
 @dataclass
 class Parts:
-    """A word as it is put together."""
+    """Collects a word while it is parsed."""
 
     text: list[str] = field(default_factory=list[str])
     computed: bool = False
@@ -44,14 +44,14 @@ class Parts:
     braces: bool = False
 
     def literal(self, text: str, inside: str = "'") -> None:
-        """A text in quotes, which is taken as it stands."""
+        """Add a quoted text, which is taken as it stands."""
         self.text.append(text)
         if not (text.isascii() and text.isprintable()) or (inside == '"' and text in ("!", "\\")):
             self.plain = False
 
 
 class WordReader(abc.ABC):
-    """A line being read, from left to right.
+    """Parses a line from left to right.
 
     `note(what, text)` is told of everything that is more than a word.
     """
@@ -64,14 +64,14 @@ class WordReader(abc.ABC):
 
     @abc.abstractmethod
     def commands(self, closing: str) -> None:
-        """Read commands up to `closing`, or to the end of the line."""
+        """Parse commands up to `closing`, or to the end of the line."""
 
     @abc.abstractmethod
     def inner(self, line: str) -> WordReader:
-        """A reader of a line within this one, by the same rules."""
+        """Make a reader of a line within this one, by the same rules."""
 
     def word(self) -> Word:
-        """One word, up to a blank or an operator."""
+        """Parse one word, up to a blank or an operator."""
         start, parts = self.at, Parts()
         while self.at < len(self.line):
             char = self.line[self.at]
@@ -98,7 +98,7 @@ class WordReader(abc.ABC):
         return Word(raw, None if parts.computed else "".join(parts.text), parts.plain)
 
     def special(self, char: str, parts: Parts, start: int) -> None:
-        """One character of a word that means more than itself, or may."""
+        """Parse one character of a word that has a meaning of its own, or may have."""
         if char == "'":
             text = self.take(self.closing("'", self.at + 1), skip=1)
             self.at += 1
@@ -134,7 +134,7 @@ class WordReader(abc.ABC):
             parts.computed = True  # in zsh, the path of a program
 
     def double(self, parts: Parts) -> None:
-        """The inside of double quotes."""
+        """Parse the inside of double quotes."""
         while True:
             char = self.line[self.at : self.at + 1]
             if not char:
@@ -156,7 +156,7 @@ class WordReader(abc.ABC):
                 parts.literal(char, inside='"')
 
     def dollar(self, parts: Parts, *, quoted: bool) -> None:
-        """A variable, or something that is computed."""
+        """Parse a variable, or an expansion that is computed."""
         start = self.at
         if self.line.startswith("$((", start):
             self.stop("arithmetic")
@@ -178,13 +178,14 @@ class WordReader(abc.ABC):
         parts.text.append("$")
 
     def substitution(self, opening: int, start: int, parts: Parts) -> None:
-        """Commands whose output, or whose end of a pipe, becomes part of a word."""
+        """Parse commands whose output, or whose end of a pipe, becomes part of a word."""
         self.at = start + opening
         self.commands(")")
         parts.computed, parts.plain = True, False
         self.note("substitutions", self.line[start : self.at])
 
     def backquoted(self, parts: Parts) -> None:
+        """Parse a substitution in backquotes."""
         start = self.at
         end = self.closing("`", start + 1)
         inner = self.line[start + 1 : end]
@@ -196,6 +197,7 @@ class WordReader(abc.ABC):
         self.note("substitutions", self.line[start : self.at])
 
     def blanks(self) -> None:
+        """Skip blanks and joined lines."""
         while True:
             while self.line[self.at : self.at + 1] in (" ", "\t"):
                 self.at += 1
@@ -207,21 +209,26 @@ class WordReader(abc.ABC):
             self.note("lines that go on", "\\")
 
     def goes_on_within(self) -> None:
-        """Behind a backslash: a shell joins the two lines before it looks for `$(`, `for` or where a text ends."""
+        """Stop where a backslash joins two lines within a word.
+
+        A shell joins them before it looks for `$(`, `for` or where a text ends.
+        """
         if self.line[self.at : self.at + 1] in ("", "\n"):
             self.stop("a line that goes on within a word")
 
     def closing(self, quote: str, start: int) -> int:
+        """Return where the closing quote is; stop where it is missing."""
         end = self.line.find(quote, start)
         if end < 0:
             self.stop(f"a {quote} that is never closed")
         return end
 
     def take(self, end: int, skip: int = 0) -> str:
+        """Consume the line up to `end`; return it without the first `skip` characters."""
         text = self.line[self.at + skip : end]
         self.at = end
         return text
 
     def stop(self, why: str, at: int | None = None) -> NoReturn:
-        """Read no further: what comes now is not understood."""
+        """Stop parsing: what comes now is not understood."""
         raise Unclear(f"from character {(self.at if at is None else at) + 1} on: {why}")

@@ -1,1 +1,1 @@
-"""Files below one root: paths, walks, searches, staged writes. Nothing above the root is reached."""
+"""Files below one root: paths, walks, searches, staged writes; nothing above the root is reached."""

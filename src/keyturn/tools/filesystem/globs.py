@@ -16,7 +16,7 @@ _Segment = Callable[[str], object] | None
 
 
 class BadGlob(ValueError):
-    """A pattern that cannot be used; the text says why.
+    """Raised for a pattern that cannot be used; the text says why.
 
     >>> issubclass(BadGlob, ValueError)
     True
@@ -24,7 +24,7 @@ class BadGlob(ValueError):
 
 
 class Glob:
-    """A pattern for paths relative to where it stands.
+    """Matches paths relative to the directory of the pattern.
 
     >>> Glob("src/**/*.{py,pyi}").matches("src/app/main.py")
     True
@@ -34,20 +34,20 @@ class Glob:
 
     def __init__(self, pattern: str, *, braces: bool = True) -> None:
         if not pattern or len(pattern) > LONGEST or "\0" in pattern:
-            raise BadGlob(f"a pattern has 1 to {LONGEST} characters")
+            raise BadGlob(f"a pattern must have 1 to {LONGEST} characters")
         if pattern.startswith("/") or ".." in pattern.split("/"):
-            raise BadGlob("a pattern is relative and has no '..'")
+            raise BadGlob("a pattern must be relative and without '..'")
         self.hidden = any(name.startswith(".") and name != "." for name in re.split(r"[/{,]", pattern))
         self._variants = [_segments(each) for each in (_expanded(pattern) if braces else [pattern])]
 
     def matches(self, path: str) -> bool:
-        """Whether the whole path fits."""
+        """Return whether the whole path fits."""
         names = path.split("/")
         return any(_fits(variant, names) for variant in self._variants)
 
 
 def name_regex(segment: str) -> str:
-    """One name of a pattern as a regular expression for the whole name; a backslash makes the next character plain."""
+    """Convert one name of a pattern to a regular expression; a backslash makes the next character plain."""
     plain = re.sub(r"\\(.)", _plain, segment) if "\\" in segment else segment
     # The standard library's own translation does not go back over what a star has matched.
     return translate(plain)
@@ -63,7 +63,7 @@ def _segments(pattern: str) -> list[_Segment]:
 
 
 def _fits(segments: Sequence[_Segment], names: Sequence[str]) -> bool:
-    """With every "**" as short as it can be: it never helps that an earlier one takes more."""
+    """Match with every "**" as short as it can be: it never helps that an earlier one takes more."""
     at = name = 0
     retry: tuple[int, int] | None = None
     while name < len(names):
@@ -83,7 +83,7 @@ def _fits(segments: Sequence[_Segment], names: Sequence[str]) -> bool:
 
 
 def _expanded(pattern: str) -> list[str]:
-    """The patterns that the braces stand for; one without a comma stands for itself."""
+    """Expand the braces of a pattern; one without a comma stands for itself."""
     found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
     if found is None:
         return [pattern]
@@ -91,5 +91,5 @@ def _expanded(pattern: str) -> list[str]:
     for part in found[1].split(","):
         made += _expanded(pattern[: found.start()] + part + pattern[found.end() :])
         if len(made) > MOST_VARIANTS:
-            raise BadGlob(f"the braces stand for more than {MOST_VARIANTS} patterns")
+            raise BadGlob(f"the braces expand to more than {MOST_VARIANTS} patterns")
     return made

@@ -1,4 +1,4 @@
-"""The rules of .gitignore and .ignore files: what a search passes by.
+"""The rules of .gitignore and .ignore files: what a search skips.
 
 A file's rules are about what is below it; of several that fit, the last one counts, and a deeper file's before a higher
 one's. Only the standard library is used: searches run in a bare process of their own.
@@ -16,7 +16,7 @@ MOST_BYTES, MOST_RULES = 1 << 20, 5000
 
 
 class Rules:
-    """The rules of one file, for paths relative to its directory.
+    """Matches paths against the rules of one file, relative to its directory.
 
     >>> rules = Rules("*.log\\n!keep.log\\n/build/\\n")
     >>> rules.ignores("a/b.log", False), rules.ignores("keep.log", False), rules.ignores("main.py", False)
@@ -35,7 +35,7 @@ class Rules:
         self._any_name = re.compile("|".join(names) or r"(?!)").match
 
     def ignores(self, path: str, directory: bool) -> bool | None:
-        """True to pass it by, False to take it in spite of rules above, None where no rule fits."""
+        """Return True to skip a path, False to take it in spite of rules above, None where no rule fits."""
         name = path.rpartition("/")[2]
         if not self._has_paths and not self._any_name(name):
             return None

@@ -1,4 +1,4 @@
-"""The jail: from a path that a model wrote to an open file or directory below one root, or a refusal.
+"""The jail: opens a file or directory by a path that a model wrote, below one root, or refuses.
 
 No path is ever given to the system whole. It is walked name by name, each opened in the directory before it and no
 link followed, so that a link that somebody puts in its place meanwhile is refused as well: what was checked is what is
@@ -27,7 +27,7 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4096
 
 
 def parts_of(path: str, *, directory: bool = False) -> Parts:
-    """The names that a path consists of; `PathRefused` for what no path inside a workspace looks like.
+    """Split a path into names; raise `PathRefused` for one that cannot lie inside a workspace.
 
     >>> parts_of("src/./app.py")
     ('src', 'app.py')
@@ -65,7 +65,7 @@ def _fault(path: str) -> str | None:
 
 
 class Jail:
-    """One root directory, and what can be opened below it.
+    """Opens files and directories below one root directory.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place, Jail(place).directory(()) as root:
@@ -81,7 +81,7 @@ class Jail:
 
     @contextmanager
     def directory(self, parts: Parts, *, create: bool = False) -> Generator[int, None, None]:
-        """A directory, open; with `create`, made where it is missing, its parents too."""
+        """Open a directory; with `create`, make it where it is missing, its parents too."""
         path = "/".join(parts) or "."
         try:
             current = os.open(self.root, _DIRECTORY)
@@ -98,7 +98,7 @@ class Jail:
 
     @contextmanager
     def file(self, parts: Parts) -> Generator[tuple[int, os.stat_result], None, None]:
-        """A plain file, open for reading, and what the system knows of it."""
+        """Open a plain file for reading, and return it with its stat."""
         path = "/".join(parts)
         with self.directory(parts[:-1]) as parent:
             opened = open_plain(parent, parts[-1], path)
@@ -111,7 +111,7 @@ class Jail:
 
 
 def open_plain(parent: int, name: str, path: str) -> tuple[int, os.stat_result] | None:
-    """A plain file in an open directory, None where there is nothing; everything else is refused unopened."""
+    """Open a plain file in an open directory, None where there is nothing; everything else is refused unopened."""
     try:
         refuse_special(os.stat(name, dir_fd=parent, follow_symlinks=False), path)
         opened = os.open(name, _FILE, dir_fd=parent)
@@ -140,7 +140,7 @@ _KINDS = {
 
 
 def refuse_special(found: os.stat_result, path: str) -> None:
-    """`PathRefused` for everything that is not a plain file."""
+    """Raise `PathRefused` for everything that is not a plain file."""
     if not stat.S_ISREG(found.st_mode):
         why = _KINDS.get(stat.S_IFMT(found.st_mode), "it is not a plain file")
         raise PathRefused(f"The path {shown(path)} is refused: {why}.")
@@ -167,7 +167,7 @@ def _step(parent: int, name: str, path: str, create: bool) -> int:
 
 
 def _why_no_directory(error: OSError, parent: int, name: str, path: str) -> FileProblem:
-    """A link in place of a directory is reported as "not a directory": say what it is."""
+    """Say that a link is in place of a directory, which the system reports as "not a directory"."""
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         try:
             linked = stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)

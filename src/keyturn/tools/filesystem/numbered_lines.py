@@ -1,4 +1,4 @@
-"""A part of a text file as numbered lines, however large the file is.
+"""Reads a part of a text file as numbered lines, however large the file is.
 
 The file is read only as far as it must be. What is cut or left out says so in its place.
 """
@@ -20,7 +20,7 @@ _PIECE = 64 << 10
 
 
 def numbered_lines(jail: Jail, path: str, offset: int = 0, limit: int = LINES) -> str:
-    """Up to `limit` lines after the first `offset` ones, each behind its number.
+    """Return up to `limit` lines after the first `offset` ones, each behind its number.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -56,7 +56,7 @@ def _goes_on(count: int, offset: int) -> str:
 
 
 def _lines(file: io.BufferedReader, path: str) -> Iterator[str]:
-    """The lines as text, each up to what is shown of one."""
+    """Yield the lines as text, each cut to what is shown of one."""
     read = 0
     while True:
         start, size = _line(file)
@@ -69,7 +69,7 @@ def _lines(file: io.BufferedReader, path: str) -> Iterator[str]:
 
 
 def _line(file: io.BufferedReader) -> tuple[bytes, int]:
-    """The start of the next line, and how many bytes all of it has."""
+    """Return the start of the next line, and how many bytes all of it has."""
     start = piece = file.readline(_PIECE)
     size = len(start)
     while len(piece) == _PIECE and not piece.endswith(b"\n") and size <= _FAR:

@@ -1,4 +1,4 @@
-"""What can be wrong with a path or a file, in words for the model that named it.
+"""The errors of paths and files, in words for the model that named them.
 
 Each text names the path as it was given, never the place of the workspace on this machine, and says what to
 do instead. Raised inside a tool they are a failed result; code that uses a `Workspace` itself catches them.
@@ -12,7 +12,7 @@ from ..base import ToolProblem
 
 
 class FileProblem(ToolProblem):
-    """The root of what a `Workspace` refuses or cannot do.
+    """The base of what a `Workspace` refuses or cannot do.
 
     >>> issubclass(FileMissing, FileProblem)
     True
@@ -20,7 +20,7 @@ class FileProblem(ToolProblem):
 
 
 class PathRefused(FileProblem):
-    """A path that leads out of the workspace, through a link, or to what is no plain file.
+    """Raised for a path that leads out of the workspace, through a link, or to what is no plain file.
 
     >>> issubclass(PathRefused, FileProblem)
     True
@@ -28,7 +28,7 @@ class PathRefused(FileProblem):
 
 
 class FileMissing(FileProblem):
-    """There is nothing of that name.
+    """Raised where there is nothing of that name.
 
     >>> issubclass(FileMissing, FileProblem)
     True
@@ -36,7 +36,7 @@ class FileMissing(FileProblem):
 
 
 class FileExists(FileProblem):
-    """There is something of that name already.
+    """Raised where there is something of that name already.
 
     >>> issubclass(FileExists, FileProblem)
     True
@@ -44,7 +44,7 @@ class FileExists(FileProblem):
 
 
 class FileTooLarge(FileProblem):
-    """The file is larger than the workspace reads or writes whole.
+    """Raised where the file is larger than the workspace reads or writes whole.
 
     >>> issubclass(FileTooLarge, FileProblem)
     True
@@ -52,7 +52,7 @@ class FileTooLarge(FileProblem):
 
 
 class NotText(FileProblem):
-    """The file is binary, or not UTF-8.
+    """Raised where the file is binary, or not UTF-8.
 
     >>> issubclass(NotText, FileProblem)
     True
@@ -60,7 +60,7 @@ class NotText(FileProblem):
 
 
 class FileChanged(FileProblem):
-    """The file is not what it was when it was looked at; nothing was written.
+    """Raised where the file is not what it was when it was read; nothing was written.
 
     >>> issubclass(FileChanged, FileProblem)
     True
@@ -68,7 +68,7 @@ class FileChanged(FileProblem):
 
 
 class EditRefused(FileProblem):
-    """The text to replace is not in the file, or in more than one place.
+    """Raised where the text to replace is not in the file, or in more than one place.
 
     >>> issubclass(EditRefused, FileProblem)
     True
@@ -76,7 +76,7 @@ class EditRefused(FileProblem):
 
 
 def shown(path: str) -> str:
-    """A path as a text that cannot pass for anything else, cut where it is very long."""
+    """Quote a path so that it cannot pass for anything else, cut where it is very long."""
     text = path if len(path) <= 200 else f"{path[:200]}... ({len(path)} characters)"
     return ascii(text) if not text.isprintable() else repr(text)
 
@@ -94,7 +94,7 @@ _WORDS = {
 
 
 def problem(error: OSError, path: str) -> FileProblem:
-    """What the system said of a path, as one of ours."""
+    """Convert a system error about a path to one of ours."""
     name = shown(path)
     if error.errno == errno.ENOENT:
         return FileMissing(f"There is no {name} in the workspace.")

@@ -1,4 +1,4 @@
-"""Searches for names and for text below one directory, within limits, and where they run.
+"""Search for names and for text below one directory, within limits of time and size.
 
 A text without special characters is looked for right here. A regular expression may take for ever and cannot be
 stopped while it is matched, so it runs in a process of its own, which is ended when its time is up; this file is that
@@ -33,7 +33,7 @@ _LONGEST_LINE = 20_000  # characters of one line that a regular expression is ma
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """What to look for, where, and within which limits. Without a pattern, names are looked for.
+    """Says what to look for, where, and within which limits; without a pattern, names are looked for.
 
     `names` lead to the directory to begin at; `only` is the one file in it to look into.
 
@@ -55,13 +55,13 @@ class SearchQuery:
 
     @property
     def regex(self) -> bool:
-        """Whether the pattern must be matched as a regular expression."""
+        """Return whether the pattern must be matched as a regular expression."""
         return self.pattern is not None and (self.ignore_case or not SPECIAL.isdisjoint(self.pattern))
 
 
 @dataclass
 class Found:
-    """The lines of the answer, how much was passed by and for which reason, and why it stopped early, if it did."""
+    """Holds the lines of the answer, how much was skipped and why, and why the search stopped early, if it did."""
 
     lines: list[str] = field(default_factory=list[str])
     passed: dict[str, int] = field(default_factory=dict[str, int])
@@ -69,20 +69,20 @@ class Found:
 
 
 class SearchFailed(Exception):
-    """A search that could not be made; the text says why."""
+    """Raised for a search that could not be made; the text says why."""
 
 
 def search(root: int, query: SearchQuery) -> Found:
-    """Search below an open directory, wherever that must run."""
+    """Search below an open directory, in this process or in one of its own."""
     if query.pattern is not None and (not query.pattern or len(query.pattern) > LONGEST_PATTERN):
-        raise SearchFailed(f"a pattern has 1 to {LONGEST_PATTERN} characters")
+        raise SearchFailed(f"a pattern must have 1 to {LONGEST_PATTERN} characters")
     if query.pattern is not None and "\n" in query.pattern:
         raise SearchFailed("a pattern is matched line by line, so there is no line break in it")
     return _in_a_process(root, query) if query.regex else run(root, query)
 
 
 def run(root: int, query: SearchQuery) -> Found:
-    """The search itself."""
+    """Run the search."""
     glob = None if query.glob is None else Glob(query.glob)
     matcher = None if query.pattern is None else _matcher(query)
     # Who looks for hidden names wants to see them; to look into such files must be said, since some are kept secret.
@@ -103,7 +103,7 @@ def run(root: int, query: SearchQuery) -> Found:
 
 
 def _files(walk: Walk, root: int, query: SearchQuery, glob: Glob | None) -> Iterator[tuple[int, str, str]]:
-    """The files to search, each with its directory, open, until the time is up."""
+    """Yield the files to search, each with its open directory, until the time is up."""
     start = sum(len(name) + 1 for name in query.names)
     # A pattern of one name is about names when text is searched, about the directory itself when names are.
     by_name = query.pattern is not None and "/" not in (query.glob or "")
@@ -121,7 +121,7 @@ Matcher = Callable[[bytes], "Iterator[tuple[int, str]]"]
 
 
 def _one_file(root: int, names: tuple[str, ...], name: str) -> Iterator[tuple[str, int, list[str]]]:
-    """The one file that was named, whatever rules there are about files that nobody named."""
+    """Return the one file that was named, whatever ignore rules there are."""
     with ExitStack() as opened:
         here = root
         for each in names:
@@ -170,7 +170,7 @@ def _literal_lines(text: str) -> Matcher:
 
 
 def _lines_with(needle: bytes, data: bytes) -> Iterator[tuple[int, str]]:
-    """The lines that hold a text, found without a look at the others."""
+    """Find the lines that hold a text without splitting the others."""
     at = data.find(needle)
     number, counted = 1, 0
     while at >= 0:
@@ -211,7 +211,7 @@ def _all_lines(data: bytes, may_match: Callable[[bytes], bool]) -> Iterator[tupl
 
 
 def _prefilter(texts: tuple[str, ...], ignore_case: bool) -> Callable[[bytes], bool]:
-    """Whether there is anything in a file that a match must hold."""
+    """Return a quick test whether a file can hold a match."""
     needed = tuple(text.encode() for text in texts)
     if not needed:
         return lambda _data: True
@@ -229,7 +229,7 @@ def _holds(data: bytes, texts: tuple[bytes, ...]) -> bool:
 
 
 def _cut(line: str, at: int) -> str:
-    """The part of a long line around what was found, with marks where it is cut."""
+    """Cut a long line around what was found, with marks where it is cut."""
     line = line.removesuffix("\r")
     if len(line) <= _LINE:
         return line
@@ -239,7 +239,7 @@ def _cut(line: str, at: int) -> str:
 
 
 def printable(path: str) -> str:
-    """A path in one line of an answer: what could break the line, or is no character, is escaped."""
+    """Escape a path for one line of an answer."""
     return path if path.isprintable() else path.encode("unicode_escape", "backslashreplace").decode()
 
 
@@ -282,7 +282,7 @@ def _in_a_process(root: int, query: SearchQuery) -> Found:
 
 
 def main(root: int) -> None:
-    """Read a query, write what was found. The system ends this process should nobody else be left to do so."""
+    """Read a query and write what was found; the system ends this process if its parent is gone."""
     import resource  # only this process limits itself
 
     query = json.loads(sys.stdin.buffer.read())

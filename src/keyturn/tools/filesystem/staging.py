@@ -1,4 +1,4 @@
-"""One file changed: its new content written beside it, put in its place in one step, taken back if need be.
+"""Change one file atomically: write the new content beside it, rename it into place, undo it if need be.
 
 A reader, or a process that was killed, finds the old file or the new one, never half of one. Content is compared once
 more just before the step; what is no longer as it was looked at is left alone. Paths have been through the
@@ -26,7 +26,7 @@ ABSENT = ""  # the digest of a file that is not there
 
 @dataclass(frozen=True)
 class File:
-    """A file as it was read: all of its bytes, and what is kept when they change.
+    """Holds a file as it was read: all of its bytes, and the metadata that is kept when they change.
 
     >>> File("notes.txt", b"milk").text
     'milk'
@@ -39,22 +39,22 @@ class File:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its bytes."""
+        """Return the SHA-256 of its bytes."""
         return sha256(self.data).hexdigest()
 
     @property
     def text(self) -> str:
-        """Its bytes as text, every line ending as it is; `NotText` where they are none."""
+        """Return its bytes as text, every line ending as it is; raise `NotText` where they are none."""
         return decoded(self.data, self.path)
 
 
 def digest_of(file: File | None) -> str:
-    """What a preview's basis says of a file, of one that is not there too."""
+    """Return what a preview's basis says of a file, also of one that is not there."""
     return ABSENT if file is None else file.digest
 
 
 def decoded(data: bytes, path: str) -> str:
-    """UTF-8 as text, or `NotText` that says why not."""
+    """Decode UTF-8, or raise `NotText` that says why not."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise NotText(f"{shown(path)} is UTF-16; only UTF-8 text can be read and changed here.")
     if b"\0" in data[:_SNIFFED]:
@@ -68,7 +68,7 @@ def decoded(data: bytes, path: str) -> str:
 
 @dataclass(frozen=True)
 class Change:
-    """What a file was when it was looked at, None for nothing, and what it is to be, None for nothing.
+    """Holds what a file was when it was read, None for nothing, and what it is to be, None for nothing.
 
     `mode` is that of a file that was moved here; `source` says where from, and `source_data` what it was there.
 
@@ -85,14 +85,14 @@ class Change:
 
     @property
     def original(self) -> bytes | None:
-        """The bytes that a person compares the new ones with."""
+        """Return the bytes that a person compares the new ones with."""
         if self.source:
             return self.source_data
         return None if self.before is None else self.before.data
 
 
 def read_file(parent: int, parts: Parts, limit: int) -> File | None:
-    """All of a plain file in an open directory, None where there is nothing."""
+    """Read all of a plain file in an open directory, None where there is nothing."""
     path = "/".join(parts)
     opened = open_plain(parent, parts[-1], path)
     if opened is None:
@@ -119,7 +119,7 @@ def _read(handle: int, most: int) -> bytes:
 
 
 class Staged:
-    """A change that is ready to be made. As a context manager it leaves nothing behind but what was committed.
+    """Prepares a change and commits it; as a context manager it leaves nothing behind but what was committed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -161,7 +161,7 @@ class Staged:
         self._open.close()
 
     def commit(self) -> None:
-        """Make the change, if the file is still what it was looked at as."""
+        """Make the change, if the file is still as it was read."""
         self._expect(digest_of(self._change.before))
         try:
             if self._change.after is None:
@@ -176,7 +176,7 @@ class Staged:
             raise problem(error, self.path) from None
 
     def undone(self) -> bool:
-        """Take the change back, where it was made; whether the file is now as it was before."""
+        """Undo the change where it was made; return whether the file is now as it was before."""
         if not self._committed:
             return True
         before, after = self._change.before, self._change.after
@@ -220,7 +220,7 @@ class Staged:
             )
 
     def _written(self, data: bytes, mode: int | None, owner: tuple[int, int] | None) -> str:
-        """A file beside the place, complete and on the disk, of a name that nobody else has."""
+        """Write a temporary file beside the place, complete and synced, of a name that nobody else has."""
         name = f".keyturn-{secrets.token_hex(8)}.tmp"
         try:
             # A new file gets what the process gives to new files; any other, first nothing for others to read.
@@ -249,7 +249,7 @@ class Staged:
         self._temporary = None
 
     def _create(self) -> None:
-        """Unlike a rename, a link takes no name that somebody else took meanwhile."""
+        """Create the file by a link: unlike a rename, it takes no name that somebody else took meanwhile."""
         assert self._temporary is not None
         place = {"src_dir_fd": self._parent, "dst_dir_fd": self._parent}
         try:

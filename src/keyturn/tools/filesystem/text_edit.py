@@ -1,4 +1,4 @@
-"""One text put in place of another inside a third: exactly once, or everywhere where that was said.
+"""Replace one text by another inside a third: exactly once, or everywhere where requested.
 
 Pure: nothing here knows files or tools.
 """
@@ -9,7 +9,7 @@ from .problems import EditRefused
 
 
 def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, int]:
-    """The text with `old` replaced, and how often; `EditRefused` where it is not clear what is meant.
+    """Return the text with `old` replaced, and how often; raise `EditRefused` where it is ambiguous.
 
     Where the text has CRLF newlines, LF in `old` and `new` stands for them.
 
@@ -39,7 +39,7 @@ def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, i
 
 
 def edit_fault(old: str, new: str) -> str | None:
-    """What is wrong with an edit whatever the text is."""
+    """Return what is wrong with an edit whatever the text is."""
     if not old:
         return "The text to replace is empty. To write a whole file use write_file."
     return "The text to replace and the new one are the same." if old == new else None

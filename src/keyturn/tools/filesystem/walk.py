@@ -1,4 +1,4 @@
-"""A walk through the directories below one that is open, in order, without following a link.
+"""Walk through the directories below an open one, in order, without following a link.
 
 Says what is there, name by name, and counts what it passes by. Only the standard library is used: searches run in a
 bare process of their own.
@@ -25,7 +25,7 @@ Scopes = tuple[tuple[str, Rules], ...]
 
 @dataclass
 class Walk:
-    """What to take on the way, when to stop, and what was passed by.
+    """Says what to take on the way and when to stop, and counts what was skipped.
 
     >>> Walk(end=time.monotonic()).late()
     True
@@ -38,17 +38,20 @@ class Walk:
     stopped: str = ""
 
     def late(self) -> bool:
-        """Whether the time is up; the walk ends then, and says so."""
+        """Return whether the time is up; the walk ends then, and says so."""
         if not self.stopped and time.monotonic() >= self.end:
             self.stopped = "the time was up"
         return bool(self.stopped)
 
     def pass_by(self, why: str) -> None:
-        """Count something that is not taken."""
+        """Count something that is skipped."""
         self.passed[why] = self.passed.get(why, 0) + 1
 
     def files(self, top: int, names: Iterable[str] = ()) -> Generator[tuple[str, int, list[str]], None, None]:
-        """Each directory from `names` below `top` on: its path ("" or "a/b/"), itself, open, and its plain files."""
+        """Yield each directory from `names` below `top` on.
+
+        Each is its path ("" or "a/b/"), its open descriptor and the names of its plain files.
+        """
         with ExitStack() as opened:
             current = top
             prefix = ""
@@ -123,7 +126,7 @@ class Walk:
         return False
 
     def _scopes(self, here: int, prefix: str, above: Scopes) -> Scopes:
-        """The rules that hold in a directory: those from above, and its own."""
+        """Return the ignore rules that hold in a directory: those from above, and its own."""
         if not self.ignoring:
             return ()
         own = tuple((prefix, Rules(text)) for name in FILES if (text := _read_rules(here, name)) is not None)
@@ -136,7 +139,7 @@ def _read_rules(here: int, name: str) -> str | None:
 
 
 def read_plain(here: int, name: str, most: int) -> bytes | str:
-    """All of a plain file, or why not: "missing", "unreadable" or "too large"."""
+    """Read all of a plain file, or return why not: "missing", "unreadable" or "too large"."""
     try:
         handle = os.open(name, _FILE, dir_fd=here)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A workspace: what can be done with the files below one root, and nothing above it.
+"""A workspace: the operations on files below one root, and on nothing above it.
 
 The operations that tools, editors and backends stand on, as plain blocking calls. Every path goes through the jail,
 every write through `staging`. Who may do what, when, and who is asked is not known here.
@@ -32,7 +32,7 @@ _PATIENCE = 30.0  # seconds that one change waits for another one
 
 
 class Entry(NamedTuple):
-    """One name in a directory."""
+    """Describes one name in a directory."""
 
     name: str
     kind: Literal["file", "directory", "link", "other"]
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 
 class Workspace:
-    """The files below `root`, which must exist. Links are not followed, wherever they lead.
+    """Reads and changes the files below `root`, which must exist; links are never followed.
 
     Files up to `max_file_bytes` are read and written whole. Names in `protected` are read but never changed:
     what is in `.git` is run by git.
@@ -71,11 +71,11 @@ class Workspace:
 
     @property
     def root(self) -> str:
-        """Where it is on this machine, links resolved."""
+        """Return where it is on this machine, links resolved."""
         return str(self.jail.root)
 
     def look(self, path: str) -> File | None:
-        """A file as it is now, None where there is none."""
+        """Read a file as it is now, None where there is none."""
         parts = parts_of(path)
         try:
             with self.jail.directory(parts[:-1]) as parent:
@@ -84,14 +84,14 @@ class Workspace:
             return None
 
     def read(self, path: str) -> File:
-        """A file as it is now."""
+        """Read a file as it is now."""
         found = self.look(path)
         if found is None:
             raise FileMissing(f"There is no {shown(path)} in the workspace.")
         return found
 
     def write(self, path: str, data: bytes) -> None:
-        """Make a file hold `data`, whole or not at all; directories on its way are made."""
+        """Write `data` to a file, whole or not at all; missing directories are made."""
         with self.alone():
             self.apply([Change(path, self.look(path), data)])
 
@@ -121,12 +121,12 @@ class Workspace:
                 raise
 
     def edited(self, path: str, old: str, new: str, every: bool = False) -> Change:
-        """The change that puts `new` in place of `old`, exactly once or everywhere."""
+        """Return the change that puts `new` in place of `old`, exactly once or everywhere."""
         before = self.read(path)
         return Change(before.path, before, replaced(before.text, old, new, every)[0].encode())
 
     def lines(self, path: str, offset: int = 0, limit: int = LINES) -> str:
-        """A part of a text file as numbered lines."""
+        """Return a part of a text file as numbered lines."""
         return numbered_lines(self.jail, path, offset, limit)
 
     def search(self, path: str, query: SearchQuery) -> Found:
@@ -165,7 +165,7 @@ class Workspace:
                 )
 
     def changeable(self, path: str) -> Parts:
-        """The names of a path to a file that may be changed, as far as the path itself can say."""
+        """Return the names of a path to a file that may be changed, as far as the path itself can say."""
         parts = parts_of(path)
         for name in parts:
             if _folded(name) in self.protected:
@@ -173,14 +173,14 @@ class Workspace:
         return parts
 
     def entries(self, path: str = ".") -> list[Entry]:
-        """What is in a directory, by name."""
+        """List a directory, by name."""
         with self.jail.directory(parts_of(path, directory=True)) as here, os.scandir(here) as found:
             made = [_entry(here, each) for each in found]
         return sorted(made)
 
     @contextmanager
     def alone(self) -> Generator[None, None, None]:
-        """Keep every other change of this root, of this process or another, waiting. `write` and `delete` do it too."""
+        """Lock the root against every other change, of this process or another; `write` and `delete` lock it too."""
         with self.jail.directory(()) as root:
             _lock(root)
             yield
@@ -194,7 +194,7 @@ def _undo(done: list[Staged], error: BaseException) -> None:
 
 
 def _lock(root: int) -> None:
-    """An advisory lock on the root directory, which ends with the process that holds it."""
+    """Take an advisory lock on the root directory, which ends with the process that holds it."""
     end = time.monotonic() + _PATIENCE
     pause = 0.001
     while True:
@@ -224,6 +224,6 @@ def _entry(parent: int, found: os.DirEntry[str]) -> Entry:
 
 
 def _folded(name: str) -> str:
-    """A name as the most forgiving file system reads it: no case, no marks that show nothing, no dots at the end."""
+    """Fold a name as the most forgiving file system does: no case, no invisible marks, no dots at the end."""
     visible = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
     return visible.casefold().rstrip(" .")

@@ -1,1 +1,1 @@
-"""How a Python callable becomes a tool: its signature, its schema, its arguments, its thread."""
+"""Turns a Python callable into a tool: its signature, its schema, its arguments, its thread."""

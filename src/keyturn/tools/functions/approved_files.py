@@ -1,4 +1,4 @@
-"""Function tools whose arguments name files: an approval is for what is in those files, not only for their names.
+"""Function tools whose arguments name files: an approval binds the content of those files, not only their names.
 
 The files are read when the call asks, and again before it runs, as `Tool.looks` has it; the function itself reads them
 through `read_approved`. Which arguments name files is the tool's word, and so are the paths: no jail stands here.
@@ -31,7 +31,7 @@ _UNBOUND = "cannot be approved: "
 
 
 class FileBoundTool(FunctionTool):
-    """A function tool made with `files=`; it asks again where one of its files is not as it was shown.
+    """Runs a function made a tool with `files=`; it asks again where one of its files changed since it was shown.
 
     >>> from keyturn import function_tool
     >>> @function_tool(needs_approval=True, files=("path",))
@@ -55,7 +55,7 @@ class FileBoundTool(FunctionTool):
         self.files = files
 
     async def preview(self, params: Any) -> Preview:  # type: ignore[override]  # a tool that looks may be awaited
-        """What is shown of the arguments, and after it each file as it is now."""
+        """Show the arguments, and after them each file as it is now."""
         made = super().preview(params)
         basis: dict[str, str] = {}
         blocks: list[Text] = []
@@ -86,7 +86,7 @@ class FileBoundTool(FunctionTool):
 
 
 def read_approved(context: ToolContext[Any], path: str | os.PathLike[str]) -> bytes:
-    """All bytes of a file, for a function with `files=`; `FileChanged` where they are not those that were approved.
+    """Read all bytes of a file, for a function with `files=`; raise `FileChanged` where they are not as approved.
 
     The file is opened once, so that nothing can come between the look and the use. Where nobody was asked it is
     just read.
@@ -110,7 +110,7 @@ def read_approved(context: ToolContext[Any], path: str | os.PathLike[str]) -> by
 
 
 def _approved(context: Any, name: str) -> str | None:
-    """What was seen of a file when the call asked; None where nobody was asked."""
+    """Return what was seen of a file when the call asked; None where nobody was asked."""
     basis: Mapping[str, str] | None = context.basis
     if basis is None or name in basis:
         return None if basis is None else basis[name]
@@ -118,7 +118,7 @@ def _approved(context: Any, name: str) -> str | None:
 
 
 def _seen(path: str) -> tuple[dict[str, str], Text]:
-    """A file as it is now: what an approval is bound to, and what people are shown."""
+    """Read a file as it is now: what an approval is bound to, and what people are shown."""
     try:
         real = os.path.realpath(path)
         digest, data = _read(path, SHOWN)

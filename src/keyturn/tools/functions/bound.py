@@ -14,22 +14,39 @@ ToolErrorFunction = Callable[[Any, Exception], str | Awaitable[str]]
 
 
 class CallSchema(Protocol):
-    """What is needed of a `FunctionSchema`. The real one loads when a function is declared, not with every agent."""
+    """What is needed of a `FunctionSchema`; the real one loads when a function is declared, not with every agent."""
 
     @property
-    def params_json_schema(self) -> dict[str, Any]: ...
+    def params_json_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the parameters."""
+        ...
+
     @property
-    def takes_context(self) -> bool: ...
+    def takes_context(self) -> bool:
+        """Return whether the function takes the context as its first argument."""
+        ...
+
     @property
-    def is_async(self) -> bool: ...
+    def is_async(self) -> bool:
+        """Return whether the function is a coroutine function."""
+        ...
+
     @property
-    def secrets(self) -> tuple[str, ...]: ...
-    def freeze(self, text: str) -> Any: ...
-    def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]: ...
+    def secrets(self) -> tuple[str, ...]:
+        """Return the names of the arguments to redact."""
+        ...
+
+    def freeze(self, text: str) -> Any:
+        """Validate a model's text and return the arguments that will run."""
+        ...
+
+    def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:
+        """Convert frozen arguments to those of a Python call."""
+        ...
 
 
 def default_tool_error_function(ctx: Any, error: Exception) -> str:
-    """What the model is told when a tool raised: never the exception's text, which may hold what it must not read.
+    """Return what the model is told when a tool raised: never the exception's text, which may hold secrets.
 
     >>> default_tool_error_function(None, ValueError("password=hunter2"))
     'An error occurred while running the tool. Please try again.'
@@ -38,7 +55,7 @@ def default_tool_error_function(ctx: Any, error: Exception) -> str:
 
 
 class BoundFunction:
-    """What `function_tool` puts in `FunctionTool.on_invoke_tool`."""
+    """Calls a function for a tool; `function_tool` puts it in `FunctionTool.on_invoke_tool`."""
 
     def __init__(
         self, func: Callable[..., Any], schema: CallSchema, failure_error_function: ToolErrorFunction | None
@@ -58,7 +75,7 @@ class BoundFunction:
         return await result if isawaitable(result) else result
 
     async def __call__(self, context: Any, text: str) -> Any:
-        """Run the function with a model's own text; an error becomes what `failure_error_function` makes of it."""
+        """Run the function with a model's own text; an error goes to `failure_error_function`."""
         try:
             return await self.call(context, self.schema.freeze(text).text)
         except Exception as error:
@@ -66,7 +83,7 @@ class BoundFunction:
 
 
 async def told(failure_error_function: ToolErrorFunction | None, context: Any, error: Exception) -> Any:
-    """What the model is told of an error; the error itself is raised where nothing is to be told."""
+    """Return what the model is told of an error; raise the error where nothing is to be told."""
     if failure_error_function is None:
         raise error
     answer = failure_error_function(context, error)
@@ -74,7 +91,7 @@ async def told(failure_error_function: ToolErrorFunction | None, context: Any, e
 
 
 async def in_worker(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a plain function in a thread, so that it holds nobody up."""
+    """Call a plain function in a worker thread, so that it blocks nobody."""
     from .threads import in_thread  # here, because declaring tools needs no event loop and loading it is slow
 
     def work() -> Any:

@@ -1,4 +1,4 @@
-"""What a docstring says of a function: what it does, and what its parameters mean.
+"""Parse a docstring: what a function does, and what its parameters mean.
 
 Google, NumPy and Sphinx styles are read, and the style is found where it is not given. Nothing here
 looks at signatures or builds schemas, and no docstring is an error: one that cannot be read is all
@@ -28,14 +28,14 @@ _MARKS: dict[DocstringStyle, re.Pattern[str]] = {
 
 
 class Docstring(msgspec.Struct, frozen=True):
-    """A docstring, read: the summary and body without any section, and a text for each parameter that has one."""
+    """Holds a parsed docstring: summary and body without any section, and a text for each documented parameter."""
 
     description: str = ""
     parameters: dict[str, str] = {}
 
 
 def read_docstring(text: str | None, style: DocstringStyle | None = None) -> Docstring:
-    """Read a docstring in the style given, or in the one it seems to be written in.
+    """Parse a docstring in the style given, or in the one it seems to be written in.
 
     >>> read_docstring("Pay a bill.\\n\\nArgs:\\n    amount: In cents.")
     Docstring(description='Pay a bill.', parameters={'amount': 'In cents.'})
@@ -74,5 +74,5 @@ def _style_of(text: str) -> DocstringStyle | None:
 
 
 def _bare(name: str) -> str:
-    """A parameter's name as the signature has it: docstrings write `*args`, and some write `\\\\*args`."""
+    """Return a parameter's name as the signature has it: docstrings write `*args`, and some write `\\*args`."""
     return name.strip().lstrip("\\*")

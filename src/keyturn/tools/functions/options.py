@@ -1,4 +1,4 @@
-"""The options of a function tool: what they are, and which values are refused when the tool is declared.
+"""The options of a function tool, validated when the tool is declared.
 
 An option that is wrong would show it only at a call, which is when a person relies on it. Nothing here
 reads an option in order to act on it.
@@ -25,7 +25,7 @@ IsEnabled = bool | Callable[[Any, Any], bool | Awaitable[bool]]
 
 
 class FunctionToolOptions(TypedDict, total=False):
-    """The options of `function_tool`, for those who pass them on.
+    """Declares the options of `function_tool`, for those who pass them on.
 
     >>> options = FunctionToolOptions(needs_approval=True, risk="high")
     >>> sorted(options)
@@ -55,9 +55,9 @@ class FunctionToolOptions(TypedDict, total=False):
 
 
 def check_options(name: Any, options: Mapping[str, Any]) -> None:
-    """Refuse what no tool can have; the message says which option and what it may be."""
+    """Refuse an option or a value that no tool can have; the message says what it may be."""
     if not isinstance(name, str) or not name:
-        raise UserError(f"a tool's name must be a text that is not empty, not {name!r}")
+        raise UserError(f"a tool's name must be a non-empty string, not {name!r}")
     for option, value in options.items():
         fits, may_be = _RULES[option]
         if not fits(value):

@@ -1,4 +1,4 @@
-"""A signature as a pydantic model: how arguments are read from JSON, printed, and told to the model.
+"""Build a pydantic model of a signature: how arguments are parsed from JSON, printed, and described to the model.
 
 The only file of this room that builds with pydantic, which it loads when the first tool is declared.
 What cannot work is refused here, at the declaration, never at a call.
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One parameter as a field of the model: `key` is ours, `name` is what JSON calls it.
+    """Describes one parameter as a field of the model: `key` is ours, `name` is what JSON calls it.
 
     Fields have keys of ours because a parameter may have any name, and a pydantic model has names of its own.
     """
@@ -36,7 +36,10 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Parameters(msgspec.Struct, frozen=True):
-    """A callable's parameters, ready for use. `read` takes a JSON text, `show` what `read` returned."""
+    """Reads and prints a callable's arguments.
+
+    `read` takes a JSON text, `show` what `read` returned.
+    """
 
     fields: tuple[Field, ...]
     json_schema: dict[str, Any]
@@ -78,7 +81,7 @@ def _model(tool: str, signature: Signature, said: Mapping[str, str], strict: boo
 
 
 def _definition(parameter: Parameter, said: str | None) -> tuple[str, Any]:
-    """The name in JSON and the pydantic field of a parameter."""
+    """Return the name in JSON and the pydantic field of a parameter."""
     from pydantic import Field as PydanticField
     from pydantic.fields import FieldInfo
 
@@ -101,7 +104,7 @@ def _definition(parameter: Parameter, said: str | None) -> tuple[str, Any]:
 
 
 def _typed(parameter: Parameter) -> tuple[Any, Any]:
-    """The type and default of the field; `*args` become a list and `**kwargs` an object."""
+    """Return the type and default of the field; `*args` become a list and `**kwargs` an object."""
     annotation, default = parameter.annotation, parameter.default
     if parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
         return annotation, default
@@ -113,7 +116,7 @@ def _typed(parameter: Parameter) -> tuple[Any, Any]:
 
 
 def _plain_description(annotation: Any) -> str | None:
-    """The text in `Annotated[T, "text"]`, also where that is a member of a union."""
+    """Return the text in `Annotated[T, "text"]`, also where that is a member of a union."""
     if get_origin(annotation) is Annotated:
         for note in get_args(annotation)[1:]:
             if isinstance(note, str):
@@ -129,7 +132,7 @@ def _built(fields: Sequence[Field], build: Callable[[], _T]) -> _T:
 
 
 def _blame(fields: Sequence[Field], error: Exception) -> str:
-    """Which parameter it is that has no schema; found by trying each alone."""
+    """Find the parameter that has no schema, by trying each alone."""
     from pydantic import TypeAdapter
 
     for field in fields:

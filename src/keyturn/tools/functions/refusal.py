@@ -1,4 +1,4 @@
-"""What somebody is told when a text does not fit a pydantic type: each place and what was expected there.
+"""Describe why a text does not fit a pydantic type: each place and what was expected there.
 
 The words are for a model that will try again. They never hold a Python stack, a link or a whole input.
 """
@@ -20,14 +20,14 @@ _OWN_WORDS = {
 
 
 def cause(error: Exception) -> Exception | None:
-    """What a developer should see below the refusal: a check that crashed, never one that said no."""
+    """Return the exception of a check that crashed, for the developer; None for one that refused."""
     from pydantic import ValidationError
 
     return None if isinstance(error, ValidationError | BadJson) else error
 
 
 def complaints(error: Exception, fields: Iterable[str] = ()) -> str:
-    """The lines that say what is wrong; `fields` are the names to offer where one does not exist.
+    """Return the lines that say what is wrong; `fields` are the names to offer where one does not exist.
 
     >>> complaints(RuntimeError("disk full"))
     'the check itself failed (RuntimeError)'

@@ -1,4 +1,4 @@
-"""Texts of which every match of a regular expression must hold one, as far as that is plain to see.
+"""Find texts of which every match of a regular expression must hold one, as far as that is plain to see.
 
 Files without them need not be matched, which is where most of the time goes. Where nothing is plain there are no such
 texts; never some that a match could do without. Only the standard library is used.
@@ -22,7 +22,7 @@ _PLAIN_ESCAPES = frozenset("\\.^$*+?{}[]|()-/\"' @#%&=~:;,<>!`_")
 
 
 def required_texts(pattern: str) -> Texts:
-    """As long texts as there are, none where nothing is plain to see.
+    """Return the longest such texts, none where nothing is plain to see.
 
     >>> required_texts(r"def \\w+\\(self"), required_texts("(cat|dog)s?"), required_texts(r"\\d+")
     (('(self',), ('cat', 'dog'), ())
@@ -38,18 +38,18 @@ def required_texts(pattern: str) -> Texts:
 
 
 class _NotPlain(Exception):
-    """A pattern that is none, most likely: its compilation will say so."""
+    """Raised for what is probably no valid pattern: its compilation will say so."""
 
 
 class _Reader:
-    """A pattern, read from left to right; of each part, what its matches must hold."""
+    """Parses a pattern from left to right, and collects what its matches must hold."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.at: int = 0
 
     def alternatives(self) -> Texts:
-        """Up to the end of the group or of the pattern: what all alternatives need, taken together."""
+        """Parse up to the end of the group or of the pattern; return what all alternatives need together."""
         needs = [self.sequence()]
         while self.pattern.startswith("|", self.at):
             self.at += 1
@@ -58,7 +58,7 @@ class _Reader:
         return together if all(needs) and len(together) <= MOST else ()
 
     def sequence(self) -> Texts:
-        """One alternative: the best of what its parts need."""
+        """Parse one alternative; return the best of what its parts need."""
         best: Texts = ()
         run = ""
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
@@ -77,7 +77,7 @@ class _Reader:
         return _better(best, (run,))
 
     def part(self) -> tuple[Texts, str]:
-        """The next piece: what it needs, or the plain character that it is."""
+        """Parse the next piece; return what it needs, or the plain character that it is."""
         if self.pattern.startswith("(", self.at):
             return self.group(), ""
         found = _PIECE.match(self.pattern, self.at)
@@ -100,5 +100,5 @@ class _Reader:
 
 
 def _better(one: Texts, other: Texts) -> Texts:
-    """Those of which the shortest is longer: they are in fewer files."""
+    """Return those of which the shortest is longer: they are in fewer files."""
     return other if min(map(len, other), default=0) > min(map(len, one), default=0) else one

@@ -1,4 +1,4 @@
-"""Whether arguments print back: what was shown to a person must read back as exactly what runs.
+"""Check that arguments survive a round trip: what was shown to a person must read back as exactly what runs.
 
 Types that lose something on paper (secrets, excluded fields, two-faced aliases) are found in pydantic's
 core schema when the tool is declared; the rest is for `schema.py` to notice on the call itself. Nothing
@@ -33,14 +33,14 @@ _KINDS = {
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """What the types of a tool's parameters are like: which hold secrets to redact, and whether any is a set."""
+    """Holds what the types of a tool's parameters need: which secrets to redact, and whether any is a set."""
 
     secrets: tuple[str, ...]
     has_sets: bool
 
 
 def survey(fields: Mapping[str, Any], definitions: list[Any]) -> Survey:
-    """Look through the core schema of every parameter; a `UserError` names the first that cannot print back."""
+    """Inspect the core schema of every parameter; a `UserError` names the first that cannot print back."""
     by_ref = {cast("str", each["ref"]): each for each in definitions}
     secrets: list[str] = []
     has_sets = False
@@ -122,7 +122,7 @@ def in_order(value: Any, printed: Any) -> Any:
 
 
 def _parts(value: Any, printed: Any) -> list[Any] | None:
-    """The parts of an object that was printed part by part; None where its own serializer did something else."""
+    """Return the parts of an object that was printed part by part; None where its own serializer did otherwise."""
     parts: list[Any] | None = None
     if isinstance(printed, list) and isinstance(value, list | tuple | set | frozenset | deque):
         parts = list(cast("list[Any]", value))
@@ -138,7 +138,7 @@ def _parts(value: Any, printed: Any) -> list[Any] | None:
 
 
 def agree_where_given(given: JsonValue, first: JsonValue, second: JsonValue) -> bool:
-    """Whether two printings differ only in what the model left to defaults.
+    """Return whether two printings differ only in what the model left to defaults.
 
     A default such as `0` for a Decimal takes its type's form only when it is read back; what the model
     itself said must not move at all.

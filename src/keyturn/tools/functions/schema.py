@@ -45,7 +45,7 @@ class Secret:
 
 
 class Frozen(msgspec.Struct, frozen=True):
-    """What will run: the canonical text of the arguments, and the same as a value.
+    """Holds what will run: the canonical text of the arguments, and the same as a value.
 
     `exact` says that the model's own text already parses to that very value for every reader, so that it can be kept.
     """
@@ -57,7 +57,7 @@ class Frozen(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where each field of the model goes in a Python call."""
+    """Says where each field of the model goes in a Python call."""
 
     positional: tuple[str, ...]
     rest: str | None
@@ -69,7 +69,7 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionSchema:
-    """A callable as a tool: its JSON schema, and the two steps from a model's text to a Python call.
+    """Describes a callable as a tool: its JSON schema, and the two steps from a model's text to a Python call.
 
     >>> def pay(amount: int, currency: str = "EUR") -> None:
     ...     "Pay a bill."
@@ -92,7 +92,7 @@ class FunctionSchema:
     _layout: _Layout = field(repr=False)
 
     def freeze(self, text: str) -> Frozen:
-        """What will run for a model's text, or `InvalidArguments` in words that help the model.
+        """Return what will run for a model's text, or raise `InvalidArguments` in words that help the model.
 
         An empty text counts as no arguments.
         """
@@ -114,7 +114,7 @@ class FunctionSchema:
         return self._settled(given, params, frozen)
 
     def bind(self, text: str) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments in a Python call, without the context, of a text that `freeze` returned or called exact."""
+        """Convert a text that `freeze` returned or called exact to Python arguments, without the context."""
         try:
             values: dict[str, Any] = self._read(text).__dict__
         except Exception as error:
@@ -144,7 +144,7 @@ class FunctionSchema:
         raise self._invalid(f"{moved}: reads back as another value each time, so that what runs could not be approved")
 
     def _check_options(self, params: dict[str, JsonValue]) -> None:
-        """No entry of `**kwargs` may reach a parameter of another name: the call would fail, or do something else."""
+        """Refuse an entry of `**kwargs` that has the name of another parameter."""
         layout = self._layout
         options = cast("dict[str, JsonValue]", params[cast("str", layout.options_name)])
         taken = sorted(layout.reserved.intersection(options))
@@ -169,7 +169,7 @@ def function_schema(
     strict_json_schema: bool = True,
     context_types: tuple[type, ...] = (),
 ) -> FunctionSchema:
-    """The schema of a function, a method, a partial or a callable object; `UserError` where there can be none.
+    """Build the schema of a function, a method, a partial or a callable object; raise `UserError` where it has none.
 
     >>> def pay(amount: int) -> None:
     ...     '''Pay a bill.

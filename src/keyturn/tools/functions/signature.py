@@ -1,4 +1,4 @@
-"""What a callable declares: its name, its parameters with resolved annotations, its context, its docstring.
+"""Inspect a callable: its name, its parameters with resolved annotations, its context, its docstring.
 
 Plain inspection. Nothing here knows pydantic, JSON or tools, and nothing runs the callable.
 """
@@ -20,7 +20,7 @@ _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A callable, inspected.
+    """Describes a callable.
 
     `parameters` are those the model fills in. `reserved` are the names that no `**kwargs` entry may take: they
     belong to other parameters, to the context, or to what a `functools.partial` has fixed.
@@ -63,12 +63,12 @@ def read_signature(func: Callable[..., Any], context_types: tuple[type, ...] = (
 
 
 def accepts_none(annotation: Any) -> bool:
-    """Whether None is among the values of an annotation, as far as it says so itself."""
+    """Return whether None is among the values of an annotation, as far as it says so itself."""
     return annotation in (Any, object, None, type(None)) or any(accepts_none(part) for part in alternatives(annotation))
 
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, or what is annotated; nothing for any other type."""
+    """Return the members of a union, or what is annotated; nothing for any other type."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return get_args(annotation)[:1]
@@ -76,7 +76,7 @@ def alternatives(annotation: Any) -> tuple[Any, ...]:
 
 
 def _unwrap(func: Any) -> tuple[Any, frozenset[str]]:
-    """The callable below partials, and the names that these have fixed by keyword."""
+    """Return the callable below partials, and the names that these have fixed by keyword."""
     fixed: set[str] = set()
     while isinstance(func, functools.partial):
         fixed.update(func.keywords)
@@ -85,7 +85,7 @@ def _unwrap(func: Any) -> tuple[Any, frozenset[str]]:
 
 
 def _call_of(target: Any) -> Any:
-    """The function behind a callable object; the target itself where it is a function already."""
+    """Return the function behind a callable object; the target itself where it is a function already."""
     return target if hasattr(target, "__code__") or inspect.ismethod(target) else type(target).__call__
 
 
@@ -117,7 +117,7 @@ def _is_context(annotation: Any, types: tuple[type, ...]) -> bool:
 
 
 def _hints(target: Any, declared: list[Parameter], name: str) -> dict[str, Any]:
-    """The annotations as types. The return type is left out: it says nothing about arguments."""
+    """Return the annotations as types, without the return type, which says nothing about arguments."""
     function = inspect.unwrap(_call_of(target))
     function = getattr(function, "__func__", function)
     holder = SimpleNamespace(
@@ -140,7 +140,7 @@ def _hints(target: Any, declared: list[Parameter], name: str) -> dict[str, Any]:
 
 
 def _scope_around(function: Any) -> dict[str, Any]:
-    """The local names of the function that is declaring this one, so that local classes work as annotations."""
+    """Return the local names of the declaring function, so that local classes work as annotations."""
     outer = getattr(function, "__qualname__", "").rpartition(".<locals>.")[0]
     frame = inspect.currentframe()
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Arguments that are one object: of a user's type (a model, a dataclass, a typed dict), or any at all.
+"""Parse arguments that are one object: of a user's type (a model, a dataclass, a typed dict), or any at all.
 
 The same two steps as for a function's parameters, and the same machinery: `freeze` from the model's text to
 what will run, `value` from that text to the object. Nothing here runs anything.
@@ -19,7 +19,7 @@ _FIELD = "input"
 
 
 class StructuredInput:
-    """A type as the whole input of a tool.
+    """Validates a type as the whole input of a tool.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -41,7 +41,7 @@ class StructuredInput:
         self.secrets: tuple[str, ...] = tuple(self.json_schema["properties"]) if self._schema.secrets else ()
 
     def freeze(self, text: str) -> Prepared:
-        """What will run for the model's text, or `InvalidArguments`."""
+        """Return what will run for the model's text, or raise `InvalidArguments`."""
         given = any_object(self.name, text)
         # The text is one whole JSON value by now, so that it cannot reach out of the field it is put in.
         params = self._schema.freeze(f'{{"{_FIELD}":{given.text}}}').params[_FIELD]
@@ -49,12 +49,12 @@ class StructuredInput:
         return Prepared(given.text if canonical(given.params) == frozen else frozen)
 
     def value(self, text: str) -> Any:
-        """The object, for a text that `freeze` returned."""
+        """Return the object, for a text that `freeze` returned."""
         return self._schema.bind(f'{{"{_FIELD}":{text}}}')[0][0]
 
 
 def any_object(name: str, text: str) -> Prepared:
-    """Any JSON object, as the model wrote it, or `InvalidArguments`. An empty text counts as an empty object.
+    """Parse any JSON object, as the model wrote it, or raise `InvalidArguments`; an empty text is an empty object.
 
     A text whose numbers another reader could take for others is replaced by the canonical one.
 
@@ -80,7 +80,7 @@ def _schema_of(name: str, of: Any) -> CallSchema:
 
 
 def _bare(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of the one field as a schema of its own."""
+    """Return the schema of the one field as a schema of its own."""
     inner = cast("dict[str, Any]", schema["properties"][_FIELD])
     definitions = cast("dict[str, Any]", schema.get("$defs", {}))
     own = definitions.get(str(inner.get("$ref", "")).rpartition("/")[2], inner)

@@ -1,4 +1,4 @@
-"""Threads for what blocks: a pool of tools' own for each event loop, that ends with its loop.
+"""Worker threads for blocking tools: a thread pool for each event loop, that ends with its loop.
 
 The loop's default pool is small, and looking up a host's name needs it: forty tools that sleep would keep a model from
 being asked. Nothing here knows what a tool is.
@@ -19,7 +19,10 @@ MOST = 64
 
 
 class Pool:
-    """The threads of one loop. A thread is made when none is idle, up to `MOST`; then work waits its turn."""
+    """Runs work in the threads of one loop.
+
+    A thread is made when none is idle, up to `MOST`; then work waits its turn.
+    """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(MOST, thread_name_prefix="keyturn-tool")
@@ -27,7 +30,7 @@ class Pool:
         self._life: AsyncGenerator[None, None] | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` returns. Who stops waiting does not stop the thread."""
+        """Return what `work` returns; cancelling the wait does not stop the thread."""
         if self._life is None:
             self._life = self._until_the_loop_ends(asyncio.get_running_loop())
             await anext(self._life)
@@ -37,7 +40,7 @@ class Pool:
         return await asyncio.wrap_future(job)
 
     async def _until_the_loop_ends(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
-        """A generator that waits to be closed: a loop that ends closes those that were begun in it.
+        """A generator that ends the pool when it is closed: a loop that ends closes its generators.
 
         Nothing that a tool began goes on behind the back of whoever awaited `asyncio.run`.
         """
@@ -54,7 +57,7 @@ _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """What `work` returns, called in a thread of the running loop's pool, in the caller's context.
+    """Call `work` in a thread of the running loop's pool, in the caller's context, and return what it returns.
 
     >>> asyncio.run(in_thread(lambda: "done"))
     'done'

@@ -1,1 +1,1 @@
-"""Reading and applying patches: notations of diffs, hunks, and the editor of a workspace."""
+"""Parses and applies patches: notations of diffs, hunks, and the editor of a workspace."""

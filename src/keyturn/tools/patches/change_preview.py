@@ -1,4 +1,4 @@
-"""Changes of files as a preview: real diffs against the files as they were read, and what they were read as.
+"""Preview changes of files: real diffs against the files as they were read, and the digests they were read as.
 
 A change is never left out and never cut. Of a large file only the changed places are given, each with its line numbers;
 what is not text is named, measured and told by its digest.
@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 def preview_of(changes: Sequence[Change]) -> Preview:
-    """What people see of these changes.
+    """Make the preview of these changes.
 
     >>> preview_of([Change("a.txt", None, b"one\\n")]).summary
     "create 'a.txt'"
@@ -31,7 +31,7 @@ def preview_of(changes: Sequence[Change]) -> Preview:
 
 
 def basis_shown(context: Any) -> Mapping[str, str] | None:
-    """What a person was shown of the files, None where nobody was asked.
+    """Return what a person was shown of the files, None where nobody was asked.
 
     One who wrote the arguments anew, because they did not fit, was shown no file and takes it as it is.
     """
@@ -41,7 +41,7 @@ def basis_shown(context: Any) -> Mapping[str, str] | None:
 
 
 def _moved_away(change: Change, changes: Sequence[Change]) -> bool:
-    """Whether a file goes only because it is shown at the place that it goes to."""
+    """Return whether a file goes only because it is shown at the place that it goes to."""
     return change.after is None and any(other.source == change.path for other in changes)
 
 
@@ -89,7 +89,7 @@ def _binary(data: bytes | None) -> str:
 
 
 def _places(path: str, before: str, after: str, label: str) -> Iterator[Diff]:
-    """Each changed place as a diff of its own, with some unchanged lines around it."""
+    """Return each changed place as a diff of its own, with some unchanged lines around it."""
     lines = before.count("\n") + (not before.endswith("\n") and before != "")
     for start, rows in _regions(before, after):
         old = [row.text for row in rows if row.sign != "+"]
@@ -99,7 +99,7 @@ def _places(path: str, before: str, after: str, label: str) -> Iterator[Diff]:
 
 
 def _regions(before: str, after: str) -> Iterator[tuple[int, list[DiffRow]]]:
-    """The changed rows with their surroundings, and the number of old lines before them."""
+    """Return the changed rows with their surroundings, and the number of old lines before them."""
     region: list[DiffRow] = []
     start = line = 0
     for same, run in groupby(script(before, after), lambda row: row.sign == " "):

@@ -1,4 +1,4 @@
-"""What an apply_patch call asks for, what it answers, and who does it: the words between the tool and an editor.
+"""The seam between the apply_patch tool and an editor: the operations, their results, and the editor's protocol.
 
 A user's own editor implements `ApplyPatchEditor`. One that can say beforehand what a patch would do, and can do all of
 it or nothing, is a `WholePatchEditor`. Nothing here acts.
@@ -17,7 +17,7 @@ ApplyPatchOperationType = Literal["create_file", "update_file", "delete_file"]
 
 @dataclass(frozen=True)
 class ApplyPatchOperation:
-    """One file to create, update or delete; `diff` is in the V4A notation, which `apply_diff` reads.
+    """Says which file to create, update or delete; `diff` is in the V4A notation, which `apply_diff` reads.
 
     `ctx_wrapper` is the context of the call, for editors that need it.
 
@@ -34,7 +34,7 @@ class ApplyPatchOperation:
 
 @dataclass(frozen=True)
 class ApplyPatchResult:
-    """How it went, in words for the model.
+    """Says how it went, in words for the model.
 
     >>> ApplyPatchResult(status="completed", output="Updated notes.txt").status
     'completed'
@@ -48,7 +48,7 @@ Answer = ApplyPatchResult | str | None
 
 
 class ApplyPatchEditor(Protocol):
-    """Whoever carries out the operations; each method may be sync or async, and may raise.
+    """Carries out the operations; each method may be sync or async, and may raise.
 
     >>> class Dry:
     ...     def create_file(self, operation): return f"would create {operation.path}"
@@ -58,14 +58,22 @@ class ApplyPatchEditor(Protocol):
     'would delete notes.txt'
     """
 
-    def create_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]: ...
-    def update_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]: ...
-    def delete_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]: ...
+    def create_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]:
+        """Create a file."""
+        ...
+
+    def update_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]:
+        """Change a file, or move it."""
+        ...
+
+    def delete_file(self, operation: ApplyPatchOperation) -> Answer | Awaitable[Answer]:
+        """Delete a file."""
+        ...
 
 
 @runtime_checkable
 class WholePatchEditor(Protocol):
-    """An editor that knows beforehand what a patch would change, and changes all of it or nothing.
+    """Knows beforehand what a patch would change, and changes all of it or nothing.
 
     `check` refuses what can be refused without a look at any file; `plan` looks, and raises where the patch does not
     fit; `carry_out` does what was planned, if the files are still as `basis` says (path: SHA-256).
@@ -73,6 +81,14 @@ class WholePatchEditor(Protocol):
 
     root: str
 
-    def check(self, operations: Sequence[ApplyPatchOperation]) -> None: ...
-    def plan(self, operations: Sequence[ApplyPatchOperation]) -> list[Change]: ...
-    def carry_out(self, operations: Sequence[ApplyPatchOperation], basis: Mapping[str, str] | None = None) -> str: ...
+    def check(self, operations: Sequence[ApplyPatchOperation]) -> None:
+        """Refuse operations that are wrong whatever the files hold."""
+        ...
+
+    def plan(self, operations: Sequence[ApplyPatchOperation]) -> list[Change]:
+        """Return what the operations would change in the files as they are."""
+        ...
+
+    def carry_out(self, operations: Sequence[ApplyPatchOperation], basis: Mapping[str, str] | None = None) -> str:
+        """Carry out the operations, all or none, if the files are as `basis` says."""
+        ...

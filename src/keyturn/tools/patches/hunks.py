@@ -1,4 +1,4 @@
-"""How a hunk of a diff finds its place in a text and changes it, whatever notation it was written in.
+"""Find the place of a hunk in a text and apply it, whatever notation it was written in.
 
 A text is its lines with what stands between them: one more line than newlines, so that a last line without a newline is
 a line like any other. Lines are compared exactly, then without the spaces at their ends, then without those at their
@@ -22,7 +22,7 @@ MOST_LINES = 250_000  # each is kept by itself
 
 
 class InvalidPatch(ToolProblem, ValueError):
-    """A patch that cannot be read, or that does not fit the file; nothing was changed.
+    """Raised for a patch that cannot be read, or that does not fit the file; nothing was changed.
 
     >>> issubclass(InvalidPatch, ValueError)
     True
@@ -30,7 +30,10 @@ class InvalidPatch(ToolProblem, ValueError):
 
 
 class HunkRow(NamedTuple):
-    """One line of a hunk. `cr` says that it ended with a carriage return, None that it does not matter."""
+    """Holds one line of a hunk.
+
+    `cr` says that it ended with a carriage return, None that it does not matter.
+    """
 
     sign: Literal[" ", "-", "+"]
     text: str
@@ -39,7 +42,7 @@ class HunkRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Hunk:
-    """Lines to find and what to make of them.
+    """Holds lines to find and what to make of them.
 
     `anchors` are lines to find first, one after another; `near` is the line where it should be, counted from 0;
     `at_end` says that it should end the file.
@@ -52,7 +55,7 @@ class Hunk:
 
 
 def apply_hunks(text: str, hunks: Sequence[Hunk]) -> str:
-    """The text with all hunks applied, in order, or `InvalidPatch`.
+    """Return the text with all hunks applied, in order, or raise `InvalidPatch`.
 
     >>> apply_hunks("a\\r\\nb\\r\\n", [Hunk((HunkRow("-", "b"), HunkRow("+", "c")))])
     'a\\r\\nc\\r\\n'
@@ -75,12 +78,14 @@ def apply_hunks(text: str, hunks: Sequence[Hunk]) -> str:
 
 
 class _Line(NamedTuple):
+    """Holds one line, and whether it ended with a carriage return."""
+
     text: str
     cr: bool
 
 
 class _Lines:
-    """A text's lines, and where they are to be found."""
+    """Indexes a text's lines, to find where they are."""
 
     def __init__(self, text: str) -> None:
         *ended, last = text.split("\n")
@@ -90,7 +95,7 @@ class _Lines:
         self._haystacks: dict[Callable[..., str], tuple[str, list[int]]] = {}
 
     def matches(self, wanted: list[str], read: Callable[[str, bool], str], start: int) -> _Matches:
-        """Where `wanted` is found from line `start` on, lines read in this way."""
+        """Return where `wanted` is found from line `start` on, lines compared in this way."""
         text, offsets = self._haystack(read)
         return _Matches(text, offsets, "\n" + "".join(f"{line}\n" for line in wanted), start)
 
@@ -112,7 +117,7 @@ class _Lines:
 
 
 class _Matches:
-    """The lines at which a needle is found in a haystack, from a line on. It is searched as far as is asked."""
+    """Finds the lines at which a needle is in a haystack, from a line on, searched as far as is asked."""
 
     def __init__(self, text: str, offsets: list[int], needle: str, start: int) -> None:
         self._text = text
@@ -129,7 +134,7 @@ class _Matches:
         return self._line(self._text.rfind(self._needle, self._start))
 
     def nearest(self, line: int) -> int | None:
-        """The one nearest to a line; of two, the one above."""
+        """Return the match nearest to a line; of two, the one above."""
         at = self._offsets[min(max(line, 0), len(self._offsets) - 1)]
         below = self._line(self._text.find(self._needle, max(at, self._start)))
         above = self._line(self._text.rfind(self._needle, self._start, at + len(self._needle) - 1))
@@ -161,7 +166,7 @@ def _both_sides_aside(text: str, _cr: bool) -> str:
 
 
 class _Search:
-    """Where one hunk belongs, from a line on."""
+    """Finds where one hunk belongs, from a line on."""
 
     def __init__(self, lines: _Lines, hunk: Hunk, start: int, number: int) -> None:
         self.lines = lines
@@ -172,7 +177,7 @@ class _Search:
         self.lost_anchor: str | None = None
 
     def place(self, shift: int) -> tuple[int, bool]:
-        """The line, and whether all was found exactly as it was written."""
+        """Return the line, and whether all was found exactly as it was written."""
         cursor = self._after_anchors()
         if not self.old:
             return self._nowhere_special(cursor, shift), False
@@ -184,7 +189,7 @@ class _Search:
         raise InvalidPatch(self._complaint(cursor))
 
     def _after_anchors(self) -> int:
-        """The line after the last anchor. One that was passed already holds still; one that is nowhere is noted."""
+        """Return the line after the last anchor; one that was passed counts still, a missing one is noted."""
         cursor = self.start
         for anchor in self.hunk.anchors:
             for places, wanted in ((self.lines.by_text, anchor), (self.lines.by_bare_text, anchor.strip())):
@@ -218,7 +223,7 @@ class _Search:
         return (ends, ends - 1) if not self.lines.all[-1].text else (ends,)
 
     def _nowhere_special(self, cursor: int, shift: int) -> int:
-        """Where lines go that were given without any context."""
+        """Return where lines go that were given without any context."""
         last = len(self.lines.all) - (not self.lines.all[-1].text)
         if self.hunk.at_end:
             return max(cursor, last)
@@ -248,7 +253,7 @@ def _quoted(text: str) -> str:
 
 
 def _changed(lines: _Lines, hunk: Hunk, place: int, exact: bool) -> tuple[list[_Line], int]:
-    """What stands in the hunk's place afterwards, and the line after what stood there."""
+    """Return what stands in the hunk's place afterwards, and the line after what stood there."""
     made: list[_Line] = []
     for row in hunk.rows:
         if row.sign == " ":

@@ -1,4 +1,4 @@
-"""Unified diffs, as `diff -u` and git write them, of one file or many: read into operations, file by file.
+"""Parse unified diffs, as `diff -u` and git write them, of one file or many, into operations.
 
 The lines of a hunk mean the same as in V4A, so that an operation's diff holds them as they came. What such a diff can
 say and no operation does (links, modes, binary content) is refused, never left out. No file is touched here.
@@ -19,7 +19,7 @@ _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34,
 
 
 def is_unified(patch: str) -> bool:
-    """Whether a text looks like a unified diff.
+    """Return whether a text looks like a unified diff.
 
     >>> is_unified("--- a/x\\n+++ b/x\\n@@ -1 +1 @@\\n-a\\n+b\\n")
     True
@@ -28,7 +28,7 @@ def is_unified(patch: str) -> bool:
 
 
 def operations_of(patch: str) -> list[ApplyPatchOperation]:
-    """What a unified diff asks for.
+    """Return the operations that a unified diff asks for.
 
     >>> [one.type for one in operations_of("--- /dev/null\\n+++ b/x\\n@@ -0,0 +1 @@\\n+a\\n")]
     ['create_file']
@@ -43,7 +43,7 @@ def operations_of(patch: str) -> list[ApplyPatchOperation]:
 
 
 class _Head:
-    """What stands above the hunks of one file."""
+    """Holds the header above the hunks of one file."""
 
     def __init__(self) -> None:
         self.old: str | None = None
@@ -58,7 +58,7 @@ class _Head:
 
 
 class _Reader:
-    """A unified diff, read from top to bottom."""
+    """Parses a unified diff from top to bottom."""
 
     def __init__(self, lines: list[str]) -> None:
         if lines[-1] == "":
@@ -120,7 +120,7 @@ class _Reader:
             raise InvalidPatch(f"Line {self.at} of the diff is not one of a unified diff.")
 
     def _hunk(self) -> list[str]:
-        """A hunk's lines, counted: nothing else tells a removed line '-- x' from the head of another file."""
+        """Parse a hunk's lines by their count: nothing else tells a removed line '-- x' from the next header."""
         start = self.at
         ranged = _RANGE.match(self.lines[start])
         if ranged is None:
@@ -142,7 +142,7 @@ class _Reader:
         return self.at < len(self.lines) and self.lines[self.at].startswith("\\ ")
 
     def _goes_on(self) -> bool:
-        """Whether a line of a hunk follows that was not counted."""
+        """Return whether a line of a hunk follows that was not counted."""
         line = self.lines[self.at] if self.at < len(self.lines) else ""
         return line[:1] in (" ", "-", "+") and bool(line.strip()) and not line.startswith(("--- ", "-- "))
 
@@ -192,14 +192,14 @@ def _both_names(head: _Head) -> tuple[str, str]:
 
 
 def _without_prefixes(old: str, new: str) -> tuple[str, str]:
-    """Names as git writes them lose their a/ and b/; where only one has its own, it is a directory of that name."""
+    """Strip git's a/ and b/ from both names; where only one has its own, it is a directory of that name."""
     if old in (_NOTHING, f"a/{old[2:]}") and new in (_NOTHING, f"b/{new[2:]}"):
         old, new = (each if each == _NOTHING else each[2:] for each in (old, new))
     return old, new
 
 
 def _path(text: str, prefix: str) -> str:
-    """A name as it stands in a head: quoted by git, followed by a time, behind a/ or b/."""
+    """Parse a name in a header: quoted by git, followed by a time, behind a/ or b/."""
     text = text.rstrip("\r")
     if text.startswith('"'):
         name = _unquoted(text)
@@ -209,7 +209,7 @@ def _path(text: str, prefix: str) -> str:
 
 
 def _names(text: str) -> tuple[str, str]:
-    """Both names of a "diff --git" line. They are needed only where both are the same, which tells where one ends."""
+    """Parse both names of a "diff --git" line, which can be told apart only where they are the same."""
     if text.startswith('"'):
         return _path(text, "a/"), _path(text[text.index('" ') + 2 :] if '" ' in text else text, "b/")
     half = len(text) // 2

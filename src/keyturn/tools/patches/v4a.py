@@ -1,4 +1,4 @@
-"""The V4A notation of patches: the diff of one file, and the envelope around several.
+"""Parse the V4A notation of patches: the diff of one file, and the envelope around several.
 
 Hunks begin with "@@", which may name a line above them; " ", "-" and "+" begin the lines that stay, go and come.
 Reading only: where a hunk belongs is decided in `hunks`, and no file is touched here.
@@ -25,7 +25,7 @@ _MOVE = "*** Move to: "
 
 
 def apply_diff(input: str, diff: str, mode: ApplyDiffMode = "default") -> str:
-    """A text with a V4A diff applied; with `mode="create"`, the text that a diff of new lines stands for.
+    """Apply a V4A diff to a text; with `mode="create"`, return the text that a diff of new lines stands for.
 
     Raises `InvalidPatch`, a `ValueError`, where the diff cannot be read or does not fit. Hunks in the notation of
     unified diffs are taken too, and their line numbers are used to tell equal places apart.
@@ -43,7 +43,7 @@ def apply_diff(input: str, diff: str, mode: ApplyDiffMode = "default") -> str:
 
 
 def created(diff: str) -> str:
-    """The text of a new file: every line of its diff begins with "+"."""
+    """Return the text of a new file: every line of its diff begins with "+"."""
     made: list[str] = []
     for number, line in enumerate(_body(diff), 1):
         if line.startswith("+"):
@@ -58,7 +58,7 @@ def created(diff: str) -> str:
 
 
 def hunks_of(diff: str) -> list[Hunk]:
-    """The hunks of one file's diff."""
+    """Parse the hunks of one file's diff."""
     reader = _Reader()
     for number, line in enumerate(_body(diff), 1):
         reader.take(number, line)
@@ -66,7 +66,7 @@ def hunks_of(diff: str) -> list[Hunk]:
 
 
 def _body(diff: str) -> list[str]:
-    """The lines that say what changes: not the end of an envelope, nor the names above a unified diff."""
+    """Return the lines that say what changes: not the end of an envelope, nor the names above a unified diff."""
     lines = diff.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -82,7 +82,7 @@ def _body(diff: str) -> list[str]:
 
 
 class _Reader:
-    """Lines of a diff, becoming hunks."""
+    """Parses lines of a diff into hunks."""
 
     def __init__(self) -> None:
         self.hunks: list[Hunk] = []
@@ -130,7 +130,7 @@ class _Reader:
             )
 
     def _no_newline(self, number: int) -> None:
-        """The line above ends its text without a newline: then the line after the last newline is no empty one."""
+        """Note that the line above ends its text without a newline."""
         if not self._rows:
             raise InvalidPatch(
                 f"Line {number} of the diff says that there is no newline after a line, but there is none."
@@ -159,7 +159,7 @@ class _Reader:
 
 
 def operations_of(patch: str) -> list[ApplyPatchOperation]:
-    """What a patch in an envelope asks for, file by file."""
+    """Return the operations that a patch in an envelope asks for, file by file."""
     lines = patch.strip("\r\n").split("\n")
     if lines[0].rstrip() != BEGIN or lines[-1].rstrip() != END:
         raise InvalidPatch(

@@ -1,4 +1,4 @@
-"""The editor of a workspace: patches of one file or many, checked whole, and then done whole or not at all.
+"""The editor of a workspace: patches of one file or many, checked whole, then applied whole or not at all.
 
 What a patch would do is worked out in memory, operation after operation, on the files as they are; nothing is written
 while anything may still be wrong with it. Who is asked first is the tool's and the gate's affair.
@@ -38,7 +38,7 @@ class WorkspaceEditor:
         self.root = self.workspace.root
 
     def create_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        """Make a file that is not there yet."""
+        """Create a file that is not there yet."""
         return ApplyPatchResult("completed", self.carry_out([operation]))
 
     def update_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
@@ -62,7 +62,7 @@ class WorkspaceEditor:
                 (created if operation.type == "create_file" else hunks_of)(operation.diff)
 
     def plan(self, operations: Sequence[ApplyPatchOperation]) -> list[Change]:
-        """What each file is and would be; raises where the patch does not fit the files as they are."""
+        """Return what each file is and would be; raise where the patch does not fit the files as they are."""
         self.check(operations)
         draft = _Draft(self.workspace)
         for number, operation in enumerate(operations, 1):
@@ -77,7 +77,7 @@ class WorkspaceEditor:
         return changes
 
     def carry_out(self, operations: Sequence[ApplyPatchOperation], basis: Mapping[str, str] | None = None) -> str:
-        """Do all of it or nothing; nothing as well if a file is not what `basis` says it was."""
+        """Apply all of it or nothing; nothing as well if a file is not what `basis` says it was."""
         with self.workspace.alone():
             changes = self.plan(operations)
             check_basis(changes, basis)
@@ -106,7 +106,7 @@ def _said(operation: ApplyPatchOperation) -> str:
 
 
 class _Draft:
-    """Files in memory: as they were found, and as the operations so far would leave them."""
+    """Holds files in memory: as they were found, and as the operations so far would leave them."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -174,6 +174,6 @@ def _patched(file: File, diff: str | None) -> File:
 
 
 def _created(diff: str) -> str:
-    """The new file's text. Where the diff's own last line is ended, so is the file's."""
+    """Return the new file's text, its last line ended where the diff's own last line is."""
     ending = "\r\n" if diff.endswith("\r\n") else "\n" if diff.endswith("\n") else ""
     return created(diff) + ending

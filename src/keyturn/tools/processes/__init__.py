@@ -1,1 +1,1 @@
-"""Running commands on this machine: supervised processes, bounded output, the sandbox."""
+"""Runs commands on this machine: supervised processes, bounded output, the sandbox."""

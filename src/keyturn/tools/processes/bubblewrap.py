@@ -1,4 +1,4 @@
-"""Commands in a sandbox of bubblewrap (Linux): what they can reach is what is named here, and the kernel sees to it.
+"""Run commands in a bubblewrap sandbox (Linux): they can reach only what is named here, enforced by the kernel.
 
 Only the system's programs and settings are there, read-only, and one workspace, which is writable. There is no
 network unless it is asked for, no socket of this machine can be reached, other processes cannot be seen, no key of
@@ -45,7 +45,7 @@ _UNSANDBOXED = "or, if commands may do whatever this process may, run them with 
 
 
 class SandboxUnavailable(UserError):
-    """There is no sandbox here, and why; nothing was run.
+    """Raised where there is no sandbox here, with the reason; nothing was run.
 
     >>> issubclass(SandboxUnavailable, UserError)
     True
@@ -53,7 +53,7 @@ class SandboxUnavailable(UserError):
 
 
 class UnsafeWorkspace(RuntimeWarning):
-    """A sandbox holds a named pipe, or a socket that it may open: it leads out of the sandbox.
+    """Warns of a named pipe in the sandbox, or of a socket that it may open: it leads out of the sandbox.
 
     >>> issubclass(UnsafeWorkspace, RuntimeWarning)
     True
@@ -87,7 +87,7 @@ class BubblewrapExecutor(LocalExecutor):
         if self.root == "/":
             raise UserError("the workspace of a sandbox is a directory of its own, not the whole file system")
         if isinstance(readable, str) or isinstance(writable, str):
-            raise UserError("readable and writable are lists of paths, not one text")
+            raise UserError("readable and writable must be lists of paths, not one string")
         self.network = network
         self.unix_sockets = unix_sockets
         self.readable = tuple(os.path.realpath(path) for path in readable)
@@ -95,7 +95,7 @@ class BubblewrapExecutor(LocalExecutor):
         self._sound = False
 
     def about(self) -> dict[str, Any]:
-        """Where and how commands run: shown to people, and part of what they approve."""
+        """Return where and how commands run: shown to people, and part of what they approve."""
         return {
             **super().about(),
             "runs": "in a sandbox: only the programs of the system and the workspace are there",
@@ -150,11 +150,11 @@ class BubblewrapExecutor(LocalExecutor):
         return Launch([*line, "--chdir", cwd, "--", *argv], self._environment(), (sockets,))
 
     def _socket_filter(self) -> int:
-        """An open file that holds the filter; whoever starts the sandbox closes it."""
+        """Open a file that holds the filter; whoever starts the sandbox closes it."""
         code = socket_filter(unix=self.unix_sockets)
         if code is None:
             raise SandboxUnavailable(
-                f"there is no sandbox here: on {platform.machine()} nobody knows how to keep a command from sockets; "
+                f"there is no sandbox here: on {platform.machine()} no filter keeps a command from sockets; "
                 f"use a machine of another architecture, {_UNSANDBOXED}"
             )
         file = os.memfd_create("sockets")
@@ -163,7 +163,7 @@ class BubblewrapExecutor(LocalExecutor):
         return file
 
     def _mounts(self) -> Iterator[str]:
-        """The file system from the outside in: what comes later lies over what came before."""
+        """Return the mounts from the outside in: what comes later lies over what came before."""
         for path in _SYSTEM:
             if os.path.islink(path):
                 yield from ("--symlink", os.readlink(path), path)
@@ -189,7 +189,7 @@ class BubblewrapExecutor(LocalExecutor):
 
 
 def _warn_of_pipes(places: tuple[str, ...], sockets: bool) -> None:
-    """Warn of pipes with a name, and of sockets if they can be opened: whoever reads there takes orders from inside.
+    """Warn of named pipes, and of sockets if they can be opened: whoever reads there takes orders from inside.
 
     A look at the start, at so many entries at most: what comes later is not seen.
     """
@@ -200,7 +200,7 @@ def _warn_of_pipes(places: tuple[str, ...], sockets: bool) -> None:
 
 
 def _entries(waiting: list[str]) -> Iterator[os.DirEntry[str]]:
-    """Everything below these places, without following links."""
+    """Yield everything below these places, without following links."""
     while waiting:
         try:
             entries = list(os.scandir(waiting.pop()))

@@ -1,4 +1,4 @@
-"""Commands on this machine: each in a session of its own, in time, with bounded output, and nothing left behind.
+"""Run commands on this machine without a sandbox: each in its own session, with a timeout and bounded output.
 
 What a call may not reach by itself: the secrets in this process's environment (only the names in `PASSED` and those
 that are given are passed on), and a terminal or any other input. It is no wall: a command that runs here can
@@ -43,9 +43,9 @@ class LocalExecutor:
         inherit: tuple[str, ...] = (),
     ) -> None:
         if isinstance(timeout, bool) or not timeout > 0:
-            raise UserError(f"timeout is a number of seconds above zero, not {timeout!r}")
+            raise UserError(f"timeout must be a positive number of seconds, not {timeout!r}")
         if isinstance(inherit, str):
-            raise UserError("inherit is a list of names of environment variables, not one text")
+            raise UserError("inherit must be a list of names of environment variables, not one string")
         self.root = os.path.realpath(root)
         self.timeout = timeout
         self.inherit = tuple(inherit)
@@ -53,7 +53,7 @@ class LocalExecutor:
         self.shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
     def about(self) -> dict[str, Any]:
-        """Where and how commands run: shown to people, and part of what they approve."""
+        """Return where and how commands run: shown to people, and part of what they approve."""
         passed = sorted({*self.inherit, *self.env})
         return {
             "runs": "on this machine, not in a sandbox",
@@ -113,7 +113,7 @@ class LocalExecutor:
         return _output(ended, kept, seconds, length)
 
     def _inside(self, cwd: str) -> str:
-        """A directory below the root, where its links lead in the end."""
+        """Return a directory below the root, links resolved."""
         place = os.path.realpath(os.path.join(self.root, cwd))
         if place != self.root and os.path.commonpath([place, self.root]) != self.root:
             raise ToolProblem("The command was not run: its working directory is outside of the workspace.")
@@ -127,17 +127,17 @@ class LocalExecutor:
         return {**passed, **self.env}
 
     def _values(self) -> str:
-        """What tells other values from these. They may be secrets, so that none of them is said."""
+        """Return a digest that tells other values from these, which may be secrets and are never shown."""
         inherited = {name: os.environ[name] for name in self.inherit if name in os.environ}
         return f"SHA-256 {digest(type(self).__qualname__, self.root, {**inherited, **self.env})[:32]}"
 
     def _start(self, argv: list[str], cwd: str, env: Mapping[str, str]) -> Launch:
-        """What is started; a sandbox puts itself in front. `env` is the call's own."""
+        """Return what is started; a sandbox puts itself in front, and `env` is the call's own."""
         return Launch(argv, {**self._environment(), **env})
 
 
 def _found(program: str, environment: Mapping[str, str]) -> str:
-    """The file of a program, sought as the system would with this environment."""
+    """Find the file of a program, as the system would with this environment."""
     found = program if "/" in program else shutil.which(program, path=environment.get("PATH") or PLAIN_PATH)
     if not found:
         raise ToolProblem("The command was not run: there is no such program here.")

@@ -1,4 +1,4 @@
-"""What a command wrote, bounded: its beginning and its end are kept, and what was cut in between is said.
+"""Bound what a command wrote: its beginning and its end are kept, and a mark says what was cut in between.
 
 However much is written, memory stays small. Bytes that are no text become the replacement character.
 """
@@ -12,7 +12,7 @@ LENGTH_AT_MOST = 200_000
 
 
 def allowed_length(asked: int | None) -> int:
-    """How many characters of a command's output the model gets, for what it asked for.
+    """Return how many characters of a command's output the model gets, for what it asked for.
 
     >>> allowed_length(None), allowed_length(500), allowed_length(10**9)
     (32000, 500, 200000)
@@ -21,7 +21,7 @@ def allowed_length(asked: int | None) -> int:
 
 
 class Kept:
-    """A text of any length, of which the first and the last `limit` characters are kept at most.
+    """Keeps the first and the last `limit` characters of a text of any length.
 
     >>> kept = Kept(100)
     >>> kept.add(b"x" * 5000)
@@ -38,11 +38,11 @@ class Kept:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def add(self, data: bytes, *, final: bool = False) -> None:
-        """Take what came next; the last piece may end within a character."""
+        """Add bytes; the last piece may end within a character."""
         self.add_text(self._decoder.decode(data, final))
 
     def add_text(self, text: str) -> None:
-        """Take a text that came next."""
+        """Add text."""
         self.total += len(text)
         if self._room:
             self._head.append(text[: self._room])
@@ -53,7 +53,7 @@ class Kept:
             self._tail = (self._tail + text[-self.limit :])[-self.limit :] if self.limit else ""
 
     def shown(self, most: int) -> str:
-        """The whole text, or its beginning and end with a mark between them: at most `most` characters."""
+        """Return the whole text, or its beginning and end with a mark between them: at most `most` characters."""
         head = "".join(self._head)
         if self.total <= min(most, self.limit):
             return head
@@ -71,7 +71,9 @@ class Kept:
 
 
 def fitted(stdout: Kept, stderr: Kept, most: int) -> tuple[str, str]:
-    """Both streams in `most` characters together. Errors are rarely long and often tell why: they get half at least.
+    """Fit stdout and stderr in `most` characters together.
+
+    Errors are rarely long and often tell why: they get half at least.
 
     >>> out, err = Kept(100), Kept(100)
     >>> out.add(b"o" * 400), err.add(b"no such file")
@@ -84,7 +86,7 @@ def fitted(stdout: Kept, stderr: Kept, most: int) -> tuple[str, str]:
 
 
 def kept_text(text: str, limit: int = LENGTH_AT_MOST) -> Kept:
-    """A text that is there already, as one that can be shown shorter.
+    """Return a complete text as a `Kept` one that can be shown shorter.
 
     >>> kept_text("all of it").shown(9)
     'all of it'

@@ -1,4 +1,4 @@
-"""The system calls that a sandbox refuses because they reach out of it, as a seccomp filter in the kernel's bytes.
+"""A seccomp filter, in the kernel's bytes, of the system calls that a sandbox refuses because they reach out of it.
 
 A network namespace holds no socket that has a path, and none of a virtual machine's. So only the families of that
 namespace may be opened, and pairs that are connected to each other from the start. What could open one past a filter
@@ -35,7 +35,7 @@ _NO_SUCH_CALL, _NO_SUCH_FAMILY = _ERROR | 38, _ERROR | 97  # ENOSYS, EAFNOSUPPOR
 
 
 class _Machine(NamedTuple):
-    """What the kernel calls this architecture, its numbers of two calls, and those that it alone has to refuse."""
+    """Describes an architecture: its name in the kernel, its numbers of two calls, and those to refuse only there."""
 
     audit: int
     socket: int
@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[int, int]] = {
 
 
 def socket_filter(*, unix: bool = False, machine: str | None = None) -> bytes | None:
-    """The filter for this machine, None where nobody knows its numbers; `unix` lets sockets with paths be opened.
+    """Build the filter for this machine, None where its numbers are unknown; `unix` allows sockets with paths.
 
     >>> len(socket_filter(machine="x86_64")) % 8, socket_filter(machine="vax")
     (0, None)
@@ -139,7 +139,7 @@ def socket_filter(*, unix: bool = False, machine: str | None = None) -> bytes | 
 
 
 def _refused(name: str, machine: _Machine) -> tuple[int, ...]:
-    """The numbers of all that this architecture's kernel is to answer as if it did not have it."""
+    """Return the numbers of all calls that this kernel is to answer as if it did not have them."""
     place = list(_MACHINES).index(name)
     return (*_EVERYWHERE.values(), *(numbers[place] for numbers in REFUSED.values()), *machine.own)
 
@@ -148,7 +148,7 @@ _Step = tuple[int, int, int, int]
 
 
 def _unless(offset: int, value: int, verdict: int) -> list[_Step]:
-    """End with a verdict unless the field has the value."""
+    """Emit: end with a verdict unless the field has the value."""
     return [(_LOAD, 0, 0, offset), (_EQUAL, 1, 0, value), (_RETURN, 0, 0, verdict)]
 
 
@@ -157,12 +157,12 @@ def _only(offset: int, value: int) -> list[_Step]:
 
 
 def _when(number: int, steps: list[_Step]) -> list[_Step]:
-    """Do the steps, which end with a verdict, for one system call. Its number is what was loaded last."""
+    """Emit: for one system call, do the steps, which end with a verdict; its number was loaded last."""
     return [(_EQUAL, 0, len(steps), number), *steps]
 
 
 def _allowed(offset: int, values: tuple[int, ...]) -> list[_Step]:
-    """Allow the call where the argument is one of these, and refuse it where it is not."""
+    """Emit: allow the call where the argument is one of these, else refuse it."""
     kind = [(_AND, 0, 0, 0xF)] if offset == _SECOND else []  # a socket's type is in four bits, flags are above
     tests = [step for value in values for step in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW))]
     return [(_LOAD, 0, 0, offset), *kind, *tests, (_RETURN, 0, 0, _NO_SUCH_FAMILY)]

@@ -1,4 +1,4 @@
-"""One command under its keeper, seen from here: it is started, read, waited for, and ended with all that it started.
+"""Run one command under its supervisor, seen from here: start it, read it, wait for it, end all that it started.
 
 What the keeper does is in `supervisor.py`. Here nothing is decided but when the time is over, and nothing is left
 open, whoever cancels whatever at whichever moment.
@@ -28,7 +28,7 @@ _KEEPER_ENDS = 10.0  # the keeper's own time for ending everything, and some mor
 
 
 class Launch(NamedTuple):
-    """What a keeper starts: a line, its environment, and the open files that it gets beside them."""
+    """Says what a supervisor starts: a command line, its environment, and the open files that it gets."""
 
     line: list[str]
     env: dict[str, str]
@@ -36,7 +36,7 @@ class Launch(NamedTuple):
 
 
 class Ended:
-    """How a command ended: its exit code, and whether it was stopped because its time was over.
+    """Says how a command ended: its exit code, and whether it was stopped by the timeout.
 
     >>> Ended(b"started 7\\nended -9 0 0\\n", timed_out=False).exit_code
     137
@@ -54,7 +54,7 @@ class Ended:
 
 
 class _Stream(asyncio.Protocol):
-    """One pipe being read into what is kept of it."""
+    """Reads one pipe into what is kept of it."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
@@ -69,7 +69,7 @@ class _Stream(asyncio.Protocol):
 
     @classmethod
     async def open(cls, kept: Kept) -> tuple[_Stream, asyncio.BaseTransport, int]:
-        """A stream, what closes it, and the end that is written to."""
+        """Open a pipe; return the stream, what closes it, and the end that is written to."""
         read, write = os.pipe()
         file = os.fdopen(read, "rb", 0)
         try:
@@ -82,7 +82,7 @@ class _Stream(asyncio.Protocol):
 
 
 class Keeper:
-    """The keeper of one command, seen from here; see `supervisor.py`."""
+    """Controls the supervisor of one command; see `supervisor.py`."""
 
     def __init__(self) -> None:
         self._channel, self._theirs = socket.socketpair()
@@ -91,7 +91,7 @@ class Keeper:
         self._opened: list[asyncio.BaseTransport] = []
 
     async def run(self, launch: Launch, cwd: str, kept: list[Kept], seconds: float) -> Ended:
-        """Run a command to its end, or bring that about when its time is over or nobody waits any more."""
+        """Run a command to its end, or end it on timeout or cancellation."""
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         told = asyncio.ensure_future(_all_of(self._channel, started))
         timed_out = False
@@ -132,7 +132,7 @@ class Keeper:
             self._theirs.close()
 
     async def _close(self, told: asyncio.Future[bytes], process: asyncio.subprocess.Process | None) -> None:
-        """Have everything ended: a closed channel is the keeper's word for it, and it also stands if we are killed."""
+        """Have everything ended by closing the channel, which also happens if this process is killed."""
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
         await _last_word(told, process)
@@ -152,7 +152,7 @@ class Keeper:
 
 
 async def _last_word(told: asyncio.Future[bytes], process: asyncio.subprocess.Process | None) -> None:
-    """Wait for the keeper to end everything. What runs as its user may have stopped it: it is woken until it has."""
+    """Wait for the supervisor to end everything, and send SIGCONT meanwhile: a command may have stopped it."""
     until = asyncio.get_running_loop().time() + _KEEPER_ENDS
     while not told.done() and asyncio.get_running_loop().time() < until:
         if process is not None:
@@ -171,7 +171,7 @@ async def _gone(process: asyncio.subprocess.Process) -> None:
 
 
 async def _all_of(channel: socket.socket, started: asyncio.Future[None]) -> bytes:
-    """The keeper's two lines, fewer if it is gone; the first says that the command has started."""
+    """Return the supervisor's two lines, fewer if it is gone; the first says that the command has started."""
     loop, told = asyncio.get_running_loop(), b""
     with suppress(OSError, asyncio.CancelledError):
         while told.count(b"\n") < 2 and (data := await loop.sock_recv(channel, 1024)):
@@ -187,7 +187,7 @@ async def _all_of(channel: socket.socket, started: asyncio.Future[None]) -> byte
 
 
 async def _undisturbed(work: Awaitable[T]) -> T:
-    """Do it to the end even if this task is cancelled meanwhile, and be cancelled then."""
+    """Await to the end even if this task is cancelled meanwhile, and be cancelled then."""
     task, cancelled = asyncio.ensure_future(work), False
     while not task.done():
         try:

@@ -1,4 +1,4 @@
-"""The keeper of one command: a small process that starts it and leaves nothing of it behind.
+"""The supervisor of one command: a small process that starts it and leaves nothing of it behind.
 
 It runs as a script of its own and imports nothing of ours. A command may fork, leave its session or ignore SIGTERM:
 on Linux whatever it started falls to the keeper, which ends all of it when the command ends, when it is told
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _adopt_orphans() -> bool:
-    """Let whatever loses its parent below this process become a child of it; False where the system cannot."""
+    """Make this process a subreaper, which adopts orphans below it; False where the system cannot."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes  # here, because only Linux has a use for it
@@ -58,7 +58,7 @@ def _adopt_orphans() -> bool:
 
 
 def _start(command: list[str], channel: socket.socket) -> int:
-    """Start it once its group can be ended by others: it may kill this process with the first thing that it does."""
+    """Start the command once its group can be ended by others: it may kill this process at once."""
     ready, says = os.pipe()
     waits, goes = os.pipe()
     child = os.fork()
@@ -90,7 +90,7 @@ def _start(command: list[str], channel: socket.socket) -> int:
 
 
 def _leave_keyring() -> None:
-    """Leave the keys of the user's session behind. Where keys cannot be reached at all, there is nothing to leave."""
+    """Leave the keys of the user's session behind; where keys cannot be reached at all, there is nothing to leave."""
     number = _KEYCTL.get(os.uname().machine)
     if number is not None and sys.platform.startswith("linux"):
         import ctypes  # here, because only Linux has a use for it
@@ -107,7 +107,7 @@ def _drain(woken: int) -> None:
 
 
 def _reap(statuses: dict[int, int]) -> None:
-    """Take note of every child that has ended, whoever's child it was at first."""
+    """Reap every child that has ended, whoever's child it was at first."""
     while True:
         try:
             ended, status = os.waitpid(-1, os.WNOHANG)
@@ -119,7 +119,7 @@ def _reap(statuses: dict[int, int]) -> None:
 
 
 def _end(alive: Callable[[], list[int]], grace: float, statuses: dict[int, int]) -> tuple[int, int]:
-    """End what is there, at first with a word; how many there were, and how many would not go."""
+    """End what is there, SIGTERM first; return how many there were, and how many would not go."""
     if alive():  # what is on its way out needs no ending: the end of a pipe, the inside of a sandbox
         time.sleep(_TICK)
     found = alive()
@@ -154,7 +154,7 @@ def _wait(
 
 
 def _tell(processes: list[int], number: signal.Signals) -> int:
-    """Send a signal to each; how many may not be sent any."""
+    """Send a signal to each; return how many may not be signalled."""
     refused = 0
     for process in processes:
         try:
@@ -167,7 +167,7 @@ def _tell(processes: list[int], number: signal.Signals) -> int:
 
 
 def _group(leader: int) -> list[int]:
-    """The command's process group as one, where it cannot be known what belongs to it."""
+    """Return the command's process group as one, where its descendants cannot be listed."""
     try:
         os.killpg(leader, 0)
     except (ProcessLookupError, PermissionError):
@@ -176,7 +176,7 @@ def _group(leader: int) -> list[int]:
 
 
 def end_below(keeper: int, seconds: float) -> None:
-    """End everything below a keeper that cannot do so itself: a command may hold it stopped. For whoever started it.
+    """End everything below a supervisor that cannot do so itself because a command stopped it.
 
     While the keeper is there, stopped or not, what loses its parent still falls to it.
     """
@@ -191,7 +191,7 @@ def end_below(keeper: int, seconds: float) -> None:
 
 
 def descendants(of: int | None = None) -> list[int]:
-    """Every living process below one, this one by default.
+    """Return every living process below one, this one by default.
 
     >>> descendants()
     []

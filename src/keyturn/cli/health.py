@@ -1,0 +1,44 @@
+"""Answer health checks of a worker over HTTP: 200 while it works, 503 while its journal cannot be worked on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from ..app import App
+
+_LONGEST = 8_192
+_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def health_checks(app: App, port: int | None, host: str = "127.0.0.1") -> AsyncGenerator[int | None]:
+    """Serve health checks meanwhile, where a port is given; the port that it is (0 takes a free one)."""
+    if port is None:
+        yield None
+        return
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(_answer(app))
+                await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # whoever asked is gone, or asked for nothing
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, host, port, limit=_LONGEST)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def _answer(app: App) -> bytes:
+    error = app.trouble
+    body = json.dumps({"ok": error is None, "busy": app.busy, "error": error}).encode()
+    status = "200 OK" if error is None else "503 Service Unavailable"
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close"
+    return head.encode() + b"\r\n\r\n" + body

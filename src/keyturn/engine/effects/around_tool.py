@@ -1,0 +1,76 @@
+"""Let others have their word around a tool: guardrails on what goes in and on what came out, and hooks.
+
+A guardrail can let pass, put a message in the result's place, or raise its tripwire. Hooks hear of a tool just before
+it is touched, and when its result is recorded; an agent used as a tool is touched when its frame opens and has its
+result when that frame ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...agents.tool_guardrail import (
+    ToolInputGuardrailData,
+    ToolInputGuardrailResult,
+    ToolOutputGuardrailData,
+    ToolOutputGuardrailResult,
+)
+from ...core.errors import ToolInputGuardrailTripwireTriggered, ToolOutputGuardrailTripwireTriggered
+from ...core.events import Report
+from ...core.run import Call
+from ...tools.base import Tool
+from ..driving.drive import Drive
+from ..facts.values import jsonable
+from ..run.frame_settings import FrameSettings
+from ..tracing.spans import checked
+
+
+async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) -> tuple[list[Report], str | None]:
+    """Return the input guardrails' reports, and the message that replaces the call if one rejected it."""
+    reports: list[Report] = []
+    for guardrail in tool.tool_input_guardrails or []:
+        look = guardrail.run(ToolInputGuardrailData(context, drive.agent(call.agent)))
+        said = await checked(drive.traces, guardrail, "tool_input", look)
+        behavior = said.behavior["type"]
+        result = ToolInputGuardrailResult(guardrail, said)
+        reports.append(_report(drive, call, "tool_input", guardrail, (said, behavior, result)))
+        if behavior == "raise_exception":
+            raise ToolInputGuardrailTripwireTriggered(guardrail, said)
+        if behavior == "reject_content":
+            return reports, said.behavior["message"]
+    return reports, None
+
+
+async def judged_output(
+    drive: Drive, call: Call, tool: Tool, context: Any, value: Any
+) -> tuple[list[Report], Any, Exception | None]:
+    """Return the output guardrails' reports, the value that is left, and a tripwire to raise once recorded."""
+    reports: list[Report] = []
+    for guardrail in tool.tool_output_guardrails or []:
+        data = ToolOutputGuardrailData(context, drive.agent(call.agent), output=value)
+        said = await checked(drive.traces, guardrail, "tool_output", guardrail.run(data))
+        behavior = said.behavior["type"]
+        result = ToolOutputGuardrailResult(guardrail, said)
+        reports.append(_report(drive, call, "tool_output", guardrail, (said, behavior, result)))
+        if behavior == "raise_exception":
+            return reports, "The tool's output was withheld.", ToolOutputGuardrailTripwireTriggered(guardrail, said)
+        if behavior == "reject_content":
+            return reports, said.behavior["message"], None
+    return reports, value, None
+
+
+def _report(drive: Drive, call: Call, stage: str, guardrail: Any, said: tuple[Any, str, Any]) -> Report:
+    output, behavior, result = said
+    name = guardrail.get_name()
+    drive.live.guardrails[f"{call.id}:{stage}:{name}"] = result
+    return Report(name, stage, behavior != "allow", jsonable(output.output_info))
+
+
+async def tool_hooks(scope: FrameSettings, context: Any, name: str, tool: Tool, *args: Any) -> None:
+    """Call one hook, the run's first and then the agent's."""
+    agent = context.agent
+    if not tool.announced:
+        return
+    for listener in (scope.hooks, agent.hooks):
+        if listener is not None:
+            await getattr(listener, name)(context, agent, tool, *args)

@@ -1,0 +1,79 @@
+"""Run a nested agent in the same run: in a frame whose id is the id of the call that it answers.
+
+The frame opens when the agent tool is called. When it closes, its answer or its error becomes that call's result.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...core import commands as cm
+from ...core.events import Report
+from ...core.items import input_items, own_copy
+from ...core.run import Call
+from ...tools.base import Delegate
+from ..driving.drive import Drive
+from ..facts.values import jsonable
+from ..logger import error_words, logger
+from ..run.frame_settings import FrameSettings
+from ..session.sync import opening, save_session
+from .around_tool import tool_hooks
+from .input_guardrails import guarded, input_guardrails
+from .result_words import told_of_edit
+from .tool_errors import log_tool_error
+
+
+async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
+    """Record that a nested agent answers for a started call."""
+    inner = await drive.enter(call.id)
+    inner.context.turn_input = own_copy(input_items(delegate.input))
+    path = drive.live.graph.path(delegate.agent, call.agent)
+    items, prefix = await opening(drive.live, call.id, inner, input_items(delegate.input))
+    await drive.commit(
+        cm.OpenFrame(
+            call.id,
+            path,
+            items,
+            delegate.max_turns,
+            guarded(input_guardrails(delegate.agent, inner)),
+            prefix,
+            getattr(inner.tool, "previous_response_id", None),
+        )
+    )
+
+
+async def answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, answer: Any, reports: list[Report]) -> None:
+    """Close a nested frame with its answer as the result of the call that opened it."""
+    call = drive.run.calls[frame_id]
+    tool = scope.tool
+    value = answer
+    if tool.custom_output_extractor is not None:
+        text = tool.custom_output_extractor(drive.result(frame_id, answer))
+        value = await text if inspect.isawaitable(text) else text
+    if frame_id in drive.feeds:
+        await drive.feeds[frame_id].drained()
+    context = drive.tool_context(call, tool)
+    item = told_of_edit(call, tool, tool.output(call.raw, value))
+    await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
+    await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
+
+
+async def close_failed(drive: Drive, frame_id: str, error: Exception) -> None:
+    """Close a nested frame that an error ended, with the error as the result of the call that opened it."""
+    call = drive.run.calls.get(frame_id)
+    if call is None or frame_id not in drive.run.frames:
+        return
+    scope = await drive.enter(frame_id)
+    context = drive.tool_context(call, scope.tool)
+    log_tool_error(drive.run.id, call, scope.tool, error)
+    text = await scope.tool.failure(context, error)
+    item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
+    try:
+        await save_session(drive, frame_id)
+    except Exception as other:  # what went wrong is told already; the frame ends in any case
+        logger.warning("the session of nested agent %s lacks its last items: %s", frame_id, error_words(other))
+    await drive.commit(cm.CloseFrame(frame_id, type(error).__name__, item))
+    outer = drive.scope(call.frame)
+    await tool_hooks(outer, context, "on_tool_error", scope.tool, error)
+    await tool_hooks(outer, context, "on_tool_end", scope.tool, text)

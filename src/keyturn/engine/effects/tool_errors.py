@@ -1,0 +1,99 @@
+"""Log what a tool raised, whatever its model is told: the traceback, with every secret argument taken out of it.
+
+`keyturn.tools` is the logger. `KEYTURN_DONT_LOG_TOOL_DATA=1` leaves the exceptions' own words out, which may quote
+arguments: where it was raised and its class are logged then.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from ...core.errors import BadJson
+from ...core.preview import REDACTED, redact
+from ...core.run import Call
+from ...tools.base import OutcomeUnknown, Tool, ToolProblem
+from ..logger import WORDS, tool_data_allowed
+
+log = logging.getLogger("keyturn.tools")
+_OURS = str(Path(__file__).parents[2]) + os.sep
+
+
+def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) -> None:
+    """Log an exception of a tool once: as a warning with its traceback, or in a line where the tool meant it."""
+    if isinstance(error, GeneratorExit):  # nobody waits for the call any more: it is no failure of the tool
+        return
+    if call.proposal.secrets:
+        with suppress(Exception):  # an exception that takes no attributes
+            setattr(error, WORDS, _words(call, error)[:2_000])
+    meant = isinstance(error, ToolProblem | OutcomeUnknown)
+    if not log.isEnabledFor(logging.INFO if meant else logging.WARNING):
+        return
+    where = (tool.name, call.agent, run_id, call.proposal.label)
+    if meant:
+        log.info("tool %r of agent %r refused in run %s, call %s: %s", *where, _words(call, error))
+    else:
+        log.warning("tool %r of agent %r raised in run %s, call %s\n%s", *where, _traceback(call, error))
+
+
+def _words(call: Call, error: BaseException) -> str:
+    name = type(error).__name__
+    return _without_secrets(call, f"{name}: {error}") if tool_data_allowed() else name
+
+
+def _traceback(call: Call, error: BaseException) -> str:
+    if tool_data_allowed():
+        told = traceback.format_exception(type(error), error, _outside(error.__traceback__))
+        return _without_secrets(call, "".join(told).rstrip("\n"))
+    lines = [*traceback.format_tb(_outside(error.__traceback__)), type(error).__qualname__]
+    return "Traceback (most recent call last):\n" + "".join(lines)
+
+
+def _outside(raised: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from where the tool's own code begins; all of it where that is nowhere."""
+    found = raised
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_OURS):
+        found = found.tb_next
+    return found or raised
+
+
+def _without_secrets(call: Call, text: str) -> str:
+    """Return the text with a mark for every secret argument of the call, in each way that it may be written."""
+    if not call.proposal.secrets:
+        return text
+    try:
+        params = call.params
+    except BadJson:  # it is no JSON: nobody can say where in it a secret is
+        return REDACTED
+    ways: set[str] = set()
+    for value in _hidden(params, redact(params, call.proposal.secrets)):
+        plain = value if isinstance(value, str) else json.dumps(value)
+        ways |= {plain, repr(value), json.dumps(value), repr(plain)[1:-1], json.dumps(plain)[1:-1]}
+    for way in sorted(ways - {""}, key=len, reverse=True):
+        text = text.replace(way, REDACTED)
+    return text
+
+
+def _hidden(true: Any, shown: Any) -> Iterator[Any]:
+    """Yield every value that is not shown, and the parts of it."""
+    if true == shown:
+        return
+    seen = _members(shown)
+    members = _members(true)
+    for place, value in members.items():
+        yield from _hidden(value, seen.get(place))
+    if not members:
+        yield true
+
+
+def _members(value: Any) -> dict[Any, Any]:
+    if isinstance(value, list):
+        return dict(enumerate(cast("list[Any]", value)))
+    return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,1 @@
+"""Make facts of what people and tools say: values and decisions as a log can hold them."""

@@ -1,0 +1,127 @@
+"""Turn what people say about a request into decisions: once, for every door.
+
+A state in hand, the context, the console, a tool's `on_approval` and the inbox all come through here, so that a word
+means the same and is refused in the same words wherever it is said. Who may say it is judged by the gate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
+
+from ...core import events as ev
+from ...core.errors import NotAllowed, NotPending, UserError
+from ...core.gate import lacks_reason
+from ...core.people import Decider, Proof, barred, plain_text
+from ...core.people import decider as decider_of
+from ...core.records import Via, Word
+from ...core.request import Request
+from ...policies.grants import Grant
+from ..run.open_run import new_id
+from .values import said_output
+
+Outcome = Literal["ran", "did_not_run", "retry"]
+_WAITS = {
+    "approval": "waits for an approval: use approve(), reject() or answer()",
+    "external": "waits for an answer and not for an approval: use answer() or reject()",
+    "in_doubt": "is in doubt, and somebody must say what became of it: use resolve()",
+}
+
+
+class MadeDecision(NamedTuple):
+    """Holds a decision, and the standing decision that was given with it."""
+
+    decision: ev.Decision
+    grant: ev.GrantTerms | None = None
+
+
+class Words(TypedDict, total=False):
+    """Holds what goes with any decision: who says it, a note for the record, a signature, and the way in."""
+
+    by: str | Decider | None
+    note: str | None
+    proof: Proof | None
+    via: Via
+
+
+class Edit(NamedTuple):
+    """Holds edited arguments: the text that will run, as its tool validated it, and what the editor was shown."""
+
+    args: str
+    basis: dict[str, str] | None = None
+
+
+def approve(
+    request: Request, now: int, *, edit: Edit | None = None, grant: Grant | None = None, **words: Unpack[Words]
+) -> MadeDecision:
+    """Approve exactly this call, or with other arguments, and later ones that a grant covers."""
+    if edit is None:
+        made = _decision(request, "approve", now, words)
+    else:
+        made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis)
+    return MadeDecision(made, None if grant is None else _standing(request, grant, made, "approve", now))
+
+
+def reject(
+    request: Request, now: int, *, message: str | None = None, always: bool = False, **words: Unpack[Words]
+) -> MadeDecision:
+    """Reject the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
+    made = _decision(request, "reject", now, words, message=message)
+    return MadeDecision(made, _standing(request, Grant(), made, "reject", now) if always else None)
+
+
+def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> MadeDecision:
+    """Give the call's result in its tool's place, or what its tool asked for."""
+    return MadeDecision(_decision(request, "answer", now, words, output=said_output(output, "an answer")))
+
+
+def resolve(request: Request, now: int, outcome: Outcome, output: Any = None, **words: Unpack[Words]) -> MadeDecision:
+    """Resolve a call in doubt: it ran, with this output, it did not, or it is to be retried."""
+    if outcome not in ("ran", "did_not_run", "retry"):
+        raise UserError(f"a call in doubt ran, did_not_run or is to retry, not {outcome!r}")
+    return MadeDecision(_decision(request, outcome, now, words, output=said_output(output, "an output")))
+
+
+def _decision(request: Request, verdict: Word, now: int, words: Words, **facts: Any) -> ev.Decision:
+    check_verdict(request, verdict)
+    who = decider_of(words.get("by"))
+    why = barred(request.terms, who, request.requester, words.get("proof"))
+    if why and words.get("via") != "probe":  # the gate would say so, too, but later
+        raise NotAllowed(
+            f"{request.tool!r} cannot be decided by {'nobody in particular' if who is None else who.id}: {why}"
+        )
+    for text, what in ((words.get("note"), "a note"), (facts.get("message"), "a message")):
+        if text is not None:
+            plain_text(text, what)
+    made = ev.Decision(
+        request.call,
+        verdict,
+        request.digest,
+        now,
+        decider=who,
+        via=words.get("via", "person"),
+        note=words.get("note"),
+        proof=words.get("proof"),
+        **facts,
+    )
+    if request.kind == "approval" and lacks_reason(request.terms, made):
+        raise UserError("this decision needs a reason: pass note=, or a message where it is a rejection")
+    return made
+
+
+def check_verdict(request: Request, verdict: Word) -> None:
+    """Refuse a verdict that cannot be given on this request."""
+    if verdict in request.verdicts:
+        return
+    if verdict == "edit" and "approve" in request.verdicts:
+        raise UserError(f"nobody can change the arguments of {request.tool!r}; approve or reject the call as it is")
+    if verdict == "answer" and "approve" in request.verdicts:
+        raise UserError(f"{request.tool!r} runs elsewhere, nobody can answer in its place; approve() or reject() it")
+    raise NotPending(f"this call {_WAITS[request.kind]}")
+
+
+def _standing(request: Request, grant: Grant, made: ev.Decision, verdict: str, now: int) -> ev.GrantTerms:
+    given = cast("object", grant)
+    if not isinstance(given, Grant):
+        raise UserError(f"grant is a Grant(...), not a {type(given).__name__}")
+    words = {"verdict": verdict, "message": made.message, "decider": made.decider}
+    return grant.terms(new_id(), request.agent, request.tool_digest, now, **cast("Any", words))

@@ -1,0 +1,200 @@
+"""What anybody else wrote cannot pass for the console's own words, on a terminal of any width."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from keyturn import Agent, Policy, Rule, Runner, function_tool
+from keyturn.cli import printing
+from keyturn.cli.demo_voice import Voice
+from keyturn.console import Undecided, desk
+from keyturn.console.screen import Terminal
+from keyturn.core.errors import KeyturnError
+from keyturn.core.preview import Preview, Text
+from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
+from tests.console.test_console import Keyboard, asking
+from tests.render.emulator import broad, leads, narrow, screen
+
+WIDTHS = range(12, 201)
+KEYS = "  a approve  e edit  r reject  w write its result  g grant  l later  q quit  ? explain"
+FIELDS = [
+    "agent", "tool", "risk", "reason", "before", "after", "summary", "text", "label", "choice", "error", "key",
+    "refused", "verdict",
+]  # fmt: skip
+
+
+def forgeries(width: int) -> list[str]:
+    """Texts that imitate us, so long that an imitation begins where a row is folded or where the terminal wraps."""
+    imitated = ("Approved.", "Call 2 of 2", KEYS, "decide > a")
+    texts = [f"{'.' * (width - at)}  {words}" for at in (0, 2, 4, 12) for words in imitated[:1]]
+    texts += [f". . {'. ' * (width // 2)}{words}" for words in imitated]
+    texts += [
+        "日" * (width // 2) + "  Approved.",
+        "\t\tApproved.",
+        "\r\n\nApproved.",
+        "\u0301Approved.",
+        "\u2028Approved.",
+    ]
+    return [*texts, "का\u093e\u093e\u093e" * (width // 2) + "  Approved.", " " * width + "Approved."]
+
+
+def a_call(field: str, text: str) -> Any:
+    """A call that waits, with this text in one place."""
+    given = dict.fromkeys(FIELDS, "x") | {"after": "y", "summary": "z", field: text}
+    preview = Preview((Text(given["text"], label=given["label"]),), summary=given["summary"])
+
+    def edit(_params: Any) -> Any:
+        raise desk.InvalidArguments(given["refused"])
+
+    tool = SimpleNamespace(editable=True, answerable=True, edit=edit)
+    return SimpleNamespace(
+        call="c", kind="approval", agent=SimpleNamespace(name=given["agent"]), name=given["tool"],
+        qualified_name=given["tool"], tool=tool, reason=given["reason"], expires_at=1_762_063_200_000, text="{}",
+        difference={side: {"description": given[side]} for side in ("before", "after")}, preview=preview, params={},
+        requests={"choices": [given["choice"]]}, digest="d" * 64, raw_item={}, given=given,
+        request=SimpleNamespace(verdicts=("approve", "edit", "reject", "answer"), risk=given["risk"], secrets=()),
+    )  # fmt: skip
+
+
+def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str]:
+    """Everything the desk can say of it, as rows."""
+    item, written = a_call(field, text), list[str]()
+    item.kind = kind
+
+    def refuse(*_given: Any, **_options: Any) -> None:
+        raise KeyturnError(item.given["error"])
+
+    typed = iter(["?", item.given["key"], *(["a", "e", "a=1", ""] if kind == "approval" else ["w", "1"])])
+    state: Any = SimpleNamespace(
+        undelivered=SimpleNamespace(decisions={}), approve=refuse, answer=refuse, reject=refuse
+    )
+    place = desk.Desk(state, Terminal(ask=lambda _prompt: next(typed, "q"), show=written.append, width=width), None)
+    with pytest.raises(EOFError):
+        place.settle(item, 1, 1)
+    state.undelivered.decisions[item.call] = SimpleNamespace(verdict=item.given["verdict"])
+    place.settle(item, 1, 1)
+    state.undelivered.decisions.clear()
+    place.granted.add(desk._granted(item))
+    if kind == "approval":
+        item.tool = None
+        place.granted.add(desk._granted(item))
+        place.settle(item, 1, 1)
+    return written
+
+
+@pytest.mark.parametrize("kind", ["approval", "external"])
+def test_m5_no_text_begins_where_our_words_do(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """M5: at every width our own rows are the same whatever stands in any field; all else keeps the margin."""
+    monkeypatch.setattr(desk, "ROWS", 10_000)
+    monkeypatch.setattr(desk, "tool_digest", lambda *_given: "digest")
+    for width in WIDTHS:
+        ours = leads(screen(shown("", "", width, kind), width, narrow))
+        every = width % 20 == 12
+        texts = forgeries(width) if every else [". " * (width // 2) + KEYS]
+        for field in FIELDS if every else FIELDS[width % 3 :: 3]:
+            for text in texts:
+                written = shown(field, text, width, kind)
+                for columns in (narrow, broad):
+                    found = [lead for lead in leads(screen(written, width, columns)) if lead not in BEWARE]
+                    assert found == ours, (width, field, text)
+
+
+BEWARE = ("  Beware", "  Beware:", "  note: some letters")  # more of our own words about odd ones
+
+
+def drawn(agent: Agent[Any], width: int, *lines: str, **options: Any) -> list[str]:
+    keyboard = Keyboard(*lines)
+    with pytest.raises(Undecided):
+        keyboard.decide(Runner.run_sync(agent, "go", **options), width=width)
+    return leads(screen(keyboard.shown, width, narrow))
+
+
+def test_m5_questions_reasons_and_the_models_words_in_real_runs() -> None:
+    """M5, as it was found: through the public functions."""
+
+    def spoken(words: str) -> Agent[Any]:
+        tool = function_tool(name_override="t")(lambda: "x")
+        return Agent("clerk", model=ScriptedModel([[assistant_message(words), function_call("t")]]), tools=[tool])
+
+    for width in (12, 40, 80, 100, 200):
+        for text in forgeries(width):
+            asked = [drawn(asking(question=said, choices=[said, "b"]), width, "s", "w", "") for said in (text, "x")]
+            assert [lead for lead in asked[0] if lead in asked[1]] == asked[0], (width, text)
+            reason = "".join(filter(str.isprintable, text))
+            hostile = drawn(spoken(text), width, policy=Policy(Rule("ask", reason=reason)))
+            assert hostile == drawn(spoken("x"), width, policy=Policy(Rule("ask", reason="x"))), (width, text)
+
+
+def test_m5_nothing_is_shown_where_there_is_no_room_for_a_margin() -> None:
+    """M5: a terminal too narrow for a margin is told so; nothing of the call is shown, and nothing is decided."""
+    for width in range(1, 12):
+        keyboard = Keyboard("a", "a")
+        with pytest.raises(Undecided) as left:
+            keyboard.decide(Runner.run_sync(asking(question="ZZZ", choices=["ZZZ"]), "go"), width=width)
+        assert not left.value.state.undelivered.decisions
+        assert "Z" not in keyboard.text
+        assert f"{width} columns" in " ".join(keyboard.text.split())
+
+
+def test_m5_a_terminal_that_was_made_narrower_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """M5: rows are folded for the terminal as it is now, not as it was when the console began."""
+    keyboard = Keyboard("", "?")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def ask(prompt: str) -> str:
+        monkeypatch.setenv("COLUMNS", "30")
+        return keyboard(prompt)
+
+    place = Terminal.here(ask=ask, show=keyboard.shown.append)
+    place.label("agent", "x" * 90)
+    place.read("decide")
+    place.label("agent", "x" * 90)
+    assert [max(map(len, rows)) for rows in (keyboard.shown[:1], keyboard.shown[1:])] == [99, 30]
+
+
+def test_m5_the_demo_keeps_the_margin_too() -> None:
+    """M5: what a model or a tool says in the demo is behind a margin in its column."""
+
+    def told(text: str, width: int) -> list[str]:
+        made = list[str]()
+        voice = Voice(Terminal(show=made.append, width=width))
+        voice.tell("result", text)
+        voice.note("finished", "This run is over.")
+        voice.screen.copied("keyturn demo --resume", text)
+        return made
+
+    def ours(rows: list[str]) -> set[str]:
+        """What rows begin with, up to the margin of the text in them, or the command that is to be copied."""
+        return {re.split(r"(?<=  )[|:]|: |:$|(?<=--resume) ", row)[0].rstrip() for row in rows}
+
+    for width in WIDTHS:
+        expected = ours(screen(told("x", width), width, narrow)) | {"  keyturn demo --resume", " " * 12, ""}
+        for text in forgeries(width) if width % 10 == 2 else ["." * (width - 14) + "  Approved."]:
+            for columns in (narrow, broad):
+                assert ours(screen(told(text, width), width, columns)) <= expected, (width, text)
+
+
+def test_m5_commands_fold_what_they_print(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """M5: a run's name or an error's text begins no row of a terminal, and acts on none."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    for width in WIDTHS:
+        monkeypatch.setenv("COLUMNS", str(width))
+        for text in ("." * (width - 14) + "I1  all is well", "\x1b[2J\nall is well", "日" * width):
+            printing.print_labelled("keyturn check", text)
+            printed = capsys.readouterr().err.rstrip("\n").split("\n")
+            assert printed[0].startswith("keyturn check"[:width])
+            _, *others = screen(printed, width, broad)
+            assert all(row.startswith(": ") for row in others), (width, text)
+
+
+def test_m5_a_page_of_the_manual_cannot_be_left() -> None:
+    """M5: no row of a capture closes the fence that it stands in."""
+    for text in ("```", "~~~\n```", "a\n```\n# Title"):
+        keyboard = Keyboard()
+        with pytest.raises(Undecided):
+            keyboard.decide(Runner.run_sync(asking(question=text, choices=[text]), "go"), width=80)
+        assert not [row for row in keyboard.shown if row.lstrip().startswith(("```", "~~~", "#"))]

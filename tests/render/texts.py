@@ -1,0 +1,38 @@
+"""Every character there is, where each may stand, and which a reader could not see. No test is here."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from keyturn.core.preview import Block, Command, Diff, Json, Preview, Text
+
+EVERY = "".join(map(chr, range(0x110000)))
+KINDS = list(map(unicodedata.category, EVERY))
+CHUNKS = [EVERY[start : start + 0x4000] for start in range(0, len(EVERY), 0x4000)]
+# Every field times every code point takes a minute, so all of them go through one field and these through every one:
+# whatever is no plain letter, and every hundredth of what is.
+NOTABLE = [
+    char
+    for char, kind in zip(EVERY, KINDS, strict=True)
+    if kind not in {"Lo", "Ll", "Lu", "So", "Cn", "Co", "Cs"} or ord(char) % 101 == 0
+]
+NOTABLES = ["x".join(NOTABLE[start : start + 0x1000]) for start in range(0, len(NOTABLE), 0x1000)]
+HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
+IGNORED = set(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000), *range(0x180B, 0x1810), 0x34F, 0x3164]))
+
+
+def unseen(shown: str) -> set[str]:
+    """What a reader of `shown` could not see, or would see the effect of."""
+    chars = set(shown) - {" ", "\n"}
+    return {char for char in chars if unicodedata.category(char) in HIDDEN or char in IGNORED}
+
+
+def everywhere(text: str) -> Preview:
+    """The text in every field of every block that can hold it."""
+    blocks: tuple[Block, ...] = (
+        Text(text, text),
+        Command(text, text, text),
+        Diff("kept\n" + text, text + "\nkept", text, text),
+        Json({text: [text, {"deep": text}]}, text),
+    )
+    return Preview(blocks, summary=text)

@@ -1,0 +1,139 @@
+"""The map for maintainers, docs/inside.md, names what is there: files, modules, functions, classes, fields and words.
+
+Everything in backticks is looked up in the sources, parsed and not imported. In a table of places a name must stand in
+one of the files of its row.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "inside.md"
+PACKAGE = ROOT / "src" / "keyturn"
+FILES = re.compile(r"[\w./-]+\.(?:py|pyi|toml|md)|[\w./-]+/")
+NAMES = re.compile(r"(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(.*\))?")
+# What is named there and stands elsewhere.
+ELSEWHERE = {"OWNERS": "the table of packages in tests/test_architecture.py", "await": "a word of Python's"}
+NOT_BUILT = {"channels/", "server/", "realtime/", "deep/", "adapters/"}
+EXAMPLES = {"cli/NAME.py"}
+
+
+def spoken() -> list[tuple[int, str]]:
+    """What stands in backticks outside code blocks, with its line."""
+    found: list[tuple[int, str]] = []
+    fenced = False
+    for number, line in enumerate(PAGE.read_text(encoding="utf-8").split("\n"), 1):
+        fenced ^= line.startswith("```")
+        if not fenced:
+            found += [(number, word) for word in re.findall(r"`([^`]+)`", line)]
+    return found
+
+
+def place_of(path: str) -> Path | None:
+    """The file or folder that a path of the map means; what is named before says where a shorter one begins."""
+    if (ROOT / path).exists() or (PACKAGE / path).exists():
+        return ROOT / path if (ROOT / path).exists() else PACKAGE / path
+    return next(PACKAGE.rglob(path.rstrip("/")), None)
+
+
+@cache
+def sources() -> list[Path]:
+    return [path for top in ("src", "trials") for path in sorted((ROOT / top).rglob("*.py"))]
+
+
+@cache
+def defined(path: Path) -> frozenset[str]:
+    """Every name that a file gives to something: also `Class.method`, fields, attributes, and the core's own words."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    words: set[str] = set()
+    if path.is_relative_to(PACKAGE / "core"):  # states, phases, verdicts
+        words = {
+            node.value for node in ast.walk(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+    return frozenset(_named(module, "")) | words
+
+
+def _named(node: ast.AST, within: str) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        inner = within
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield child.name
+            yield within + child.name
+            inner = f"{child.name}." if isinstance(child, ast.ClassDef) else within
+        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+            yield child.id
+            yield within + child.id
+        elif isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
+            yield child.attr
+            yield within + child.attr
+        elif isinstance(child, ast.arg):
+            yield child.arg
+        yield from _named(child, inner)
+
+
+@cache
+def everything() -> frozenset[str]:
+    """All names of the sources, with those of modules, and `module.name`."""
+    found: set[str] = set()
+    for path in sources():
+        names = defined(path)
+        found |= names | {path.stem, path.parent.name} | {f"{path.stem}.{name}" for name in names}
+    return frozenset(found)
+
+
+def known(name: str) -> bool:
+    """Whether a dotted name is there: as it stands, or as the module that it is."""
+    if name in everything() or name in ELSEWHERE:
+        return True
+    first, _, rest = name.partition(".")  # of a thing in somebody's hand: `drive.begun`, `tool.invoke`
+    return first.islower() and first in everything() and rest in everything()
+
+
+def test_the_map_names_files_that_are_there() -> None:
+    paths = [(line, word) for line, word in spoken() if FILES.fullmatch(word) and word not in NOT_BUILT | EXAMPLES]
+    assert len(paths) > 100
+    found = [f"docs/inside.md:{line} {word}" for line, word in paths if place_of(word) is None]
+    assert not found, "\n".join(found)
+
+
+def test_the_map_names_what_is_there() -> None:
+    words = [(line, word) for line, word in spoken() if not FILES.fullmatch(word)]
+    names = [(line, match["name"]) for line, word in words if (match := NAMES.fullmatch(word))]
+    assert len(names) > 200
+    found = [f"docs/inside.md:{line} {name}" for line, name in names if not known(name)]
+    assert not found, "\n".join(found)
+
+
+def rows() -> Iterator[tuple[int, list[str], list[str]]]:
+    """The rows of "Where is ...": their files, and the names that are said to stand there."""
+    lines = PAGE.read_text(encoding="utf-8").split("\n")
+    begin = lines.index("| where is ... | file | function |") + 2
+    for number, line in enumerate(lines[begin:], begin + 1):
+        if not line.startswith("|"):
+            return
+        _, _, files, names, _ = line.split("|")
+        yield number, re.findall(r"`([\w/]+\.py)`", files), re.findall(r"`([\w.]+)", names)
+
+
+def test_what_is_said_to_stand_in_a_file_stands_there() -> None:
+    found: list[str] = []
+    for number, files, names in rows():
+        places = [place for file in files if (place := place_of(file)) is not None]
+        there = {name for place in places for name in defined(place)}
+        for name in names:
+            if name not in there and known(name) and not name.startswith("Drive."):
+                found.append(f"docs/inside.md:{number} {name} is not in {', '.join(files)}")
+    assert not found, "\n".join(found)
+
+
+def test_a_name_that_is_nowhere_is_found_out() -> None:
+    assert known("Writer.commit")
+    assert known("drive.begun")
+    assert not known("Writer.comit")
+    assert not known("no_such_function")
+    assert place_of("engine/no_such_file.py") is None

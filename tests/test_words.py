@@ -1,0 +1,127 @@
+"""The house's words: a sentence for every module, class and public function, and a word for every field that many read.
+
+CONTRIBUTING.md says how it should read. A test can tell that a sentence is there, not that it is a good one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "keyturn"
+
+Named = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+# (path, name): reason. A method that the seam or the base class of its room documents needs no words of its own, and
+# neither has a test of a shared suite, whose name is a sentence. A private name may do without, if it is plain.
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+
+# The classes whose every field has a word, because half of the package reads them.
+DESCRIBED = {"core/run.py": ("Call", "Frame", "Run"), "tools/base.py": ("Tool",)}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def named(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Named]]:
+    """Every class and function of a module and of its classes; what stands inside a function is the function's own."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{prefix}{child.name}", child
+            if isinstance(child, ast.ClassDef):
+                yield from named(child, f"{prefix}{child.name}.")
+
+
+@cache
+def documented(room: str) -> frozenset[str]:
+    """The names of the methods that some class of a room documents: a seam, a base class."""
+    return frozenset(
+        name.rpartition(".")[2]
+        for path in modules()
+        if relative(path).partition("/")[0] == room
+        for name, node in named(parsed(path))
+        if "." in name and ast.get_docstring(node)
+    )
+
+
+def may_do_without(path: Path, name: str, node: Named) -> bool:
+    if isinstance(node, ast.Module | ast.ClassDef):
+        return False
+    last = name.rpartition(".")[2]
+    if last.startswith("_") or any(part.startswith("_") for part in name.split(".")):
+        return True
+    if any(ast.unparse(each).endswith("overload") for each in node.decorator_list):
+        return True
+    of_suite = relative(path).startswith("testing/suites/") and last.startswith("test_")
+    return of_suite or ("." in name and last in documented(relative(path).partition("/")[0]))
+
+
+def everything() -> Iterator[tuple[Path, str, Named]]:
+    for path in modules():
+        yield path, "module", parsed(path)
+        yield from ((path, name, node) for name, node in named(parsed(path)))
+
+
+def sentences(line: str) -> int:
+    """How many sentences a line holds; a full stop within a name, a version or an abbreviation ends none."""
+    return len(re.findall(r"(?<!e\.g)(?<!i\.e)[.!?][\"')`]*(?= [A-Z`\"(]|$)", line))
+
+
+def test_all_that_is_public_has_words() -> None:
+    found = [
+        f"{relative(path)}:{getattr(node, 'lineno', 1)} {name}"
+        for path, name, node in everything()
+        if not ast.get_docstring(node)
+        and not may_do_without(path, name, node)
+        and (relative(path), name) not in EXCEPTIONS
+    ]
+    assert not found, "\n".join(["", *found, "", "Say in one sentence what it does, with a verb."])
+
+
+def test_a_first_line_is_one_sentence() -> None:
+    found = [
+        f"{relative(path)}:{getattr(node, 'lineno', 1)} {name}: {line}"
+        for path, name, node in everything()
+        for line in (ast.get_docstring(node) or "").split("\n")[:1]
+        if line and (not line.endswith(".") or sentences(line) != 1) and (relative(path), name) not in EXCEPTIONS
+    ]
+    assert not found, "\n".join(["", *found, "", "One sentence with a full stop; the rest goes below an empty line."])
+
+
+def test_every_field_has_a_word() -> None:
+    found: list[str] = []
+    for file, classes in DESCRIBED.items():
+        path = PACKAGE / file
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and node.name in classes:
+                fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+                assert fields
+                found += [f"{file} {node.name}.{ast.unparse(each.target)}" for each in fields if not word(lines, each)]
+    assert not found, "\n".join(["", *found, "", "A comment behind the field, or above it, says what it holds."])
+
+
+def word(lines: list[str], field: ast.AnnAssign) -> str:
+    """The comment behind a field, else the one right above it."""
+    behind = lines[(field.end_lineno or field.lineno) - 1][field.end_col_offset or 0 :].strip()
+    above = lines[field.lineno - 2].strip()
+    return (behind or above).removeprefix("#").strip() if (behind or above).startswith("#") else ""
+
+
+def test_exceptions_are_still_needed() -> None:
+    known = {(relative(path), name) for path, name, _ in everything()}
+    assert set(EXCEPTIONS) <= known
