@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: agents and what they are made of. It defines nothing."""
+"""Re-export agents and what they are made of under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

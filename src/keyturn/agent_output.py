@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: types of final answers. It defines nothing."""
+"""Re-export types of final answers under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

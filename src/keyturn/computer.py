@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: computers that a model uses. It defines nothing."""
+"""Re-export computers that a model uses under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: who applies patches. It defines nothing."""
+"""Re-export who applies patches under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: every error a run can end with. It defines nothing."""
+"""Re-export every error a run can end with under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

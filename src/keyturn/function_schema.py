@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: the schema of a function. It defines nothing."""
+"""Re-export the schema of a function under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

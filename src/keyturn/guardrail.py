@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: guardrails on input and output. It defines nothing."""
+"""Re-export guardrails on input and output under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: what a run produced. It defines nothing."""
+"""Re-export what a run produced under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

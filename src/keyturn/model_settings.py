@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: how a model is asked. It defines nothing."""
+"""Re-export how a model is asked under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: prompts that the provider keeps. It defines nothing."""
+"""Re-export prompts that the provider keeps under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

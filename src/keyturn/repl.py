@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: a conversation at the keyboard. It defines nothing."""
+"""Re-export a conversation at the keyboard under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

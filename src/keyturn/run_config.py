@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: settings for a whole run. It defines nothing."""
+"""Re-export settings for a whole run under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

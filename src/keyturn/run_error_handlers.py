@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: what to do in place of raising. It defines nothing."""
+"""Re-export what to do in place of raising under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

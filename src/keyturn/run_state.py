@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: a paused run. It defines nothing."""
+"""Re-export a paused run under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

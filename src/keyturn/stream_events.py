@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: the events of a streamed run. It defines nothing."""
+"""Re-export the events of a streamed run under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: strict JSON schemas. It defines nothing."""
+"""Re-export strict JSON schemas under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: tools and what belongs to them. It defines nothing."""
+"""Re-export tools and what belongs to them under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

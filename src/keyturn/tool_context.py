@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: the context of a call. It defines nothing."""
+"""Re-export the context of a call under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

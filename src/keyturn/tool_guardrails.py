@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: guardrails on tools. It defines nothing."""
+"""Re-export guardrails on tools under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: the version. It defines nothing."""
+"""Re-export the version under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

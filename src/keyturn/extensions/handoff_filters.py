@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: filters for handoffs. It defines nothing."""
+"""Re-export filters for handoffs under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: handing over to another agent. It defines nothing."""
+"""Re-export handing over to another agent under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

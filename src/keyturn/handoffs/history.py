@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: a conversation told in one message. It defines nothing."""
+"""Re-export a conversation told in one message under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

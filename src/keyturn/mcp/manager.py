@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: several MCP servers at once. It defines nothing."""
+"""Re-export several MCP servers at once under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

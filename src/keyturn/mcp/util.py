@@ -78,7 +78,10 @@ class MCPUtil:
     async def invoke_mcp_tool(
         cls, server: MCPServer, tool: Any, context: Any, input_json: str, *, meta: dict[str, Any] | None = None
     ) -> Any:
-        """Call a tool at once, past any approval: for your own code, never for a model's. What it says is returned."""
+        """Call a tool at once, past any approval: for your own code, never for a model's.
+
+        What it says is returned.
+        """
         try:
             arguments = parse(input_json or "{}")
         except BadJson as error:

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: sessions. It defines nothing."""
+"""Re-export sessions under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

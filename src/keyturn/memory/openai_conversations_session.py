@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: conversations at OpenAI. It defines nothing."""
+"""Re-export conversations at OpenAI under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: a type for sessions. It defines nothing."""
+"""Re-export a type for sessions under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

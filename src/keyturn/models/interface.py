@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: what a model of your own is written against. It defines nothing."""
+"""Re-export the seam of models under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

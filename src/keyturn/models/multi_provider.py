@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: models by name. It defines nothing."""
+"""Re-export models by name under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

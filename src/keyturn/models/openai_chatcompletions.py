@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: models behind Chat Completions. It defines nothing."""
+"""Re-export models behind Chat Completions under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

@@ -77,7 +77,9 @@ class ModelRetryAdvice:
 
 @dataclass
 class RetryPolicyContext:
-    """What a retry policy gets. `attempt` is how many tries there were.
+    """What a retry policy gets.
+
+    `attempt` is how many tries there were.
 
     >>> RetryPolicyContext(TimeoutError(), 1, 3, False, ModelRetryNormalizedError(is_timeout=True)).attempt
     1

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: scripted models. It defines nothing."""
+"""Re-export scripted models under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

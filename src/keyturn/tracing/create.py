@@ -67,7 +67,9 @@ def custom_span(
     parent: Parent = None,
     disabled: bool = False,
 ) -> Span[CustomSpanData]:
-    """A span of your own. `data` becomes attributes, as does what you `tell` it later.
+    """A span of your own.
+
+    `data` becomes attributes, as does what you `tell` it later.
 
     >>> with custom_span("look up", {"shop.order": 17}) as span:
     ...     span.tell({"shop.found": True})
@@ -83,7 +85,9 @@ def function_span(
     parent: Parent = None,
     disabled: bool = False,
 ) -> Span[FunctionSpanData]:
-    """A span for a function that works like a tool. What you give as input and output is told as it is.
+    """A span for a function that works like a tool.
+
+    What you give as input and output is told as it is.
 
     >>> with function_span("look up", input='{"order": 17}') as span:
     ...     span.span_data.output = "found"
@@ -101,7 +105,9 @@ def generation_span(
     usage: dict[str, Any] | None = None,
     **place: Any,
 ) -> Span[GenerationSpanData]:
-    """A span for a question to a model that you ask by yourself. `span_id`, `parent` and `disabled` as everywhere.
+    """A span for a question to a model that you ask by yourself.
+
+    `span_id`, `parent` and `disabled` as everywhere.
 
     >>> with generation_span(model="gpt-5") as span:
     ...     span.span_data.usage = {"input_tokens": 9, "output_tokens": 2}

@@ -1,4 +1,4 @@
-"""Traces on their way to OpenAI's trace view, over HTTP. What is sent is what `export()` of traces and spans says.
+"""Send traces to OpenAI's trace view over HTTP: what `export()` of traces and spans returns.
 
 It runs in the thread of a processor, never in a run's, and raises nothing: what could not be sent is logged and lost.
 """
@@ -85,7 +85,10 @@ class BackendSpanExporter(TracingExporter):
         _LOG.error("%d traces and spans were not sent: tried %d times", len(made), self.max_retries + 1)
 
     def _again(self, body: bytes, attempt: int) -> bool:
-        """Send once. Whether another attempt may help."""
+        """Send once.
+
+        Whether another attempt may help.
+        """
         request = urllib.request.Request(self.endpoint, body, self._headers(), method="POST")
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT):

@@ -31,7 +31,10 @@ class TracingProcessor(abc.ABC):
 
     @abc.abstractmethod
     def on_trace_start(self, trace: Trace) -> None:
-        """A trace begins. A run that is taken up again goes on in its trace, which does not begin anew."""
+        """A trace begins.
+
+        A run that is taken up again goes on in its trace, which does not begin anew.
+        """
 
     @abc.abstractmethod
     def on_trace_end(self, trace: Trace) -> None:

@@ -15,7 +15,9 @@ Attributes = dict[str, Any]
 
 
 class SpanData(abc.ABC):
-    """What a span is about. `type` tells the kinds apart.
+    """What a span is about.
+
+    `type` tells the kinds apart.
 
     >>> sorted(SpanData.__abstractmethods__)
     ['attributes', 'export', 'span_name', 'type']
@@ -83,7 +85,9 @@ class AgentSpanData(SpanData):
 
 @dataclass
 class FunctionSpanData(SpanData):
-    """A tool that ran. `input` is the text of its arguments.
+    """A tool that ran.
+
+    `input` is the text of its arguments.
 
     >>> FunctionSpanData("refund", '{"order":"A-1"}', "done").span_name
     'execute_tool refund'

@@ -33,7 +33,9 @@ class SpanError(TypedDict):
 
 
 class Span(Generic[TSpanData]):
-    """Something that takes time, in a trace. Made by `function_span`, `custom_span` and the like; use it with `with`.
+    """Something that takes time, in a trace.
+
+    Made by `function_span`, `custom_span` and the like; use it with `with`.
 
     `span_data` says what it is about and may be changed until the span ends. Without a tracer nobody hears of it.
 
@@ -94,7 +96,10 @@ class Span(Generic[TSpanData]):
             self._marks.enter_context(self.current())
 
     def finish(self, reset_current: bool = False) -> None:
-        """It ends; ending twice does nothing. With `reset_current` its parent is current again."""
+        """It ends; ending twice does nothing.
+
+        With `reset_current` its parent is current again.
+        """
         if reset_current:
             self._marks.close()
         if self.ended_at is None and self.started_at is not None:

@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: ids for traces. It defines nothing."""
+"""Re-export ids for traces under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 

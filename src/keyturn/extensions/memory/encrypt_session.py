@@ -1,4 +1,4 @@
-"""A path of the OpenAI Agents SDK: encrypted conversations. It defines nothing."""
+"""Re-export encrypted conversations under a path of the OpenAI Agents SDK; nothing is defined here."""
 
 from __future__ import annotations
 
