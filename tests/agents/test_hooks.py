@@ -19,6 +19,7 @@ RUN = {
     "on_handoff": ("context", "from_agent", "to_agent"),
     "on_tool_start": ("context", "agent", "tool"),
     "on_tool_end": ("context", "agent", "tool", "result"),
+    "on_tool_error": ("context", "agent", "tool", "error"),
 }
 AGENT = {
     "on_start": ("context", "agent"),
@@ -26,6 +27,7 @@ AGENT = {
     "on_handoff": ("context", "agent", "source"),
     "on_tool_start": ("context", "agent", "tool"),
     "on_tool_end": ("context", "agent", "tool", "result"),
+    "on_tool_error": ("context", "agent", "tool", "error"),
     "on_llm_start": ("context", "agent", "system_prompt", "input_items"),
     "on_llm_end": ("context", "agent", "response"),
 }

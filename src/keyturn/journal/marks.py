@@ -41,6 +41,7 @@ class Mark:
         weakref.finalize(self, os.close, self._file)
         self._told = False
         self.row = 0
+        self._about = b""
         self.now()
         self._about = _about(place)
         with suppress(OSError):
@@ -66,7 +67,13 @@ class Mark:
     def now(self) -> int:
         """Return how far the store had come when anybody last recorded it, as far as this process can tell."""
         with suppress(OSError, ValueError, KeyError, TypeError):
-            self.row = max(self.row, _said(os.pread(self._file, _MOST_BYTES, 0)).row)
+            content = os.pread(self._file, _COUNT + len(self._about), 0)
+            if not self._about or content[_COUNT:] != self._about:  # somebody else wrote the rest, or nobody yet
+                content = os.pread(self._file, _MOST_BYTES, 0)
+                _said(content)
+            row = int.from_bytes(content[:_COUNT], "little")
+            if row <= REPLACED:
+                self.row = max(self.row, row)
         return self.row
 
 

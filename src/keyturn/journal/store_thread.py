@@ -20,6 +20,8 @@ from typing import Any, Protocol
 from ..core.errors import StorageError, UserError
 
 MOST_AT_ONCE = 64
+# Reads are answered together as well: waking a loop costs more than most of them, and none should wait for many.
+MOST_READS = 16
 # How long a batch is tried again, in seconds, where a member does not say.
 PATIENCE = 20.0
 
@@ -234,7 +236,7 @@ class StoreThread:
 
     def _next(self) -> list[Job]:
         with self._ready:
-            count = min(len(self._jobs), MOST_AT_ONCE if self._writes else 1)
+            count = min(len(self._jobs), MOST_AT_ONCE if self._writes else MOST_READS)
             return [self._jobs.popleft() for _ in range(count)]
 
     def _do(self, batch: list[Job]) -> None:
