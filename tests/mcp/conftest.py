@@ -18,7 +18,7 @@ from mcp.client._memory import InMemoryTransport
 from keyturn import Agent, MCPServerStdio
 from keyturn.mcp import pipes
 from keyturn.mcp.options import settings
-from keyturn.mcp.server import ProtocolServer
+from keyturn.mcp.protocol_server import ProtocolServer
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.waiting import until
 

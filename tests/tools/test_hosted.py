@@ -111,3 +111,10 @@ def test_a_configuration_of_another_tool_is_refused(kind: Any) -> None:
     for config in ({"type": "web_search"}, {}, "code_interpreter"):
         with pytest.raises(UserError, match='"type"'):
             kind(config)
+
+
+def test_a_web_search_brings_pictures_where_it_is_asked_for_them() -> None:
+    tool = WebSearchTool(search_content_types=["text", "image"], image_settings={"max_results": 3})
+    assert tool.provider_tool()["search_content_types"] == ["text", "image"]
+    assert tool.provider_tool()["image_settings"] == {"max_results": 3}
+    assert (tool.response_include, WebSearchTool().response_include) == (["web_search_call.results"], [])

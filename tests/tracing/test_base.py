@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+from keyturn import tracing
 from keyturn.tracing.base import outside, trace_hex, trace_of
 from keyturn.tracing.otel import OtelSpan, OtelTracer, configured
 from tests.tracing.watching import Seen
@@ -42,3 +46,12 @@ def test_a_place_of_which_only_the_trace_is_known() -> None:
 def test_the_stand_in_provider_is_none(seen: Seen) -> None:
     assert configured() is None
     assert OtelTracer(seen.provider).here() == ""
+
+
+def test_the_rooms_stub_and_its_table_name_the_same() -> None:
+    room = Path(str(tracing.__file__))
+    stub = ast.parse(room.with_suffix(".pyi").read_text("utf-8"))
+    named = {alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    missing = sorted(name for name in named if not hasattr(tracing, name))
+    assert not missing, f"keyturn.tracing lacks {missing}"
+    assert set(vars(tracing)["_HOMES"]) <= named

@@ -52,7 +52,8 @@ class OutputGuardrailBlockedMessageArgs(Generic[TContext]):
     run_context: RunContextWrapper[TContext]
 
 
-BlockedMessage = str | Callable[[OutputGuardrailBlockedMessageArgs[Any]], str | None]
+OutputGuardrailBlockedMessageFormatter = Callable[[OutputGuardrailBlockedMessageArgs[Any]], str | None]
+BlockedMessage = str | OutputGuardrailBlockedMessageFormatter
 
 
 def check_blocked_message(message: Any) -> None:

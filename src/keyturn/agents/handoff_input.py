@@ -18,11 +18,49 @@ from .context import RunContextWrapper
 HandoffHistoryMapper = Callable[[list[Item]], list[Item]]
 
 _INTRO = "What was said before this agent took over:"
-_BEGIN, _END = "<CONVERSATION HISTORY>", "</CONVERSATION HISTORY>"
+_WRAPPERS = ("<CONVERSATION HISTORY>", "</CONVERSATION HISTORY>")
 # Of use to nobody but the provider that gave it, and long.
 _UNTOLD = frozenset({"id", "status", "provider_data", "encrypted_content", "annotations", "logprobs"})
 
 _DATA = re.compile(r"\A(data:[^,]*,).{64,}\Z", re.DOTALL)
+
+
+class _Wrapped:
+    """What stands around a conversation that is told in one message."""
+
+    start, end = _WRAPPERS
+
+
+def set_conversation_history_wrappers(*, start: str | None = None, end: str | None = None) -> None:
+    """Say what stands around a conversation that `nest_handoff_history` tells; what is None stays as it is.
+
+    >>> set_conversation_history_wrappers(start="[before]", end="[/before]")
+    >>> get_conversation_history_wrappers()
+    ('[before]', '[/before]')
+    >>> reset_conversation_history_wrappers()
+    """
+    for mark in (start, end):
+        if mark is not None and (not mark or "\n" in mark):
+            raise UserError("a conversation's wrapper is one line that is not empty")
+    _Wrapped.start = _Wrapped.start if start is None else start
+    _Wrapped.end = _Wrapped.end if end is None else end
+
+
+def get_conversation_history_wrappers() -> tuple[str, str]:
+    """What stands before and after a conversation that is told in one message.
+
+    >>> get_conversation_history_wrappers()
+    ('<CONVERSATION HISTORY>', '</CONVERSATION HISTORY>')
+    """
+    return _Wrapped.start, _Wrapped.end
+
+
+def reset_conversation_history_wrappers() -> None:
+    """Put back what stands around a conversation by default.
+
+    >>> reset_conversation_history_wrappers()
+    """
+    _Wrapped.start, _Wrapped.end = _WRAPPERS
 
 
 @dataclass(frozen=True)
@@ -89,7 +127,7 @@ def default_handoff_history_mapper(transcript: list[Item]) -> list[Item]:
         elif item.get("type") != "reasoning":  # only who thought it can read it
             lines.append(_line(item))
     numbered = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
-    return [{"role": "assistant", "content": "\n".join([_INTRO, _BEGIN, *numbered, _END])}]
+    return [{"role": "assistant", "content": "\n".join([_INTRO, _Wrapped.start, *numbered, _Wrapped.end])}]
 
 
 def _plain(item: Any) -> Item:
@@ -103,7 +141,7 @@ def _told_before(item: Item) -> list[str] | None:
     if item.get("role") != "assistant" or not isinstance(content, str):
         return None
     lines = content.split("\n")
-    if lines[:2] != [_INTRO, _BEGIN] or lines[-1] != _END:
+    if lines[:2] != [_INTRO, _Wrapped.start] or lines[-1] != _Wrapped.end:
         return None
     return [line.partition(". ")[2] for line in lines[2:-1]]
 
@@ -112,7 +150,7 @@ def _line(item: Item) -> str:
     """Render an item on one line, so that no text can pass for another entry or for the end of them all."""
     content, role = item.get("content"), item.get("role")
     text = _text(content) if item.get("type", "message") == "message" and isinstance(role, str) else None
-    if text is not None and "\n" not in text and "</" not in text:
+    if text is not None and not any(mark in text for mark in ("\n", "</", _Wrapped.start, _Wrapped.end)):
         return f"{role}: {text}"
     return _json(_told(item)) if text is None else f"{role}: {_json(text)}"
 

@@ -94,6 +94,9 @@ class CallModelData(Generic[TContext]):
 
 
 ToolErrorFormatter = Callable[[ToolErrorFormatterArgs[Any]], str | Awaitable[str | None] | None]
+ReasoningItemIdPolicy = Literal["preserve", "omit"]
+ToolNotFoundBehavior = Literal["raise_error", "return_error_to_model"]
+ToolNameCollisionPolicy = Literal["error"]
 CallModelInputFilter = Callable[[CallModelData[Any]], ModelInputData | Awaitable[ModelInputData]]
 SessionInputCallback = Callable[[list[Item], list[Item]], list[Item] | Awaitable[list[Item]]]
 
@@ -132,10 +135,10 @@ class RunConfig:
     call_model_input_filter: CallModelInputFilter | None = None
     tool_error_formatter: ToolErrorFormatter | None = None
     session_settings: SessionSettings | None = None
-    reasoning_item_id_policy: Literal["preserve", "omit"] | None = None
+    reasoning_item_id_policy: ReasoningItemIdPolicy | None = None
     tool_execution: ToolExecutionConfig | None = None
-    tool_not_found_behavior: Literal["raise_error", "return_error_to_model"] = "raise_error"
-    tool_name_collision_policy: Literal["error"] = "error"
+    tool_not_found_behavior: ToolNotFoundBehavior = "raise_error"
+    tool_name_collision_policy: ToolNameCollisionPolicy = "error"
     output_guardrail_blocked_message: BlockedMessage | None = None
     policy: Any = None
     usage_limits: UsageLimits | None = None

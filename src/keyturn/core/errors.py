@@ -60,6 +60,18 @@ class ModelRefusalError(KeyturnError):
         super().__init__(f"the model refused to answer: {refusal}")
 
 
+class ModelTimeoutError(KeyturnError):
+    """A model did not answer within `ModelSettings(timeout=...)`; its provider's own error is the `__cause__`.
+
+    >>> ModelTimeoutError(30).timeout_seconds
+    30
+    """
+
+    def __init__(self, timeout_seconds: float) -> None:
+        self.timeout_seconds = timeout_seconds
+        super().__init__(f"the model did not answer within {timeout_seconds:g} s; nothing of a reply was recorded")
+
+
 class MaxTurnsExceeded(KeyturnError):
     """Raised where the run reached its turn limit before a final answer.
 

@@ -13,6 +13,10 @@ from typing import Any, cast
 import msgspec
 
 Item = dict[str, Any]
+#: The same under the names that programs of the OpenAI Agents SDK know, and what a model streams.
+TResponseInputItem = Item
+TResponseOutputItem = Item
+TResponseStreamEvent = Any
 
 
 class RawItem(dict[str, Any]):

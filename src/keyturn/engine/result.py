@@ -17,6 +17,7 @@ from ..sessions.history import orphan_calls, superseded_output
 from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
+from .views.invocation import AgentToolInvocation
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
 from .views.projection import Projection, requests_of, results_of
 
@@ -76,6 +77,16 @@ class RunResult:
     def last_agent(self) -> Agent[Any]:
         """Return the agent that was at work last."""
         return self._last_agent
+
+    @property
+    def agent_tool_invocation(self) -> AgentToolInvocation | None:
+        """The call that this result of a nested agent answers; None for the result of a run."""
+        call = self._live.run.calls.get(self._frame)
+        if call is None:
+            return None
+        text = call.proposal.args
+        given = call.raw.get("arguments") or "" if text is None else text
+        return AgentToolInvocation(call.proposal.name, call.proposal.label, given)
 
     @property
     def max_turns(self) -> int | None:
@@ -200,3 +211,7 @@ def _parsed(live: OpenRun, run: Run, frame: Frame) -> Any:
             "the answer of run %s is given as recorded, its type is another now: %s", run.id, error_words(error)
         )
         return own_copy(run.output)
+
+
+#: What `error.run_data` holds: a result of the run as far as it came.
+RunErrorDetails = RunResult

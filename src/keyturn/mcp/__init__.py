@@ -20,6 +20,7 @@ _HOMES = {
     "MCPServerStreamableHttpParams": "streamable_http",
     "MCPTool": "tool",
     "MCPToolMetaContext": "tool",
+    "MCPUtil": "util",
     "RemoteTool": "base",
     "ServerOptions": "options",
     "ToolFilterContext": "filters",

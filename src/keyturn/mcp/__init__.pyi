@@ -16,5 +16,6 @@ from .streamable_http import MCPServerStreamableHttp as MCPServerStreamableHttp
 from .streamable_http import MCPServerStreamableHttpParams as MCPServerStreamableHttpParams
 from .tool import MCPTool as MCPTool
 from .tool import MCPToolMetaContext as MCPToolMetaContext
+from .util import MCPUtil as MCPUtil
 
 __all__: list[str]

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack, cast
 
 from .options import ServerOptions, settings
 from .params import http_params, public_url
-from .server import ProtocolServer
+from .protocol_server import ProtocolServer
 
 
 class MCPServerSseParams(TypedDict, total=False):

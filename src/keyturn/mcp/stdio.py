@@ -9,7 +9,7 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 from ..core.digest import digest
 from .options import ServerOptions, settings
 from .params import stdio_command
-from .server import ProtocolServer
+from .protocol_server import ProtocolServer
 
 
 class MCPServerStdioParams(TypedDict, total=False):

@@ -9,7 +9,7 @@ from typing import Any, NotRequired, Required, TypedDict, Unpack
 from .bounds import MESSAGE_BYTES
 from .options import ServerOptions, settings
 from .params import http_params, public_url
-from .server import ProtocolServer
+from .protocol_server import ProtocolServer
 
 
 class MCPServerStreamableHttpParams(TypedDict, total=False):

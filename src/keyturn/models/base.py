@@ -7,14 +7,19 @@ A model turns a conversation into a reply, whole or as a stream of Responses eve
 from __future__ import annotations
 
 import abc
-from collections.abc import AsyncIterator, Mapping, Sequence
+import enum
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
-from ..core.errors import ModelBehaviorError
+from ..core.errors import ModelBehaviorError, ModelTimeoutError
 from ..core.items import Item, RawItem, plain_item
 from ..core.usage import TokenDetails as TokenDetails
 from ..core.usage import Usage as Usage
+
+T = TypeVar("T")
+# The roots of what HTTP clients and providers' packages raise when no answer came in time.
+_LATE = frozenset({"APITimeoutError", "TimeoutError", "TimeoutException"})
 
 
 @dataclass
@@ -106,6 +111,26 @@ class ModelRequest:
     prompt: Any = None
 
 
+class ModelTracing(enum.Enum):
+    """Whether a model that makes spans of its own may make them now, and whether they may tell what was said.
+
+    >>> ModelTracing.ENABLED_WITHOUT_DATA.include_data()
+    False
+    """
+
+    DISABLED = 0
+    ENABLED = 1
+    ENABLED_WITHOUT_DATA = 2
+
+    def is_disabled(self) -> bool:
+        """Whether nobody traces this run."""
+        return self is ModelTracing.DISABLED
+
+    def include_data(self) -> bool:
+        """Whether messages may stand in spans."""
+        return self is ModelTracing.ENABLED
+
+
 class Model(abc.ABC):
     """Answers a conversation; subclass it to bring your own language model.
 
@@ -175,3 +200,23 @@ async def close_stream(events: Any) -> None:
     close = getattr(events, "aclose", None)
     if close is not None:
         await close()
+
+
+async def in_time(asking: Awaitable[T], seconds: float | None) -> T:
+    """A model's answer; where `ModelSettings.timeout` was set and passed, a `ModelTimeoutError` says so."""
+    try:
+        return await asking
+    except Exception as error:
+        if seconds is None or not is_late(error):
+            raise
+        raise ModelTimeoutError(seconds) from error
+
+
+def is_late(error: BaseException) -> bool:
+    """Whether no answer came in time, by the class of the error or of its cause.
+
+    >>> is_late(TimeoutError()), is_late(ConnectionError())
+    (True, False)
+    """
+    causes = [error, error.__cause__]
+    return any(kind.__name__ in _LATE for cause in causes if cause is not None for kind in type(cause).__mro__)

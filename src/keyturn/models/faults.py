@@ -7,13 +7,23 @@ Nothing is renamed or wrapped.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar, cast
 
 from ..core.errors import KeyturnError, UserError
+from .base import is_late
+from .retries import (
+    ModelRetryAdvice,
+    ModelRetryBackoffSettings,
+    ModelRetryNormalizedError,
+    ModelRetrySettings,
+    Retries,
+    RetryDecision,
+    RetryPolicyContext,
+    decided,
+)
 
 T = TypeVar("T")
 
@@ -75,21 +85,19 @@ def advised_wait(error: BaseException, now: Callable[[], datetime] = lambda: dat
         return None
 
 
-def retries(setting: Any, default: int = RETRIES) -> int:
+def retries(setting: Any, default: int = RETRIES) -> Retries:
     """Return how often a request is retried: `ModelSettings.retry` is a number, or has `max_retries`.
 
     >>> retries(None), retries(0), retries({"max_retries": 5})
     (2, 0, 5)
     """
-    if isinstance(setting, Mapping):
-        setting = cast("Mapping[str, Any]", setting).get("max_retries")
-    elif setting is not None and not isinstance(setting, int):
-        setting = getattr(setting, "max_retries", setting)
-    if setting is None:
-        return default
-    if not isinstance(setting, int) or isinstance(setting, bool) or setting < 0:
-        raise UserError(f"ModelSettings.retry is how often a model is asked again, 0 or more, not {setting!r}")
-    return setting
+    settings = ModelRetrySettings.of(setting)
+    times: Any = settings.max_retries
+    if times is None:
+        return Retries.of(default, settings)
+    if not isinstance(times, int) or isinstance(times, bool) or times < 0:
+        raise UserError(f"ModelSettings.retry is how often a model is asked again, 0 or more, not {times!r}")
+    return Retries.of(times, settings)
 
 
 async def again(
@@ -97,19 +105,50 @@ async def again(
     more: int,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     passing: Callable[[BaseException], bool] = is_passing,
+    safe: Callable[[BaseException], bool] | None = None,
+    stream: bool = False,
 ) -> T:
-    """Call `ask`, retried up to `more` times while the error is transient; then raise it as it is."""
+    """Call `ask`, retried up to `more` times while the error is transient; then raise it as it is.
+
+    Where the user has a policy, that says after which errors; it never overrules `safe`, which says after which errors
+    a request may be repeated at all.
+    """
+    settings = more.settings if isinstance(more, Retries) else ModelRetrySettings()
     for attempt in range(more):
         try:
             return await ask()
         except Exception as error:
             wait = advised_wait(error)
-            if not passing(error) or (wait is not None and wait > LONGEST_WAIT):
+            told = _told(error, (attempt + 1, int(more)), stream=stream, wait=wait, suggested=passing(error))
+            decision = RetryDecision(passing(error))
+            if settings.policy is not None and (safe is None or safe(error)) and not isinstance(error, KeyturnError):
+                decision = await decided(settings.policy, told)
+            wait = wait if decision.delay is None else decision.delay
+            if not decision.retry or (wait is not None and wait > LONGEST_WAIT):
                 raise
             if wait is None:
-                wait = min(_FIRST_WAIT * 2**attempt, _LONGEST_OWN_WAIT) * random.uniform(0.75, 1)
+                backoff = settings.backoff or ModelRetryBackoffSettings(_FIRST_WAIT, _LONGEST_OWN_WAIT)
+                wait = cast("ModelRetryBackoffSettings", backoff).wait(attempt + 1)
         await pause(wait)
     return await ask()
+
+
+def _told(
+    error: Exception, tries: tuple[int, int], *, stream: bool, wait: float | None, suggested: bool
+) -> RetryPolicyContext:
+    """What a policy is told of an error."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    code, request = getattr(error, "code", None), getattr(error, "request_id", None)
+    normalized = ModelRetryNormalizedError(
+        status_of(error),
+        code if isinstance(code, str) else None,
+        str(error),
+        request if isinstance(request, str) else None,
+        wait,
+        is_network_error=isinstance(error, ConnectionError) or bool(names & _NO_ANSWER),
+        is_timeout=is_late(error),
+    )
+    return RetryPolicyContext(error, *tries, stream, normalized, ModelRetryAdvice(suggested, wait))
 
 
 def _header(error: BaseException, name: str) -> str | None:

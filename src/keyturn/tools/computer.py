@@ -28,6 +28,7 @@ from .hosted import OPENAI
 from .word_picture import PNG, drawn
 
 Button = Literal["left", "right", "wheel", "back", "forward"]
+Environment = Literal["mac", "windows", "ubuntu", "browser"]
 
 
 class Computer(abc.ABC):

@@ -34,9 +34,16 @@ class WebSearchTool:
     filters: Any = None
     search_context_size: Literal["low", "medium", "high"] = "medium"
     external_web_access: bool | None = None
+    search_content_types: list[Literal["text", "image"]] | None = None
+    image_settings: Mapping[str, Any] | None = None
 
     name: ClassVar[str] = "web_search"
     provider: ClassVar[str] = OPENAI
+
+    @property
+    def response_include(self) -> list[str]:
+        """What the API is asked to put into its reply: pictures are among the results, and not in the text."""
+        return ["web_search_call.results"] if "image" in (self.search_content_types or ()) else []
 
     def provider_tool(self) -> Item:
         """Return the tool's definition for the Responses API."""
@@ -46,6 +53,8 @@ class WebSearchTool:
             filters=self.filters,
             user_location=self.user_location,
             external_web_access=self.external_web_access,
+            search_content_types=self.search_content_types,
+            image_settings=None if self.image_settings is None else dict(self.image_settings),
         )
 
 

@@ -55,6 +55,7 @@ class MCPToolApprovalFunctionResult(TypedDict):
 OnApprovalRequest = Callable[
     [MCPToolApprovalRequest], MCPToolApprovalFunctionResult | Awaitable[MCPToolApprovalFunctionResult]
 ]
+MCPToolApprovalFunction = OnApprovalRequest
 
 
 class _Approved:

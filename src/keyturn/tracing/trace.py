@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Self, cast
@@ -89,6 +89,24 @@ class Trace:
             self._open.close()
             self._open = None
 
+    def start(self, mark_as_current: bool = False) -> None:
+        """Begin the trace where a `with` would not do; a trace that has begun is always current."""
+        self.__enter__()
+
+    def finish(self, reset_current: bool = False) -> None:
+        """End the trace; ending twice does nothing."""
+        self.__exit__(None, None, None)
+
+    def export(self) -> dict[str, Any]:
+        """The trace as a plain dict, for backends."""
+        return {
+            "object": "trace",
+            "id": self.trace_id,
+            "workflow_name": self.name,
+            "group_id": self.group_id,
+            "metadata": self.metadata or None,
+        }
+
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
@@ -136,29 +154,6 @@ def get_current_trace() -> Trace | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def custom_span(name: str, data: Mapping[str, Any] | None = None, disabled: bool = False) -> Generator[Span]:
-    """Start a span of your own, below the current one.
-
-    `data` becomes attributes, as does what you `tell` it later.
-
-    >>> with custom_span("look up", {"shop.order": 17}) as span:
-    ...     span.tell({"shop.found": True})
-    """
-    current = _CURRENT.get()
-    silent = disabled or (current is not None and current.disabled)
-    tracer = None if silent else (tracer_for() if current is None else current.tracer)
-    span = NoSpan() if tracer is None else tracer.start(name, data or {})
-    with span.current():
-        try:
-            yield span
-        except BaseException as error:
-            span.failed(type(error).__name__)
-            raise
-        finally:
-            span.end()
-
-
 def gen_trace_id() -> str:
     """Make a new id for a trace, for `trace(trace_id=...)` and `RunConfig(trace_id=...)`.
 
@@ -188,7 +183,15 @@ def tracer_for(provider: Any = None) -> Tracer | None:
     True
     """
     check_provider(provider)
-    if _Switch.off or (provider is None and "opentelemetry.trace" not in sys.modules):
+    if _Switch.off:
+        return None
+    listeners = sys.modules.get(f"{__package__}.processing")  # whoever adds a processor has loaded it
+    below = _otel_tracer(provider)
+    return below if listeners is None else listeners.heard(below)
+
+
+def _otel_tracer(provider: Any) -> Tracer | None:
+    if provider is None and "opentelemetry.trace" not in sys.modules:
         return None
     member = import_module(".otel", __package__)
     provider = member.configured() if provider is None else provider

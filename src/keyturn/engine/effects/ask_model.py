@@ -18,7 +18,17 @@ from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
 from ...core.items import Item, own_copy
 from ...core.run import Frame
 from ...core.usage import Counts, addable
-from ...models.base import Model, ModelRequest, ModelResponse, ModelSettings, TokenDetails, Usage, close_stream
+from ...models.base import (
+    Model,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    ModelTracing,
+    TokenDetails,
+    Usage,
+    close_stream,
+    in_time,
+)
 from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
 from ..logger import error_words, logger
@@ -58,7 +68,7 @@ async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[An
     used: tuple[str, Counts] | None = None
     reading = None
     try:
-        asking = _reply(drive, frame.id, model, request)
+        asking = in_time(_reply(drive, frame.id, model, request), request.model_settings.timeout)
         response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
         used = response.model, response.usage.counts()
         scope.context.usage.count(*used)
@@ -167,7 +177,7 @@ async def _request(drive: Drive, frame: Frame, scope: FrameSettings, toolset: To
         toolset.tools,
         output_schema_for(agent.output_type),
         toolset.handoffs,
-        None,
+        ModelTracing.DISABLED if drive.traces is None else drive.traces.model_tracing,
         frame.response_id if scope.chained else None,
         scope.conversation_id,
         await agent.get_prompt(scope.context) if agent.prompt is not None else None,

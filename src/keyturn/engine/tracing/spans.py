@@ -15,7 +15,7 @@ from ...core import events as ev
 from ...core.effects import Effect
 from ...core.preview import redact
 from ...core.run import Call
-from ...models.base import Model, ModelRequest, ModelResponse
+from ...models.base import Model, ModelRequest, ModelResponse, ModelTracing
 from ...tools.base import Tool
 from ...tracing import Trace, of_model, of_reply, of_request, of_usage
 from ...tracing.base import Span, Tracer
@@ -140,6 +140,11 @@ class RunSpans:
                 span.rename(f"hold_tool {name}")
                 span.tell({"gen_ai.operation.name": "hold_tool"})
         span.end()
+
+    @property
+    def model_tracing(self) -> ModelTracing:
+        """What a model is told of tracing."""
+        return ModelTracing.ENABLED if self._told else ModelTracing.ENABLED_WITHOUT_DATA
 
     async def chat(self, model: Model, request: ModelRequest, asking: Awaitable[ModelResponse]) -> ModelResponse:
         """Await a model's reply inside its span."""

@@ -11,7 +11,7 @@ import inspect
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 from ...core import events as ev
 from ...core.errors import UserError
@@ -30,6 +30,8 @@ NAMES = {
     "mcp_approval_request_item": "mcp_approval_requested",
     "mcp_approval_response_item": "mcp_approval_response",
     "mcp_list_tools_item": "mcp_list_tools",
+    "tool_search_call_item": "tool_search_called",
+    "tool_search_output_item": "tool_search_output_created",
 }
 
 
@@ -107,6 +109,18 @@ def item_event(item: RunItem) -> RunItemStreamEvent:
     return RunItemStreamEvent(NAMES.get(item.type, item.type), item)
 
 
+class AgentToolStreamEvent(TypedDict):
+    """What the `on_stream` of `Agent.as_tool` gets: an event of the nested agent, that agent, and the call it answers.
+
+    >>> def on_stream(told: AgentToolStreamEvent) -> None:
+    ...     print(told["agent"].name, told["event"].type)
+    """
+
+    event: StreamEvent
+    agent: Any
+    tool_call: Any
+
+
 class EventFeed:
     """Sends one frame's events to a sink as they happen."""
 
@@ -153,7 +167,7 @@ class Tap(EventFeed):
         self._callback: Callable[[Any], Any] = tool.on_stream
         self._most: int | None = getattr(tool, "on_stream_max_pending_events", None)
         self._tool_call = tool_call
-        self._waiting: deque[dict[str, Any]] = deque()
+        self._waiting: deque[AgentToolStreamEvent] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._left = False
 

@@ -131,10 +131,14 @@ class AddedInputItem(RunItem):
     """Holds a message that was added while the run went on, which the model reads.
 
     >>> AddedInputItem(None, {"role": "user", "content": "and hurry"}).type
-    'added_input_item'
+    'input_item'
     """
 
-    type: str = "added_input_item"
+    type: str = "input_item"
+
+
+#: The same under the name that programs of the OpenAI Agents SDK know.
+InputItem = AddedInputItem
 
 
 @dataclass(eq=False, repr=False)
@@ -173,6 +177,39 @@ class MCPListToolsItem(RunItem):
     """
 
     type: str = "mcp_list_tools_item"
+
+
+@dataclass(eq=False, repr=False)
+class ToolSearchCallItem(RunItem):
+    """The provider searched for tools that were not loaded yet.
+
+    >>> ToolSearchCallItem(None, {"type": "tool_search_call"}).type
+    'tool_search_call_item'
+    """
+
+    type: str = "tool_search_call_item"
+
+
+@dataclass(eq=False, repr=False)
+class ToolSearchOutputItem(RunItem):
+    """The tools that the provider found.
+
+    >>> ToolSearchOutputItem(None, {"type": "tool_search_output"}).type
+    'tool_search_output_item'
+    """
+
+    type: str = "tool_search_output_item"
+
+
+@dataclass(eq=False, repr=False)
+class CompactionItem(RunItem):
+    """The provider put the conversation so far into one item, which stands for it from here on.
+
+    >>> CompactionItem(None, {"type": "compaction"}).type
+    'compaction_item'
+    """
+
+    type: str = "compaction_item"
 
 
 @dataclass(eq=False, repr=False)
@@ -287,6 +324,9 @@ _CLASSES: dict[str, type[RunItem]] = {
     "mcp_approval_request": MCPApprovalRequestItem,
     "mcp_approval_response": MCPApprovalResponseItem,
     "mcp_list_tools": MCPListToolsItem,
+    "tool_search_call": ToolSearchCallItem,
+    "tool_search_output": ToolSearchOutputItem,
+    "compaction": CompactionItem,
 }
 
 

@@ -109,7 +109,7 @@ class AnthropicModel(Model):
 
     async def _events_of(self, posed: AnthropicQuestion, telling: Telling) -> AsyncGenerator[Any, None]:
         """Stream one message as Responses events; until the first event, a transient fault is retried."""
-        first, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed))
+        first, stream, raw = await again(partial(self._open, posed, telling), await self._retries(posed), stream=True)
         try:
             for event in first:
                 yield event

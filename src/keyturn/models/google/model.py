@@ -65,7 +65,7 @@ class GoogleModel(Model):
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream one reply as Responses events."""
         posed, reply = self._pose(args, kwargs)
-        first, chunks = await again(partial(self._open, posed, reply), self._retries(posed))
+        first, chunks = await again(partial(self._open, posed, reply), self._retries(posed), stream=True)
         async with aclosing(chunks):
             for event in first:
                 yield event

@@ -51,7 +51,11 @@ class OpenAIQuestion(NamedTuple):
 
     def passing(self, error: BaseException) -> bool:
         """Return whether a retry may help, and does no harm."""
-        if getattr(error, "code", None) in _LASTING or not is_passing(error):
+        return is_passing(error) and self.safe(error)
+
+    def safe(self, error: BaseException) -> bool:
+        """Return whether a retry does no harm, and is not bound to be refused."""
+        if getattr(error, "code", None) in _LASTING:
             return False
         return not self.kept or status_of(error) == 429 or type(error.__cause__).__name__ in _UNSENT
 
@@ -67,7 +71,7 @@ async def whole(question: OpenAIQuestion) -> OpenAIAnswer:
     """Return the complete answer to a request."""
     create = question.resource.with_raw_response.create
     options = _options(question)
-    raw = await again(lambda: create(**options), question.retries, pause, question.passing)
+    raw = await again(lambda: create(**options), question.retries, pause, question.passing, question.safe)
     response = raw.http_response
     body = _json(response.content, response.headers.get("content-type", ""))
     if body.get("error") and not body.get("output") and not body.get("choices") and "status" not in body:
@@ -90,7 +94,7 @@ async def events(question: OpenAIQuestion) -> AsyncGenerator[tuple[Any, str | No
             await stream.close()
             raise
 
-    stream, event = await again(begin, question.retries, pause, question.passing)
+    stream, event = await again(begin, question.retries, pause, question.passing, question.safe, stream=True)
     request_id = stream.response.headers.get("x-request-id")
     try:
         while event is not None:

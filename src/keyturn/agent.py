@@ -1,0 +1,14 @@
+"""Re-export agents and what they are made of under a path of the OpenAI Agents SDK; nothing is defined here."""
+
+from __future__ import annotations
+
+from . import Agent as Agent
+from . import AgentBase as AgentBase
+from . import AgentToolStreamEvent as AgentToolStreamEvent
+from . import StopAtTools as StopAtTools
+from . import ToolsToFinalOutputFunction as ToolsToFinalOutputFunction
+from . import ToolsToFinalOutputResult as ToolsToFinalOutputResult
+from ._missing import speaks
+from .agents.agent_base import MCPConfig as MCPConfig
+
+speaks(__name__)

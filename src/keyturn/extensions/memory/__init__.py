@@ -1,0 +1,9 @@
+"""Re-export more sessions under a path of the OpenAI Agents SDK; nothing is defined here."""
+
+from __future__ import annotations
+
+from ... import EncryptedSession as EncryptedSession
+from ... import SQLAlchemySession as SQLAlchemySession
+from ..._missing import speaks
+
+speaks(__name__)

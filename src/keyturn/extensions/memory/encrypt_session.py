@@ -1,0 +1,8 @@
+"""Re-export encrypted conversations under a path of the OpenAI Agents SDK; nothing is defined here."""
+
+from __future__ import annotations
+
+from ... import EncryptedSession as EncryptedSession
+from ..._missing import speaks
+
+speaks(__name__)

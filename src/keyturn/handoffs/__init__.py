@@ -1,0 +1,17 @@
+"""Re-export handing over to another agent under a path of the OpenAI Agents SDK; nothing is defined here."""
+
+from __future__ import annotations
+
+from .. import Handoff as Handoff
+from .. import HandoffInputData as HandoffInputData
+from .. import HandoffInputFilter as HandoffInputFilter
+from .. import default_handoff_history_mapper as default_handoff_history_mapper
+from .. import get_conversation_history_wrappers as get_conversation_history_wrappers
+from .. import handoff as handoff
+from .. import nest_handoff_history as nest_handoff_history
+from .. import reset_conversation_history_wrappers as reset_conversation_history_wrappers
+from .. import set_conversation_history_wrappers as set_conversation_history_wrappers
+from .._missing import speaks
+from ..agents.handoff_input import HandoffHistoryMapper as HandoffHistoryMapper
+
+speaks(__name__)

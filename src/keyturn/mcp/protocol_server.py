@@ -1,0 +1,313 @@
+"""A server over the protocol's own client: lists tools, calls them, reconnects after a loss, whatever the transport.
+
+A call that may have acted is never sent again by itself, unless the user trusts the server's word that it may be. Each
+attempt goes to the connection on which its tool was last listed, or nowhere. A member provides the transport. All work
+on the connection runs on the MCP loop.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import inspect
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from ..core.errors import UserError
+from .base import MCPServer, MCPServerError, RemoteCall, RemoteTool, ToolReply
+from .bounds import WORDS_BYTES
+from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
+from .elicitation import ONLY, Unfit, asked_again, question, questions, results
+from .filters import ToolFilterContext, lets_through
+from .listing import Offers, listed
+from .loop_thread import on_loop, on_mcp_loop
+from .options import Settings
+
+_ROUNDS = 10
+_LIST_CHANGED = "notifications/tools/list_changed"
+
+
+class ConnectionLike(Protocol):
+    """What a server needs of its connection."""
+
+    alive: bool
+
+    async def open(self, seconds: float) -> None:
+        """Connect to the server."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+    async def page(self, cursor: str | None) -> Any:
+        """Request one page of the tool listing."""
+        ...
+
+    async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
+        """Call a tool; return its result, or `InputRequired`."""
+        ...
+
+
+class ProtocolServer(MCPServer):
+    """Implements what all transports share; a member adds `transport`.
+
+    >>> sorted(ProtocolServer.__abstractmethods__)
+    ['transport']
+    """
+
+    def __init__(self, name: str, settings: Settings, origin: str = "") -> None:
+        if not isinstance(name, str) or not name:
+            raise UserError(f"an MCP server's name must be a non-empty string, not {name!r}")
+        self.name = name
+        self.settings = settings
+        self._origin = origin
+        self._offers = Offers(self, settings)
+        self._lock = asyncio.Lock()
+        self._calls = OpenCalls()
+        self._connection: ConnectionLike | None = None
+        self._wanted = False
+        self._cache: dict[str, RemoteTool] | None = None
+        self._callers: asyncio.AbstractEventLoop | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+    @abc.abstractmethod
+    def transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        """Open the transport: a new context each time, which yields the protocol's two streams."""
+
+    async def connect(self) -> None:
+        """Open the connection, or raise."""
+        self._wanted = True
+        try:
+            await on_mcp_loop(self._line())
+        except Unsent as problem:
+            self._wanted = False
+            raise MCPServerError(self.name, f"it could not be connected: {problem}") from None
+        except BaseException:
+            self._wanted = False
+            raise
+
+    async def cleanup(self) -> None:
+        """Close the connection; calls open on it are lost."""
+        self._wanted = False
+        await on_mcp_loop(self._close())
+
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
+        """List the tools that the filter lets through, as the protocol's own objects."""
+        return [tool.raw for tool in await self._filtered(run_context, agent)]
+
+    async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, meta: Any = None) -> Any:
+        """Call a tool at once, without any approval; questions from the server are declined."""
+        call = RemoteCall(tool_name, arguments or {}, meta, _anywhere)
+        reply = await self._send(call, repeatable=False)
+        for _ in range(_ROUNDS):
+            if reply.requests is None:
+                return reply.result
+            reply = await self._answered(call, reply.state or {}, results(reply.requests, None))
+        raise MCPServerError(
+            self.name, f"it asked for input {_ROUNDS} times in one call, which is the limit", may_have_acted=True
+        )
+
+    def invalidate_tools_cache(self) -> None:
+        """Drop the cached listing, so that the next use lists the tools again."""
+        self._cache = None
+
+    async def tools_for(self, context: Any, agent: Any) -> list[Any]:
+        """Return the tools as an agent has them; a tool that did not change is the same object as before."""
+        return [self._offers.tool(remote, agent) for remote in await self._filtered(context, agent)]
+
+    async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
+        """Return all tools by name; `fresh` asks the server and not the cache."""
+        kept = self._cache if self.settings.cache_tools_list and not fresh else None
+        if kept is not None:
+            return kept
+        tools = await on_mcp_loop(self._list())
+        self._offers.approvals.check_names(tools)
+        self._cache = tools
+        return tools
+
+    async def begin(self, call: RemoteCall, *, repeatable: bool) -> ToolReply:
+        """Call a tool for a model: return a result, or questions to people."""
+        return await self._send(call, repeatable=repeatable)
+
+    async def go_on(self, call: RemoteCall, resumed: Any) -> ToolReply:
+        """Resume a call with people's answers; an answer that does not fit is asked for again."""
+        pending: dict[str, Any] = {key: each for key, each in resumed.requests.items() if not isinstance(each, str)}
+        try:
+            answers = results(pending, resumed.answers)
+        except Unfit as problem:
+            return ToolReply(requests=asked_again(pending, str(problem)), state=resumed.state)
+        return await self._answered(call, resumed.state, answers)
+
+    async def _answered(self, call: RemoteCall, state: dict[str, Any], answers: dict[str, Any]) -> ToolReply:
+        if "parked" in state:  # it stands open on its connection, and is gone with it
+            await call.look()
+            return await on_mcp_loop(
+                self._reply_of(self._calls.go_on(state["parked"], answers[ONLY], self.settings.seconds))
+            )
+        extra = {"request_state": state["request_state"], "input_responses": answers}
+        return await self._send(call, repeatable=False, extra=extra)
+
+    async def _send(self, call: RemoteCall, *, repeatable: bool, extra: dict[str, Any] | None = None) -> ToolReply:
+        self._callers = asyncio.get_running_loop()
+        more = {**(extra or {}), **({"_meta": call.meta} if call.meta else {})}
+        attempt = 0
+        while True:
+            seen = await call.look()  # last, so that nothing is waited for between this and the sending
+            try:
+                return await on_mcp_loop(self._reply_of(self._call(call, seen, more)))
+            except MCPServerError as error:
+                harmless = not error.may_have_acted or repeatable
+                again = isinstance(error, _Unanswered) and harmless and attempt < error.attempts(self.settings)
+                if not again:
+                    raise
+            await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
+            attempt += 1
+
+    async def _call(self, call: RemoteCall, seen: ConnectionLike | None, extra: dict[str, Any]) -> Any:
+        """Call a tool on the connection that listed it; all rounds of questions and answers use the same one."""
+        line = await self._line() if seen is None else seen
+        sent = False
+        for _ in range(_ROUNDS):
+            try:
+                got = await self._calls.run(line.call(call.tool, call.arguments, extra), self.settings.seconds)
+            except Unsent as problem:
+                if sent:  # the answers did not get there, but the call did
+                    raise Lost(str(problem)) from None
+                raise
+            sent = True
+            if not isinstance(got, InputRequired) or (got.requests and self.settings.elicitation_callback is None):
+                return got
+            questions(got.requests)  # whatever is no question to people is refused
+            said = {key: await self._in_line(each.params) for key, each in got.requests.items()}
+            extra = {**extra, "request_state": got.state, "input_responses": said}
+        raise CallRefused(f"it asked for input {_ROUNDS} times in one call, which is the limit")
+
+    async def _reply_of(self, work: Any) -> ToolReply:
+        """Await a call and convert its outcome to the words of the seam."""
+        try:
+            got = await work
+            if isinstance(got, Parked):
+                return ToolReply(requests={ONLY: question(got.params)}, state={"parked": got.token})
+            if isinstance(got, InputRequired):
+                if len(got.state or "") > WORDS_BYTES:
+                    raise CallRefused("the state that it wants sent back is too long; the call was not finished")
+                return ToolReply(requests=questions(got.requests), state={"request_state": got.state})
+            return ToolReply(result=got)
+        except CallRefused as problem:
+            raise MCPServerError(self.name, str(problem)) from None
+        except Unsent as problem:
+            unreached = isinstance(problem, Unreached)
+            raise _Unanswered(self.name, f"nothing was sent: {problem}", free=0 if unreached else 1) from None
+        except TimeoutError:
+            problem = f"it did not answer within {self.settings.seconds:g} s"
+            raise _Unanswered(self.name, problem, may_have_acted=True) from None
+        except Lost as problem:
+            raise _Unanswered(self.name, f"its answer was lost: {problem}", may_have_acted=True) from None
+
+    async def _list(self) -> dict[str, RemoteTool]:
+        attempt = 0
+        while True:
+            free = 0
+            try:
+                line = await self._line()
+                async with asyncio.timeout(self.settings.seconds):
+                    return await listed(self.name, line, self.settings.max_list_pages, self._origin)
+            except Unreached as problem:
+                reason = str(problem)
+            except (Lost, Unsent) as problem:
+                free, reason = 1, str(problem)
+            except TimeoutError:
+                reason = f"it did not answer within {self.settings.seconds:g} s"
+            except CallRefused as problem:
+                raise MCPServerError(self.name, f"it lists no tools: {problem}") from None
+            if attempt >= max(free, self.settings.max_retry_attempts):
+                raise MCPServerError(self.name, f"its tools could not be listed: {reason}")
+            await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
+            attempt += 1
+
+    async def _line(self) -> ConnectionLike:
+        """Return the connection, reopened where it is closed."""
+        async with self._lock:
+            if not self._wanted:
+                raise MCPServerError(self.name, "it is not connected: use `async with server:`, or call connect()")
+            line = self._connection
+            if line is None or not line.alive:
+                if line is not None:
+                    await line.close()
+                line = _connection(self)
+                await line.open(self.settings.connect_timeout_seconds)
+                self._connection, self._cache = line, None
+            return line
+
+    async def _close(self) -> None:
+        async with self._lock:
+            line = self._connection
+            self._connection = None
+            self._cache = None
+            self._calls.drop()
+            if line is not None:
+                await line.close()
+
+    async def _filtered(self, context: Any, agent: Any) -> list[RemoteTool]:
+        about = ToolFilterContext(context, agent, self.name)
+        tools = (await self.listing()).values()
+        return [tool for tool in tools if await lets_through(self.settings.tool_filter, about, tool.name, tool.raw)]
+
+    async def elicited(self, params: Any) -> Any:
+        """Pass a question that the server asks within an open call to whoever waits for that call."""
+        if self.settings.elicitation_callback is not None:
+            return await self._in_line(params)
+        return await self._calls.ask(params)
+
+    async def _in_line(self, params: Any) -> Any:
+        callback, loop = self.settings.elicitation_callback, self._callers
+        assert callback is not None
+        if loop is None:
+            return {"action": "cancel"}
+
+        async def asked() -> Any:
+            answer: Any = callback(None, params)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        self._calls.answering += 1
+        try:
+            answer = await on_loop(loop, asked())
+        finally:
+            self._calls.answering -= 1
+        return results({ONLY: question(params)}, answer)[ONLY] if isinstance(answer, dict) else answer
+
+    async def noticed(self, message: Any) -> None:
+        """Handle a notification from the server."""
+        if getattr(message, "method", None) == _LIST_CHANGED:
+            self._cache = None
+        if self.settings.message_handler is not None:
+            answer: Any = self.settings.message_handler(message)
+            if inspect.isawaitable(answer):
+                await answer
+
+
+def _connection(server: ProtocolServer) -> ConnectionLike:
+    """Make a connection; this imports the protocol's package, which is large, on first use."""
+    try:
+        from .connection import Outlet, ServerConnection
+    except ModuleNotFoundError as error:
+        raise UserError(f"an MCP server needs the package {error.name!r}: pip install 'keyturn[mcp]'") from error
+    return ServerConnection(server.transport, server.settings.mode, Outlet(server.elicited, server.noticed))
+
+
+async def _anywhere() -> None:
+    """Let a call of the user's own code take whichever connection there is."""
+
+
+class _Unanswered(MCPServerError):
+    """Raised for a call without an answer; `free` is how often it may be retried without configured attempts."""
+
+    def __init__(self, server: str, problem: str, *, may_have_acted: bool = False, free: int = 0) -> None:
+        super().__init__(server, problem, may_have_acted=may_have_acted)
+        self._free = free
+
+    def attempts(self, settings: Settings) -> int:
+        return max(self._free, settings.max_retry_attempts)

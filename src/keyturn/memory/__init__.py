@@ -1,0 +1,13 @@
+"""Re-export sessions under a path of the OpenAI Agents SDK; nothing is defined here."""
+
+from __future__ import annotations
+
+from .. import OpenAIConversationsSession as OpenAIConversationsSession
+from .. import Session as Session
+from .. import SessionABC as SessionABC
+from .. import SessionSettings as SessionSettings
+from .. import SQLiteSession as SQLiteSession
+from .._missing import speaks
+from ..agents.settings import SessionInputCallback as SessionInputCallback
+
+speaks(__name__)

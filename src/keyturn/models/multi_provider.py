@@ -1,0 +1,8 @@
+"""Re-export models by name under a path of the OpenAI Agents SDK; nothing is defined here."""
+
+from __future__ import annotations
+
+from .._missing import speaks
+from .routing import MultiProvider as MultiProvider
+
+speaks(__name__)
