@@ -150,6 +150,35 @@ async def test_a_failed_run_keeps_no_secret(caplog: pytest.LogCaptureFixture) ->
     assert "hunter2" not in caplog.text
 
 
+async def test_what_is_raised_in_place_of_an_error_keeps_its_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    def quote(_context: Any, error: Exception) -> str:
+        raise RuntimeError(f"in other words: {error}")
+
+    @function_tool(failure_error_function=quote)
+    async def log_in_and_quote(user: str, password: Annotated[str, Secret]) -> str:
+        """Log in."""
+        raise ExceptionGroup("several", [PermissionError(f"{user}: {password}")])
+
+    caplog.set_level(logging.DEBUG)
+    two_lines = "hunter2-first\nhunter2-second"
+    async with App([agent_of(log_in_and_quote, user="ann", password=two_lines)], MemoryJournal()) as app:
+        handle = await app.start("desk", "go")
+        row = await until_status(app, handle.id, "failed")
+    assert row.error.startswith("RuntimeError: in other words")
+    assert "hunter2" not in row.error + caplog.text
+
+
+async def test_a_secret_below_a_nested_agent_stays_there(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    inner = agent_of(log_in_or_stop, user="ann", password=SECRET)
+    tool = inner.as_tool(tool_name="research", tool_description="Look into it.")
+    async with App([agent_of(tool, input="why")], MemoryJournal()) as app:
+        handle = await app.start("desk", "go")
+        await handle.result(20)
+    assert len(told(caplog)) == 2
+    assert "hunter2" not in caplog.text
+
+
 async def test_an_app_names_the_agents_that_it_has() -> None:
     app = App([agent_of(pay, account="A-1")], MemoryJournal(), worker=False)
     with pytest.raises(AgentMissing, match="this app has no agent 'dsk'; it has: desk"):

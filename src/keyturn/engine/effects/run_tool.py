@@ -42,7 +42,7 @@ from .live_preview import CHANGED, changed_since, recorded
 from .nested_frames import open_frame
 from .proposals import revised
 from .result_words import told_of_edit, worded
-from .tool_errors import log_tool_error
+from .tool_errors import keep_words, log_tool_error
 
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 
@@ -121,6 +121,8 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
         log_tool_error(drive.run.id, call, tool, error)
         raised = error
         value, fatal = await _told(scope, call, tool, (context, error))
+        if fatal is not None:  # what `failure_error_function` raised may quote the first
+            keep_words(call, fatal)
     if isinstance(value, Delegate):
         await open_frame(drive, call, value)
         return

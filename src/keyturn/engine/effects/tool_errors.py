@@ -30,17 +30,23 @@ def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) ->
     """Log an exception of a tool once: as a warning with its traceback, or in a line where the tool meant it."""
     if isinstance(error, GeneratorExit):  # nobody waits for the call any more: it is no failure of the tool
         return
-    if call.proposal.secrets:
-        with suppress(Exception):  # an exception that takes no attributes
-            setattr(error, WORDS, _words(call, error)[:2_000])
+    cleaned: str | None = getattr(error, WORDS, None)  # it was raised below, where its secrets are known
+    keep_words(call, error)
     meant = isinstance(error, ToolProblem | OutcomeUnknown)
     if not log.isEnabledFor(logging.INFO if meant else logging.WARNING):
         return
     where = (tool.name, call.agent, run_id, call.proposal.label)
     if meant:
-        log.info("tool %r of agent %r refused in run %s, call %s: %s", *where, _words(call, error))
+        log.info("tool %r of agent %r refused in run %s, call %s: %s", *where, cleaned or _words(call, error))
     else:
-        log.warning("tool %r of agent %r raised in run %s, call %s\n%s", *where, _traceback(call, error))
+        log.warning("tool %r of agent %r raised in run %s, call %s\n%s", *where, cleaned or _traceback(call, error))
+
+
+def keep_words(call: Call, error: BaseException) -> None:
+    """Let an error carry its words without the secrets of a call, for whoever records it where they are not known."""
+    if call.proposal.secrets and not hasattr(error, WORDS):
+        with suppress(Exception):  # an exception that takes no attributes
+            setattr(error, WORDS, _words(call, error)[:2_000])
 
 
 def _words(call: Call, error: BaseException) -> str:
@@ -76,6 +82,7 @@ def _without_secrets(call: Call, text: str) -> str:
     for value in _hidden(params, redact(params, call.proposal.secrets)):
         plain = value if isinstance(value, str) else json.dumps(value)
         ways |= {plain, repr(value), json.dumps(value), repr(plain)[1:-1], json.dumps(plain)[1:-1]}
+        ways |= {line.strip() for line in plain.splitlines()}  # a group of exceptions is indented line by line
     for way in sorted(ways - {""}, key=len, reverse=True):
         text = text.replace(way, REDACTED)
     return text
