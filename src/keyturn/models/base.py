@@ -202,12 +202,12 @@ async def close_stream(events: Any) -> None:
         await close()
 
 
-async def in_time(asking: Awaitable[T], seconds: float | None) -> T:
-    """A model's answer; where `ModelSettings.timeout` was set and passed, a `ModelTimeoutError` says so."""
+async def in_time(asking: Awaitable[T], seconds: float) -> T:
+    """Await a model's answer; raise `ModelTimeoutError` where `ModelSettings.timeout` has passed."""
     try:
         return await asking
     except Exception as error:
-        if seconds is None or not is_late(error):
+        if not is_late(error):
             raise
         raise ModelTimeoutError(seconds) from error
 

@@ -6,7 +6,7 @@ A stream that breaks off leaves nothing behind: a reply is recorded when it is c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -68,7 +68,9 @@ async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[An
     used: tuple[str, Counts] | None = None
     reading = None
     try:
-        asking = in_time(_reply(drive, frame.id, model, request), request.model_settings.timeout)
+        asking: Awaitable[ModelResponse] = _reply(drive, frame.id, model, request)
+        if (seconds := request.model_settings.timeout) is not None:
+            asking = in_time(asking, seconds)
         response = await (asking if drive.traces is None else drive.traces.chat(model, request, asking))
         used = response.model, response.usage.counts()
         scope.context.usage.count(*used)
