@@ -14,6 +14,7 @@ from typing import Any
 
 from keyturn import Agent, Runner, function_tool
 from keyturn.journal import open_journal
+from keyturn.journal.rows import Query
 from keyturn.models.scripted.model import ScriptedModel, function_call, last_user_text, tool_outputs
 
 MiB = 1 << 20
@@ -69,7 +70,9 @@ async def main(url: str, effects: Path) -> None:
             run = (await Runner.run(agent(effects, greedy=True), name, journal=journal)).run_id
         except Exception as raised:
             enough()
-            run, error = raised.run_data.run_id, type(raised).__name__  # type: ignore[attr-defined]  # each has it
+            error = type(raised).__name__
+            known: Any = getattr(raised, "run_data", None)  # what there may be no memory for either
+            run = (await journal.runs(Query(newest=True, limit=1)))[0].run if known is None else known.run_id
         enough()
         print(json.dumps([name, run, error]), flush=True)
     await journal.close()
