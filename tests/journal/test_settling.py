@@ -318,3 +318,17 @@ async def test_two_workers_that_begin_at_once_run_nothing_of_a_restored_store(pl
     assert len(await Inbox(one).list(kind="in_doubt")) == len(runs)
     await one.close()
     await other.close()
+
+
+async def test_a_revision_alone_says_nothing_after_a_restore(place: Place) -> None:
+    """Askings are counted anew in a copy: what was shown before may have the number of what asks now."""
+    payer, journal = Payer(), place.opened()
+    await waits(journal, payer)
+    await journal.taken_for_restored(WHY)
+    await settle(journal)
+    inbox = Inbox(journal, {payer.agent.name: payer.agent})
+    [row] = await inbox.list()
+    with pytest.raises(Conflict, match="its revision does not say what was shown"):
+        await inbox.approve(row.id, by="ann", revision=row.request.revision)
+    assert (await inbox.approve(row.id, by="ann", digest=row.digest)).state != "open"
+    await journal.close()

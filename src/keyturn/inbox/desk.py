@@ -198,6 +198,11 @@ class Inbox:
         if call is None or call.state not in WAITING:
             return log, msgspec.structs.replace(row.request, digest=shown.digest or row.digest)
         waiting = request_of(log.run, call)
+        if shown.digest is None and call.renewed:  # askings are counted anew in a copy that was brought back
+            raise Conflict(
+                "this request was asked anew after its store was restored from a copy, so its revision does not say "
+                "what was shown: look at it again, and pass the request itself or its digest"
+            )
         if shown.digest not in (None, waiting.digest) or shown.revision not in (None, waiting.revision):
             before = log.run.decided.get(row.call)
             if before is not None and before.digest == shown.digest:  # said before, and asked again since
