@@ -13,6 +13,7 @@ from keyturn.cli import rows
 from keyturn.cli.demo_voice import Voice
 from keyturn.console import Undecided, desk
 from keyturn.console.screen import Terminal
+from keyturn.core.encodable import moment
 from keyturn.core.errors import KeyturnError
 from keyturn.core.preview import Preview, Text
 from keyturn.models.scripted.model import ScriptedModel, assistant_message, function_call
@@ -53,7 +54,7 @@ def a_call(field: str, text: str) -> Any:
     tool = SimpleNamespace(editable=True, answerable=True, edit=edit)
     return SimpleNamespace(
         call="c", kind="approval", agent=SimpleNamespace(name=given["agent"]), name=given["tool"],
-        qualified_name=given["tool"], tool=tool, reason=given["reason"], expires_at=1_762_063_200_000, text="{}",
+        qualified_name=given["tool"], tool=tool, reason=given["reason"], expires_at=moment(1_762_063_200_000), text="{}",
         difference={side: {"description": given[side]} for side in ("before", "after")}, preview=preview, params={},
         requests={"choices": [given["choice"]]}, digest="d" * 64, raw_item={}, given=given,
         request=SimpleNamespace(verdicts=("approve", "edit", "reject", "answer"), risk=given["risk"], secrets=()),

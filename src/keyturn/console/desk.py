@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, LiteralString, NamedTuple
 
@@ -102,7 +101,7 @@ class Desk:
         if item.reason:
             screen.label("It asks because", item.reason)
         if item.expires_at is not None:
-            screen.say("It waits until {:%Y-%m-%d %H:%M} UTC.", datetime.fromtimestamp(item.expires_at / 1000, UTC))
+            screen.say("It waits until {:%Y-%m-%d %H:%M} UTC.", item.expires_at)
         if item.difference:
             before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
             screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))

@@ -124,11 +124,12 @@ class Revoke(RunCommand, frozen=True):
 
 
 class StartCall(RunCommand, frozen=True):
-    """Say that a tool is about to be touched; `tool` is the digest of the tool that would run."""
+    """Say that a tool is about to be touched: `tool` is the digest of the one that would run, `by` who does it."""
 
     call: str
     tool: str
     reports: list[Report] = []
+    by: str = ""
 
 
 class VoidCall(RunCommand, frozen=True):

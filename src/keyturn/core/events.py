@@ -172,9 +172,13 @@ class CallVoided(Event, frozen=True):
 
 
 class CallStarted(Event, frozen=True):
-    """The tool is about to be touched. From here to its result the call may be in doubt."""
+    """The tool is about to be touched. From here to its result the call may be in doubt.
+
+    `by` names the process that touches it, as its claim does, where a journal keeps the run.
+    """
 
     call: str
+    by: str = ""
 
 
 class CallNeeds(Event, frozen=True):

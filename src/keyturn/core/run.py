@@ -53,8 +53,9 @@ class Call(msgspec.Struct):
     call run before it was in doubt does not any more, `voided` why the call was proposed anew and `shown` the digest of
     the tool before that. `preview` is what people were shown. `need` is what its tool asks and `supplied` the answer.
     `item` and `value` are its result. `let` is its entry in what policies count, `begun` says that it was started at
-    least once, `acted` that it may have had an effect that is not to be repeated unasked, `warned` that somebody was
-    told that time runs out, `renewed` names the restore that asked anew.
+    least once, `started_at` when it was last and `started_by` by which process, `acted` that it may have had an effect
+    that is not to be repeated unasked, `warned` that somebody was told that time runs out, `renewed` names the restore
+    that asked anew.
     """
 
     id: str
@@ -84,6 +85,8 @@ class Call(msgspec.Struct):
     rounds: int = 0
     let: Let | None = None
     begun: bool = False
+    started_at: int = 0
+    started_by: str = ""
     acted: bool = False
     warned: bool = False
     renewed: str = ""
