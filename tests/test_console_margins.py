@@ -54,7 +54,7 @@ def a_call(field: str, text: str) -> Any:
     tool = SimpleNamespace(editable=True, answerable=True, edit=edit)
     return SimpleNamespace(
         call="c", kind="approval", agent=SimpleNamespace(name=given["agent"]), name=given["tool"],
-        qualified_name=given["tool"], tool=tool, reason=given["reason"], expires_at=moment(1_762_063_200_000), text="{}",
+        qualified_name=given["tool"], tool=tool, reason=given["reason"], expires_at=moment(1), text="{}",
         difference={side: {"description": given[side]} for side in ("before", "after")}, preview=preview, params={},
         requests={"choices": [given["choice"]]}, digest="d" * 64, raw_item={}, given=given,
         request=SimpleNamespace(verdicts=("approve", "edit", "reject", "answer"), risk=given["risk"], secrets=()),
