@@ -13,7 +13,7 @@ _LINES: dict[str, list[str]] = {
     "delete_backups": ["e", "names=all of them", 'names=["api-2026-03-01", "api-2026-07-01"]', "a"],
     "restart_service": ["r", "Not in the middle of the day."],
     "ask_person": ["w", "The API is restarted tonight at 02:00."],
-    "send_notice": ["g", ""],
+    "send_notice": ["g", "3", "run"],
 }
 
 

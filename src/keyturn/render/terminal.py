@@ -99,7 +99,8 @@ def folded_words(words: Iterable[str], room: int, gap: str = " ") -> list[str]:
 
 def hanging(row: str, width: int | None) -> Iterator[str]:
     """Fold a row that begins with a word of ours and holds data, escaped before, so that data begins no row."""
-    parts = _folded(row, width, None if width is None else width - len(_NEXT))
+    # Not at a word before the data: what is ours stays together.
+    parts = _folded(row, width, None if width is None else width - len(_NEXT), row.find(": ") + 2)
     yield next(parts)
     for part in parts:
         yield _NEXT + part
@@ -130,10 +131,11 @@ def _content(text: str, width: int | None, margin: str = _FIRST) -> Iterator[tup
         margin = _NEXT
 
 
-def _folded(text: str, first: int | None, room: int | None) -> Iterator[str]:
+def _folded(text: str, first: int | None, room: int | None, least: int = 0) -> Iterator[str]:
     """Fold `text` into parts of at most `first` and then `room` columns, after a space where a row has one.
 
-    Nothing is dropped: the parts put together are the text. No mark is torn from its base.
+    Nothing is dropped: the parts put together are the text. No mark is torn from its base, and what stands before
+    `least` is folded at no word.
     """
     if first is None or room is None or (len(text) <= first and text.isascii()):
         yield text
@@ -153,7 +155,7 @@ def _folded(text: str, first: int | None, room: int | None) -> Iterator[str]:
         held += wide
         column += wide
         if column > limit and base > start:
-            at_word = start < gap <= base and column - kept <= room
+            at_word = max(start, least - 1) < gap <= base and column - kept <= room
             end = gap if at_word else base
             yield text[start:end]
             column = column - kept if at_word else held
