@@ -232,7 +232,7 @@ def test_a_limited_grant_asks_about_siblings_all_the_same() -> None:
     assert len(ran) == 2
 
 
-@pytest.mark.parametrize("terms", ["0", "never", "-1", "2 fortnights"])
+@pytest.mark.parametrize("terms", ["0", "never", "-1", "2 fortnights", "9" * 5000, "\u0663"])
 def test_a_grant_that_makes_no_sense_grants_nothing(terms: str) -> None:
     result, keyboard = settled(calls(("pay", {"to": "ada", "amount": 3})), "g", "4", terms, "r", "no")
     assert "Not decided" in keyboard.text

@@ -19,6 +19,7 @@ from ..render.arguments import is_text, shown_name
 
 ANY = "any arguments at all"
 _ELSE = ", whatever else it says"
+DIGITS = 9  # that a number of calls has at most
 SINGLE = 3  # so many proposals that fix one argument alone
 
 
@@ -60,7 +61,8 @@ def grant_for(chosen: ProposedGrant, terms: str) -> Grant:
     """
     if terms.lower() == "run":
         return Grant(where=chosen.where)
-    return Grant(where=chosen.where, uses=int(terms)) if terms.isdecimal() else Grant(chosen.where, terms)
+    counted = terms.isascii() and terms.isdecimal() and len(terms) <= DIGITS
+    return Grant(where=chosen.where, uses=int(terms)) if counted else Grant(chosen.where, terms)
 
 
 def how_long(grant: Grant) -> str:
