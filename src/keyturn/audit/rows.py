@@ -162,11 +162,13 @@ class DerivedRows:
         if isinstance(event, ev.GrantGiven):
             made = event.grant
             body = as_text(made)
-            self.grants[made.id] = GrantRow(made.id, self._log.run, made.tool, made.agent, body)
-        elif isinstance(event, ev.GrantUsed):
+            self.grants[made.id] = GrantRow(made.id, self._log.run, made.tool, made.agent, body, made.reach)
+        elif not isinstance(event, ev.GrantUsed | ev.GrantLent | ev.GrantRevoked) or event.grant not in self.grants:
+            return  # what is borrowed has its row at home
+        elif not isinstance(event, ev.GrantRevoked):
             row = self.grants[event.grant]
             self.grants[row.id] = replace(row, uses=row.uses + 1)
-        elif isinstance(event, ev.GrantRevoked):
+        else:
             self.grants[event.grant] = replace(self.grants[event.grant], revoked=True)
 
     # What the store has --------------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ class DerivedRows:
                 yield "I8", f"the row of grant {name} is not the one that was written"
                 continue
             tools = (wanted.tool, self._log.tools.get(wanted.tool, {}).get("name"))
-            for field in ("agent", "body", "uses", "revoked"):
+            for field in ("agent", "body", "reach", "uses", "revoked"):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"grant {name} has another {field} in its row"
             if row.tool not in tools:
