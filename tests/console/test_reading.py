@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from keyturn import Agent, Runner, RunState, Secret, Text, function_tool
-from keyturn.console import Undecided, editor, grants, screen
+from keyturn import Agent, FunctionTool, Runner, RunState, Secret, Text, function_tool
+from keyturn.console import Undecided, editor, grants, introduction, screen
+from keyturn.console import desk as desks
 from keyturn.console.grants import proposed_grants
+from keyturn.core.predicate import holds
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.console.test_console import Keyboard
 
@@ -436,3 +439,57 @@ def test_a_command_stands_as_it_can_be_copied() -> None:
     assert copied("'/tmp/a b'", 30) == ["  keyturn demo --resume \\", "    '/tmp/a b'"]
     assert copied("/tmp/\u202e", 60)[0].startswith("  to be copied: ")
     assert copied("'/tmp/" + "a b" * 30 + "'", 40)[0].startswith("  to be copied: ")
+
+
+@pytest.mark.parametrize("path", ["/x", "/./x", "./x", " /x", "/ /x", ". /x", "/. /x", "/.//x", "x"])
+def test_no_directory_that_is_everything_is_proposed(path: str) -> None:
+    assert not any("under" in str(made.where) for made in proposed_grants({"path": path}, complete=True))
+
+
+def test_a_secret_whose_name_has_a_dot_stands_in_no_grant() -> None:
+    made = proposed_grants({"a.b": "hunter2", "a": {"b": "hunter2"}, "c": "x"}, ["a.b"])
+    assert "hunter2" not in str(made)
+    assert [each.where for each in made] == [{"c": {"eq": "x"}}, None]
+
+
+def by_hand(schema: dict[str, Any]) -> FunctionTool:
+    async def does(_context: Any, arguments: str) -> str:
+        ran.append(("by hand", json.loads(arguments)))
+        return "done"
+
+    return FunctionTool("act", "Acts.", schema, does, strict_json_schema=False, needs_approval=True)
+
+
+@pytest.mark.parametrize("more", [{"additionalProperties": False}, {"patternProperties": {"^f": {}}}, {}])
+def test_exactly_is_said_only_where_the_tool_refuses_all_other_arguments(more: dict[str, Any]) -> None:
+    """A hand-made tool takes any object, whatever its schema promises."""
+    tool = by_hand({"type": "object", "properties": {"to": {}}, **more})
+    reply = [[function_call("act", {"to": "ada"})], [function_call("act", {"to": "ada", "force": True})], "Done."]
+    _, keyboard = typed(Agent("desk", model=ScriptedModel(reply), tools=[tool]), "g", "1", "run")
+    assert "exactly" not in keyboard.text
+    assert 'granted: to is "ada", whatever else it says; until this run ends' in keyboard.text
+    _, keyboard = typed(desk(("send", MAIL)), "g", "", "r", "")
+    assert "exactly these arguments: to is" in keyboard.text
+
+
+def test_what_a_row_has_no_room_for_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model can send any number of arguments: each of them was put together with all before it."""
+    written = list[str]()
+    monkeypatch.setattr(introduction, "shown_name", lambda name: written.append(name) or name)
+    wide = {f"a{n}": n for n in range(2_000)}
+    agent = Agent("desk", model=ScriptedModel([[function_call("act", wide) for _ in "ab"]]))
+    agent.tools = [by_hand({"type": "object", "properties": {}})]
+    _, keyboard = typed(agent, "l", "r", "")
+    assert "  call: 1  act  a0: 0, a1: 1, " in keyboard.text
+    assert len(written) < 100
+
+
+def test_each_call_is_compared_with_each_grant_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = list[Any]()
+    monkeypatch.setattr(desks, "holds", lambda *given: compared.append(given) or holds(*given))
+    agent = Agent("desk", model=ScriptedModel([[function_call("act", {"to": str(n % 60)}) for n in range(90)]]))
+    agent.tools = [by_hand({"type": "object", "properties": {}})]
+    state, keyboard = typed(agent, "g", "1", "run", *(["l"] * 20), "g", "1", "run", *(["l"] * 65), "a")
+    assert len(state.undelivered.decisions) == 3
+    assert keyboard.text.count("What you granted covers it") == 2
+    assert len(compared) < 2 * 90

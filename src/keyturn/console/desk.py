@@ -36,6 +36,8 @@ class Desk:
         self.by = by
         self.items: list[ToolApprovalItem] = []
         self.granted: list[_Granted] = []
+        self.covered: set[str] = set()  # calls that one of these covers
+        self.compared: dict[str, int] = {}  # with how many of these a call was compared
         self.together: set[str] = set()  # calls that were decided at once with another one
 
     def settle_all(self, items: list[ToolApprovalItem]) -> None:
@@ -68,12 +70,18 @@ class Desk:
 
     def is_granted(self, item: ToolApprovalItem) -> bool:
         """Return whether a grant that was given here, and has no limit, surely covers a call."""
-        if item.kind != "approval" or not self.granted:
+        if item.kind != "approval":
             return False
-        about = _granted(item)
-        return any(
-            about == given.about and holds(given.where, ShownRequest(item).true_arguments) for given in self.granted
-        )
+        if item.call in self.covered:
+            return True
+        about = None
+        for given in self.granted[self.compared.get(item.call, 0) :]:  # each call with each grant once
+            about = about or _granted(item)
+            if about == given.about and holds(given.where, ShownRequest(item).true_arguments):
+                self.covered.add(item.call)
+                return True
+        self.compared[item.call] = len(self.granted)
+        return False
 
     def rest(self, request: ShownRequest) -> list[ToolApprovalItem]:
         """Return the calls after this one that wait for approval as well."""

@@ -192,7 +192,8 @@ def _in_order(params: Any, tool: dict[str, Any]) -> Any:
         return cast("Any", params)
     required: Any = cast("dict[str, Any]", schema).get("required")
     # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
-    names = cast("list[Any]", required if isinstance(required, list) else [])
+    listed = cast("list[Any]", required if isinstance(required, list) else [])
+    names = [name for name in listed if isinstance(name, str)]  # a stranger's schema may list anything
     declared = names if len(names) == len(cast("dict[str, Any]", properties)) else cast("dict[str, Any]", properties)
     given = cast("dict[str, Any]", params)
     return {name: given[name] for name in (*declared, *given) if name in given}
