@@ -6,14 +6,14 @@ import asyncio
 import builtins
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
 from keyturn import Agent, FunctionTool, Runner, RunState, Secret, Text, function_tool
-from keyturn.console import Undecided, editor, grants, introduction, screen
-from keyturn.console import desk as desks
+from keyturn.console import Undecided, decide, editor, given, grants, introduction, screen
 from keyturn.console.grants import proposed_grants
 from keyturn.core.predicate import holds
 from keyturn.testing import ScriptedModel, assistant_message, function_call
@@ -486,10 +486,53 @@ def test_what_a_row_has_no_room_for_is_not_written_out(monkeypatch: pytest.Monke
 
 def test_each_call_is_compared_with_each_grant_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = list[Any]()
-    monkeypatch.setattr(desks, "holds", lambda *given: compared.append(given) or holds(*given))
+    monkeypatch.setattr(given, "holds", lambda *pair: compared.append(pair) or holds(*pair))
     agent = Agent("desk", model=ScriptedModel([[function_call("act", {"to": str(n % 60)}) for n in range(90)]]))
     agent.tools = [by_hand({"type": "object", "properties": {}})]
     state, keyboard = typed(agent, "g", "1", "run", *(["l"] * 20), "g", "1", "run", *(["l"] * 65), "a")
     assert len(state.undelivered.decisions) == 3
     assert keyboard.text.count("What you granted covers it") == 2
     assert len(compared) < 2 * 90
+
+
+@pytest.mark.parametrize("does", ["path.unlink()", "path.write_bytes(b'\\xff')", "path.unlink(); path.mkdir()"])
+def test_an_editor_that_takes_the_file_away_changes_nothing_and_loses_no_decision(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str
+) -> None:
+    terminal = at_keyboard(monkeypatch, EDITOR=an_editor(tmp_path, does))
+    monkeypatch.setattr(builtins, "input", Keyboard("a", "e", "body", "", "r", ""))
+    monkeypatch.setattr(screen.Terminal, "here", lambda *_: terminal)
+    shown = list[str]()
+    terminal.show = shown.append
+    state = decide(Runner.run_sync(desk(PAYS[0], ("send", MAIL)), "go"))
+    assert [made.verdict for made in state.undelivered.decisions.values()] == ["approve", "reject"]
+    assert "Refused, nothing was changed" in "\n".join(shown)
+
+
+def test_no_copy_that_an_editor_makes_is_left_or_seen_by_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(editor.tempfile, "tempdir", str(tmp_path))
+    does = "path.with_name(path.name + '~').write_text(text)\nassert path.parent.stat().st_mode & 0o077 == 0\n"
+    changed = an_editor(tmp_path, does + "path.write_text('new')")
+    assert at_keyboard(monkeypatch, EDITOR=changed).amend("new value", "a\nb") == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["editor.py"]
+
+
+def test_an_editor_can_be_used_from_another_thread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    terminal = at_keyboard(monkeypatch, EDITOR=an_editor(tmp_path, "path.write_text('new')"))
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(terminal.amend, "new value", "a\nb").result() == "new"
+
+
+@pytest.mark.parametrize(("value", "width"), [("x" * 60, 80), ("日本" * 15, 80), ("x" * 5, 14)])
+def test_a_value_on_the_line_is_never_wrapped(monkeypatch: pytest.MonkeyPatch, value: str, width: int) -> None:
+    """Wrapped, a model's words would begin a row, where only words of ours do."""
+    asked = list[str]()
+    terminal = at_keyboard(monkeypatch)
+    terminal.width = width
+    monkeypatch.setattr(builtins, "input", lambda prompt: asked.append(prompt) or "")
+    assert terminal.amend("its new value; empty: no change", value) is None
+    wide = len(value) * (1 if value.isascii() else 2)
+    assert len(asked[-1]) + wide < width
+    assert not editor.fits_a_line(value, wide - 1)

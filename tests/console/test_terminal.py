@@ -11,7 +11,7 @@ import pytest
 from tests.cli.terminal import at_a_terminal
 
 SCRIPT = """
-    import asyncio, select, sys
+    import asyncio, os, select, sys
     from keyturn import Agent, Runner, ask_user, function_tool
     from keyturn.console import Undecided, decide
     from keyturn.models.scripted.model import ScriptedModel, function_call
@@ -25,6 +25,9 @@ SCRIPT = """
     def refund(to: str, amount: int, note: str):
         print("REFUND", repr(to), amount, repr(note))
         return "refunded"
+
+    if os.environ.get("SHOW_HISTORY"):
+        import readline
 
     async def main():
         asks = function_call("ask_user", {"question": "Which?", "choices": ["this", "that"]})
@@ -43,6 +46,8 @@ SCRIPT = """
             print("LEFT", len(left.state.get_interruptions()))
 
     asyncio.run(main())
+    if os.environ.get("SHOW_HISTORY"):
+        print("HISTORY", readline.get_current_history_length())
 """
 
 
@@ -123,3 +128,26 @@ def test_a_long_or_odd_text_is_changed_in_an_editor(tmp_path: Path) -> None:
     )  # fmt: skip
     assert r"REFUND 'ada' 3 'one\n2\u202e'" in shown
     assert "\u202e" not in shown
+
+
+def test_what_was_typed_stays_in_no_history() -> None:
+    """A program in which readline is loaded may write its history to a file when it ends."""
+    pytest.importorskip("readline")
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"note=hunter2\r"),
+        (b"decide > ", b"e\r"), (b"no change > ", b"note\r"), (b"no change > hunter2", b"\x7f3\r"),
+        (b"decide > ", b"a\r"), how="edit", SHOW_HISTORY="1",
+    )  # fmt: skip
+    assert "REFUND 'ada' 3 'hunter3'" in shown
+    assert "HISTORY 0" in shown
+
+
+def test_ctrl_c_ends_an_editor_that_hangs_and_nothing_else(tmp_path: Path) -> None:
+    script = tmp_path / "editor.py"
+    script.write_text("import time\nprint('EDITING', flush=True)\ntime.sleep(60)")
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"note\r"), (b"EDITING", b"\x03"), (b"no change > ", b"\r"),
+        (b"decide > ", b"a\r"), how="edit", EDITOR=f"{sys.executable} {script}",
+    )  # fmt: skip
+    assert "Nothing was changed." in shown
+    assert "REFUND 'ada' 3" in shown
