@@ -12,7 +12,18 @@ from typing import Annotated, Any
 
 import pytest
 
-from keyturn import Agent, FunctionTool, Runner, RunState, Secret, Text, function_tool
+from keyturn import (
+    Agent,
+    FunctionTool,
+    NeedsInput,
+    Preview,
+    Runner,
+    RunState,
+    Secret,
+    Text,
+    ToolContext,
+    function_tool,
+)
 from keyturn.console import Undecided, decide, editor, given, grants, introduction, screen
 from keyturn.console.grants import proposed_grants
 from keyturn.core.predicate import holds
@@ -536,3 +547,34 @@ def test_a_value_on_the_line_is_never_wrapped(monkeypatch: pytest.MonkeyPatch, v
     wide = len(value) * (1 if value.isascii() else 2)
     assert len(asked[-1]) + wide < width
     assert not editor.fits_a_line(value, wide - 1)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("looks", [False, True])
+async def test_a_preview_without_a_block_hides_no_call(streamed: bool, looks: bool) -> None:
+    @function_tool(needs_approval=True, preview=lambda _given: Preview((), summary="nothing to see"))
+    def wire(to: str, pin: Annotated[str, Secret]) -> str:
+        ran.append(to)
+        return "sent"
+
+    if looks:
+        wire.__class__ = type("Looking", (FunctionTool,), {"looks": True})
+    agent = Agent("desk", model=ScriptedModel([[function_call("wire", {"to": "eve", "pin": "1234"})], "Done."]))
+    agent.tools = [wire]
+    keyboard = Keyboard("e", "to=mallory", "a")
+    state = keyboard.decide(await waiting(agent, streamed=streamed))
+    assert "  summary: nothing to see" in keyboard.text
+    assert '  | to: "eve"\n  | pin: "[redacted]"' in keyboard.text
+    assert '  | to: "mallory"\n  | pin: "[redacted]"' in keyboard.text
+    await Runner.run(agent, state)
+    assert ran == ["mallory"]
+
+
+def test_a_question_whose_preview_has_no_block_is_shown() -> None:
+    @function_tool
+    async def which(context: ToolContext[Any]) -> Any:
+        return NeedsInput({"question": "Which account?"}, preview=Preview(()))
+
+    agent = Agent("desk", model=ScriptedModel([[function_call("which")], "Done."]), tools=[which])
+    _, keyboard = typed(agent, "r", "")
+    assert "Which account?" in keyboard.text

@@ -20,7 +20,7 @@ from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
 from ..render.arguments import is_text, request_lines, shown_name
 from ..render.layout import LayoutLine
-from ..tools.base import InvalidArguments, plain_preview
+from ..tools.base import InvalidArguments, not_blank, plain_preview
 from .editor import fits_a_line, is_plain
 
 _UNKNOWN = "an argument that no tool knows"
@@ -145,7 +145,7 @@ class ShownRequest:
         except Exception as error:
             made, why = None, f"this tool's own preview failed ({type(error).__name__})"
         if isinstance(made, Preview):
-            return made
+            return not_blank(made, edit, self.item.request.secrets)
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
     def change(self, text: str) -> None:
