@@ -22,7 +22,7 @@ from .given import GivenGrants
 from .grants import grant_for, how_long, proposed_grants
 from .introduction import introduce, list_calls
 from .request import ShownRequest
-from .screen import Terminal
+from .screen import Terminal, interruptible
 
 ROWS = 40  # what a person can be expected to read without asking for the rest
 
@@ -93,7 +93,8 @@ class Desk:
             screen.say("There is more to see first: s shows it.")
             return False
         try:
-            return key.act(self, request)
+            with interruptible():  # a tool is asked as well, which may take long
+                return key.act(self, request)
         except KeyturnError as error:
             screen.label("Not decided", str(error))
             return False

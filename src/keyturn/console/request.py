@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from threading import Thread
 from typing import Any, LiteralString, cast
 
 from msgspec.structs import replace
@@ -212,9 +213,17 @@ def _text(value: Any) -> str:
 
 
 def _waited(look: Coroutine[Any, Any, Any]) -> Any:
-    """Await a preview, also where a loop is at work in this thread."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, look).result()
+    """Await a preview, also where a loop is at work in this thread; who leaves need not wait for its end."""
+    made = Future[Any]()
+
+    def work() -> None:
+        try:
+            made.set_result(asyncio.run(look))
+        except BaseException as error:
+            made.set_exception(error)
+
+    Thread(target=work, name="keyturn preview", daemon=True).start()
+    return made.result()
 
 
 def _assignment(text: str, now: dict[str, Any]) -> dict[str, Any]:

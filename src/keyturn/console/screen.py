@@ -201,11 +201,19 @@ def _is_word(argument: str) -> bool:
 
 
 def _typed_afresh(prompt: str) -> str:
-    """Read a line by `input`, after forgetting what was typed before this question stood on the screen."""
-    with _interruptible(), unremembered():
-        if sys.stdin.isatty():
-            _forget()
-        return input(prompt)
+    """Read a line by `input`, after forgetting what was typed before this question stood on the screen.
+
+    Bytes that are no text are no answer: it is asked again.
+    """
+    with interruptible(), unremembered():
+        while True:
+            if sys.stdin.isatty():
+                _forget()
+            try:
+                return input(prompt)
+            except UnicodeDecodeError:
+                if not sys.stdin.isatty():  # nobody is there to type it again
+                    raise
 
 
 def _forget() -> None:
@@ -217,8 +225,8 @@ def _forget() -> None:
 
 
 @contextmanager
-def _interruptible() -> Generator[None]:
-    """Let Ctrl-C end the question; inside `asyncio.run` the first one would only mark a task."""
+def interruptible() -> Generator[None]:
+    """Let Ctrl-C end what somebody waits for; inside `asyncio.run` the first one would only mark a task."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
