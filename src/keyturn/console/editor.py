@@ -114,11 +114,15 @@ def _run(command: list[str]) -> int:
     if threading.current_thread() is not threading.main_thread():
         return _returned(command)
     # Not SIG_IGN, which the editor would inherit.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    before = signal.signal(signal.SIGINT, _ignore)
     try:
         return _returned(command)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _ignore(_signal: int, _frame: object) -> None:
+    """Leave a signal to the program that has the screen."""
 
 
 def _returned(command: list[str]) -> int:

@@ -201,19 +201,23 @@ def _is_word(argument: str) -> bool:
 
 
 def _typed_afresh(prompt: str) -> str:
-    """Read a line by `input`, after forgetting what was typed before this question stood on the screen.
-
-    Bytes that are no text are no answer: it is asked again.
-    """
+    """Read a line by `input`, after forgetting what was typed before this question stood on the screen."""
     with interruptible(), unremembered():
-        while True:
-            if sys.stdin.isatty():
-                _forget()
-            try:
-                return input(prompt)
-            except UnicodeDecodeError:
-                if not sys.stdin.isatty():  # nobody is there to type it again
-                    raise
+        while (typed := _typed(prompt)) is None:
+            pass
+    return typed
+
+
+def _typed(prompt: str) -> str | None:
+    """Read a line; return None where it was no text, which somebody who is there can type again."""
+    if sys.stdin.isatty():
+        _forget()
+    try:
+        return input(prompt)
+    except UnicodeDecodeError:
+        if not sys.stdin.isatty():
+            raise
+    return None
 
 
 def _forget() -> None:
