@@ -100,10 +100,13 @@ class Drive(Writer):
         if call is not None:
             self.begun[call_id] = call.asks
 
-    def start_of(self, call: Call, reports: Sequence[Report] = ()) -> cm.StartCall:
-        """Return the command that starts a call, naming the worker that holds the run."""
+    def start_of(self, call: Call, tool: str, reports: Sequence[Report] = ()) -> cm.StartCall:
+        """Return the command that starts a call, naming the worker that holds the run.
+
+        `tool` is the digest of the tool that would run.
+        """
         by = "" if self.claim is None else self.claim.worker
-        return cm.StartCall(call.id, call.proposal.tool, list(reports), by)
+        return cm.StartCall(call.id, tool, list(reports), by)
 
     def leave(self) -> None:
         """Begin nothing more, and end once what was begun is recorded."""
