@@ -33,8 +33,17 @@ _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
 # What of a request stands in the body of its row where it differs from this.
-_USUAL: dict[str, Any] = {"revision": 1, "tool_kind": "function", "label": "", "votes": [], "secrets": []}
-# What the rows of earlier versions do not say.
+_USUAL: dict[str, Any] = {
+    "revision": 1,
+    "tool_kind": "function",
+    "label": "",
+    "votes": [],
+    "secrets": [],
+    "description": "",
+    "path": "",
+    "started_by": "",
+}
+# What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
 _SINCE = ("description", "path", "started_at", "started_by", "former")
 # What a wrong field of a row breaks, where that is not just the record.
 _SHOWN = dict.fromkeys(("params", "arguments", "preview", "requests", "difference", "label"), "I4")
@@ -52,12 +61,15 @@ class DerivedRows:
         self.grants: dict[str, GrantRow] = {}
         self._shown: dict[str, dict[str, Any]] = {}
         self._open: dict[str, str] = {}
+        self._names = False  # a start named its process, as those of earlier versions do not
+        self._new: set[str] = set()  # requests that were written after that
 
     def feed(self, step: ev.Step) -> None:
         """Apply what a step changes."""
         for event in step.events:
             self._close(event)
             self._grant(event)
+            self._names = self._names or (isinstance(event, ev.CallStarted) and bool(event.by))
         if any(isinstance(event, _SWEEPING) for event in step.events):
             for call in [name for name in self._open if self._log.over or not self._waits(name)]:
                 self._end(call, "void", self._log.now, "")
@@ -86,6 +98,8 @@ class DerivedRows:
         if not self._log.over:
             self._open[call.id] = name
         self._shown[name] = self._body(call)
+        if self._names:
+            self._new.add(name)
         self.requests[name] = RequestRow(
             id=name,
             run=self._log.run,
@@ -187,7 +201,7 @@ class DerivedRows:
             for field in (*_COMPARED, *_CLOSED):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} has another {field} in its row"
-            for field in _unlike(row.body, self._shown[name]):
+            for field in _unlike(row.body, self._shown[name], older=name not in self._new):
                 yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} shows another {field} than its log"
         for row in stored.values():
             yield "I8", f"a request of call {row.call} has a row and was never asked"
@@ -252,14 +266,19 @@ def _opened(step: ev.Step) -> Iterator[str]:
             yield event.decision.call
 
 
-def _unlike(body: str, wanted: dict[str, Any]) -> list[str]:
-    """Return the fields in which the body of a row differs from what people are to be shown."""
+def _unlike(body: str, wanted: dict[str, Any], *, older: bool) -> list[str]:
+    """Return the fields in which the body of a row differs from what people are to be shown.
+
+    `older` says that an earlier version may have written it.
+    """
     try:
         told: Any = value_of(body)
         if not isinstance(told, dict):
             return ["body"]
-        wanted = {name: value for name, value in wanted.items() if name in told or name not in _SINCE}
-        shown = dict.fromkeys(wanted) | _USUAL | cast("dict[str, Any]", told)
+        if older and not any(name in told for name in _SINCE):
+            wanted = {name: value for name, value in wanted.items() if name not in _SINCE}
+        usual = {name: value for name, value in _USUAL.items() if name in wanted}
+        shown = dict.fromkeys(wanted) | usual | cast("dict[str, Any]", told)
         if canonical_text(shown) == canonical_text(wanted):
             return []
         return [name for name in shown if canonical_text(shown[name]) != canonical_text(wanted.get(name))] or ["body"]
