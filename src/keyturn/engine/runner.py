@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from ..agents.agent import Agent
-from ..agents.context import RunContextWrapper
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig, check_error_handlers
@@ -212,7 +211,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
         raise UserError("this run is not of that conversation, which has not seen what came before; leave the id out")
     if given["context"] is not None and given["context"] is not live.context:
         # Whatever wrapper it comes in, what the run has used goes on counting.
-        live.context = RunContextWrapper(wrapped(given["context"]).context, usage=live.context.usage)
+        live.context = live.context.around(wrapped(given["context"]).context)
     if given["session"] is not None:
         live.session = given["session"]
     journal = _journal(given["journal"])

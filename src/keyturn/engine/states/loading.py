@@ -10,12 +10,11 @@ import msgspec
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper
-from ...agents.handoff import handoffs_of
 from ...core.errors import AgentMissing, RunMissing, StateRejected
 from ...core.items import own_copy
 from ...journal.base import Journal
 from ..run.agents import AgentGraph
-from ..run.frame_settings import Toolset
+from ..run.known_tools import known_tool
 from ..run.log_cache import log_in, recall
 from ..run.open_run import OpenRun, journal_clock, wrapped
 from .blob import MAX_BYTES, unpack
@@ -90,10 +89,9 @@ async def found(
 
 
 async def waiting_tools(live: OpenRun) -> dict[str, Any]:
-    """Return the tools of the waiting calls, for their previews and to check edits."""
-    found: dict[str, Any] = {}
-    for call in live.run.groups["wait"].values():
-        agent = live.graph.agent(call.agent)
-        toolset = Toolset(call.agent, await agent.get_all_tools(live.context), handoffs_of(agent))
-        found[call.id] = toolset.find(call.raw)
-    return found
+    """Return the tools of the waiting calls, for their previews and to check edits; no server is asked for them."""
+    run = live.run
+    return {
+        call.id: await known_tool(run, call, live.graph.agent(call.agent), live.context)
+        for call in run.groups["wait"].values()
+    }
