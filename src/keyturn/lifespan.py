@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 from .core.errors import UserError
@@ -31,10 +32,11 @@ class AppResources:
     """Holds what an app's agents need while the app is open; it may be opened again once it is closed."""
 
     def __init__(self, app: Any, lifespan: Lifespan | None = None) -> None:
-        if lifespan is not None and not callable(lifespan):
+        bare = isasyncgenfunction(lifespan) or iscoroutinefunction(lifespan)
+        if lifespan is not None and (bare or not callable(lifespan)):
             raise UserError(
-                f"lifespan must be a function of the app that returns an async context manager, not a "
-                f"{type(lifespan).__name__}: decorate it with @contextlib.asynccontextmanager"
+                f"lifespan must be a function of the app that returns an async context manager, not {lifespan!r}: "
+                "decorate it with @contextlib.asynccontextmanager"
             )
         self._app, self._lifespan = app, lifespan or _nothing
         self._owner: asyncio.Task[None] | None = None
