@@ -32,8 +32,8 @@ class AppResources:
     """Holds what an app's agents need while the app is open; it may be opened again once it is closed."""
 
     def __init__(self, app: Any, lifespan: Lifespan | None = None) -> None:
-        bare = isasyncgenfunction(lifespan) or iscoroutinefunction(lifespan)
-        if lifespan is not None and (bare or not callable(lifespan)):
+        given: object = lifespan
+        if given is not None and (not callable(given) or isasyncgenfunction(given) or iscoroutinefunction(given)):
             raise UserError(
                 f"lifespan must be a function of the app that returns an async context manager, not {lifespan!r}: "
                 "decorate it with @contextlib.asynccontextmanager"

@@ -232,10 +232,10 @@ async def test_what_is_no_lifespan_is_refused() -> None:
     async def plain(_app: App) -> AsyncGenerator[None]:
         yield
 
-    with pytest.raises(UserError, match="decorate it with @contextlib.asynccontextmanager"):
+    with pytest.raises(UserError, match=r"decorate it with @contextlib\.asynccontextmanager"):
         App([asker()], MemoryJournal(), lifespan=plain)  # type: ignore[arg-type]  # what is refused
     with pytest.raises(UserError, match="NoneType, which is no async context manager"):
-        await App([asker()], MemoryJournal(), lifespan=lambda _app: None).start("desk", "x")  # type: ignore[arg-type]
+        await App([asker()], MemoryJournal(), lifespan=lambda _app: None).start("desk", "x")  # type: ignore[arg-type, return-value]  # what is refused
 
 
 PROGRAM = '''
