@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from .agents.agent import Agent
+from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
 from .core import commands as cm
@@ -28,8 +29,9 @@ from .engine.run.agents import AgentGraph
 from .engine.run.log_cache import log_in
 from .engine.run.open_run import OpenRun, chain_of, clock_ms, wrapped
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
+from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
-from .engine.states.loading import found, waiting_tools
+from .engine.states.loading import ContextOptions, found, waiting_tools
 from .engine.states.state import RunState
 from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
@@ -83,8 +85,9 @@ class App:
     """Runs agents on a journal.
 
     `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False` leaves
-    the runs to others. A context that is not plain data needs both `context_serializer` and `context_deserializer`;
-    `sessions` makes the session of an id.
+    the runs to others. `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does
+    not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
+    makes the session of an id.
 
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
@@ -112,6 +115,7 @@ class App:
         sessions: Callable[[str], Any] | None = None,
         context_serializer: Callable[[Any], Any] | None = None,
         context_deserializer: Callable[[Any], Any] | None = None,
+        context_type: type[Any] | None = None,
         lifespan: Lifespan | None = None,
         worker: bool = True,
         slots: int = 100,
@@ -125,7 +129,12 @@ class App:
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions
+        if context_type is not None and (context_serializer or context_deserializer):
+            raise UserError(
+                "context_type= says how the context comes back, and so does context_deserializer=: drop one"
+            )
         self._dump, self._make = context_serializer, context_deserializer
+        self._context_type = checked_type(context_type)
         self._embedded = worker
         self._slots = slots
         self._grace = grace
@@ -161,6 +170,8 @@ class App:
 
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
         """
+        kind = self._context_type or declared_type(self._agent(agent))
+        check_returns(wrapped(context).context, self._dump, Maker(self._make, None if self._dump else kind))
         await self._at_work()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
@@ -336,7 +347,8 @@ class App:
         return play
 
     async def _state(self, run_id: str, *, held: bool = False) -> RunState[Any]:
-        live = await found(self.journal, run_id, self._agent, None, self._make, held=held)
+        makes: ContextOptions = {"context_deserializer": self._make, "context_type": self._context_type}
+        live = await found(self.journal, run_id, self._agent, makes, held=held)
         live.context.resources, live.context.keep_server = self._resources.value, self._resources.keep
         return await RunState.of(live)
 
