@@ -170,8 +170,8 @@ class App:
 
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
         """
-        kind = self._context_type or declared_type(self._agent(agent))
-        check_returns(wrapped(context).context, self._dump, Maker(self._make, None if self._dump else kind))
+        kind = None if self._dump or self._make else self._context_type or declared_type(self._agent(agent))
+        check_returns(wrapped(context).context, self._dump, Maker(self._make, kind))
         await self._at_work()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)

@@ -57,7 +57,8 @@ class AppResources:
             self._owner = asyncio.ensure_future(self._own(self._ready))
             self._owner.add_done_callback(self._ended)
         assert self._ready is not None
-        await asyncio.shield(self._ready)
+        if asyncio.current_task() is not self._owner:  # which may start a run, and cannot wait for itself
+            await asyncio.shield(self._ready)
 
     async def close(self) -> None:
         """Let go of the servers and leave the lifespan; raise what leaving raises."""
@@ -65,6 +66,8 @@ class AppResources:
         if owner is None or self._gone(owner):
             return
         self._ending.set()
+        if asyncio.current_task() is owner:
+            return
         await asyncio.wait({owner})
         if not owner.cancelled() and owner.exception() is not None:
             raise owner.exception()  # type: ignore[misc]  # it is none of None

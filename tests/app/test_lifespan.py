@@ -219,6 +219,22 @@ async def test_what_it_raises_at_the_end_is_raised() -> None:
     await app.stop()
 
 
+async def test_it_may_start_a_run_itself_and_stop_the_app() -> None:
+    """In its own task, which cannot wait for what it is about to yield."""
+    handles: list[Any] = []
+
+    @asynccontextmanager
+    async def housekeeping(app: App) -> AsyncGenerator[str]:
+        handles.append(await app.start("desk", "before"))
+        yield "pool"
+        await app.stop()
+
+    async with App([asker(seen := [])], MemoryJournal(), lifespan=housekeeping) as app:
+        await _ran(app)
+        assert (await handles[0].result(30)).final_output == "done"
+    assert set(seen) == {"pool"}
+
+
 async def test_without_an_app_there_are_no_resources() -> None:
     seen: list[Any] = []
     await Runner.run(asker(seen), "x")
