@@ -25,8 +25,10 @@ async def own_tools(agent: Agent[Any], path: str, context: RunContextWrapper[Any
 
 async def known_tool(run: Run, call: Call, agent: Agent[Any], context: RunContextWrapper[Any]) -> Tool | None:
     """Return the tool of a call as it is known without asking a server; None where it is not."""
+    if not agent.mcp_servers:
+        return Toolset(call.agent, await agent.get_all_tools(context), handoffs_of(agent)).find(call.raw)
     own = (await own_tools(agent, call.agent, context)).find(call.raw)
-    if own is not None or not agent.mcp_servers:
+    if own is not None:
         return own
     spec = run.tools.get(call.proposal.tool)
     local: list[Any] = []
