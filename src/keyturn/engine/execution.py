@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -31,8 +32,8 @@ from .loop import Loop
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.open_run import OpenRun, journal_clock, new_id, new_salt
-from .session.sync import opening, reopen, save_session
+from .run.open_run import Attachments, OpenRun, journal_clock, new_id, new_salt
+from .session.sync import check_managed, opening, reopen, save_session
 from .states.context_data import context_now, keep_context
 from .states.state import RunState
 from .states.undelivered import refused
@@ -64,6 +65,9 @@ class Execution:
         self.said = state.undelivered.taken()
         live.context.known = partial(decision_on, live, ev.ROOT)
         self.claim: Claim | None = None
+        # What was attached to the run before this resume: a resume that is refused leaves no trace.
+        self.before: Attachments | None = None
+        self._given = live.attached
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
         self._at_work = False
@@ -73,9 +77,9 @@ class Execution:
         """Return the run as it stands."""
         return self.live.run
 
-    def listen(self, sink: Sink) -> None:
-        """Send the root's events to a sink."""
-        feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink)
+    def listen(self, sink: Sink, unread: Callable[[], int]) -> None:
+        """Send the root's events to a sink; `unread` counts those that whoever reads along has not dealt with."""
+        feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink, unread)
         feed.catch_up(self.live.log.steps)
         root = self.run.frames.get(ev.ROOT)
         if root is not None and not root.fresh:  # a fresh one is announced when it is asked
@@ -103,18 +107,30 @@ class Execution:
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
         run_id = self.state.run_id
+        if self.live.hand_over is not None and await self.live.hand_over():
+            self.state.moved(len(self.live.log))
         used = self.live.used if self.claim is None else None  # under a claim the journal knows who may move the run
-        if used is not None:
-            used.take(run_id, self.state.position)
+        try:
+            if used is not None:
+                used.take(run_id, self.state.position)
+        except Conflict:
+            self._refused()
+            raise
         try:
             if self.run.status == "finished":
                 return self.result()
             with tracing(self.live, self.scope.config) as self.drive.traces:
                 return await self._held()
         finally:
+            self._refused()
             if used is not None:
                 over = self.run.status == "finished" and not self.live.handed_out
                 used.give_back(run_id, None if over else len(self.live.log))
+
+    def _refused(self) -> None:
+        """Take back what this resume attached, where nothing was done on it."""
+        if self.before is not None and not self._at_work and self.run.status != "finished":
+            self.live.detach(self._given, self.before)
 
     async def _held(self) -> RunResult:
         """Move the run, under a lease where a journal keeps it."""
@@ -136,7 +152,6 @@ class Execution:
         mine = self.live.log
         log = await log_in(journal, self.run.id)
         if not log.steps:
-            self.live.journal = None  # the state is as good as it was
             raise UserError(
                 f"this journal does not have run {self.run.id!r}, which was not begun in it; resume the state without "
                 "journal=, or with the journal that keeps the run"
@@ -277,7 +292,7 @@ class Execution:
             about["conversation_id"] = given["conversation_id"]
         if self.scope.chained:
             about["chained"] = True
-        for name in ("trace_id", "group_id", "trace_metadata"):
+        for name in ("trace_id", "group_id", "trace_metadata", "reasoning_item_id_policy"):
             if getattr(config, name) is not None:
                 about[name] = getattr(config, name)
         return about
@@ -286,31 +301,21 @@ class Execution:
         run = self.run
         said = self.said
         drive = self.drive
-        if said.journalled and self.live.journal is None:
-            raise UserError(
-                "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
-                "journal= to resume it"
-            )
-        if (run.about.get("policy") or run.under_policy) and self.scope.config.policy is None:
-            raise UserError("this run is under a policy; pass policy= to resume it under one")
+        check_options(self)
         for frame in run.frames.values():
             drive.agent(frame.agent)
         await self._let_time_pass()
         await self._check_reachable()
+        resume: list[cm.RunCommand] = [self._resume()]
         for frame in list(run.frames.values()):
-            await reopen(drive, frame, await drive.enter(frame.id))
+            resume += await reopen(drive, frame, await drive.enter(frame.id))
         await recover(drive, said.decisions)
         if said.empty and self.max_turns is None:
-            if pending(run) or run.status == "failed" or self.limits is not None:
-                await drive.commit(cm.Resume(limits=self.limits), cm.Tick())
-            else:
-                await drive.commit(cm.Tick())
+            await drive.commit(*resume, cm.Tick())
             return
         self._check_limits()
-        most = self.max_turns
-        resume = cm.Resume(limits=self.limits) if most is None else cm.Resume(most.most, most.most is None, self.limits)
         try:
-            await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
+            await deliver(drive, [*said.decisions.values()], *resume, *said.commands(), cm.Tick())
         except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
             late = refused(run, said, drive.clock())
             if not late.empty:
@@ -319,6 +324,14 @@ class Execution:
             raise
         self.state.delivered(len(self.live.log), self.said)
         self.live.context.decisions.clear()
+
+    def _resume(self) -> cm.Resume:
+        """Return the command to resume the run under the limits and settings that its caller gives now."""
+        policy, most = self.scope.config.reasoning_item_id_policy, self.max_turns
+        about = {} if policy is None else {"reasoning_item_id_policy": policy}
+        if most is None:
+            return cm.Resume(limits=self.limits, about=about)
+        return cm.Resume(most.most, most.most is None, self.limits, about)
 
     async def _let_time_pass(self) -> None:
         """Record what expired, before anything else, since that needs no tool and no policy.
@@ -368,6 +381,24 @@ class Execution:
                 f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "
                 "used: resume it with a higher max_turns"
             )
+
+
+def check_options(play: Execution) -> None:
+    """Refuse a resume that lacks what the run is under, or has what excludes it, before anything is done."""
+    run, live, scope = play.run, play.live, play.scope
+    if run.status in ("new", "finished"):
+        return
+    if play.said.journalled and live.journal is None:
+        raise UserError(
+            "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
+            "journal= to resume it"
+        )
+    if (run.about.get("policy") or run.under_policy) and scope.config.policy is None:
+        raise UserError("this run is under a policy; pass policy= to resume it under one")
+    check_managed(scope)
+    root = run.frames.get(ev.ROOT)
+    if root is not None and root.prefix is not None and scope.session is None and ev.ROOT not in live.prefixes:
+        raise UserError("this run has a session; pass the same session= to resume it")
 
 
 def _late(call: Call, now: int) -> bool:

@@ -62,7 +62,7 @@ async def judged_output(
 def _report(drive: Drive, call: Call, stage: str, guardrail: Any, said: tuple[Any, str, Any]) -> Report:
     output, behavior, result = said
     name = guardrail.get_name()
-    drive.live.guardrails[f"{call.id}:{stage}:{name}"] = result
+    drive.live.heard(call.id, stage, name, result)
     return Report(name, stage, behavior != "allow", jsonable(output.output_info))
 
 

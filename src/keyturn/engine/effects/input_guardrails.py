@@ -53,7 +53,7 @@ def _given(drive: Drive, frame: Frame) -> str | list[Item]:
 
 def _report(drive: Drive, frame: Frame, result: InputGuardrailResult) -> ev.Report:
     name, output = result.guardrail.get_name(), result.output
-    drive.live.guardrails[f"{frame.id}:input:{name}"] = result
+    drive.live.heard(frame.id, "input", name, result)
     return ev.Report(name, "input", output.tripwire_triggered, jsonable(output.output_info))
 
 
@@ -61,7 +61,7 @@ async def tripped(drive: Drive, frame_id: str) -> None:
     """Raise the tripwire of a guardrail, now and whenever the run is resumed."""
     report = drive.run.frames[frame_id].tripped
     assert report is not None
-    result = drive.live.guardrails.get(f"{frame_id}:{report.stage}:{report.name}", report)
+    result = next(iter(drive.live.said(frame_id, report.stage, report.name)[-1:]), report)
     if report.stage == "input":
         raise InputGuardrailTripwireTriggered(result)
     raise OutputGuardrailTripwireTriggered(result)

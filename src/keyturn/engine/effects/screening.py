@@ -82,6 +82,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
     verdict = await _verdict(drive, scope, call, tool)
     check_terms_of("the policy", verdict.terms, inbox=scope.inbox)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
+    reports: list[ev.Report] = []
     if verdict.action == "ask" and early and tool.tool_input_guardrails:
         context = drive.tool_context(call, tool)
         reports, message = await rejected_by_input(drive, call, tool, context)
@@ -89,7 +90,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
             verdict = Verdict("deny", reason=message, by="guardrail")
             await drive.commit(cm.Screen(call.id, verdict, reports=reports))
             return verdict
-    await drive.commit(cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool)))
+    await drive.commit(cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool), reports=reports))
     return verdict
 
 

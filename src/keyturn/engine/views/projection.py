@@ -20,6 +20,7 @@ from ...core.run import Call, Run
 from ...core.usage import NOTHING
 from ...models.base import ModelResponse, Usage
 from ...tools.base import Tool
+from ..facts.values import jsonable
 from ..run.agents import AgentGraph
 from ..run.open_run import OpenRun
 from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
@@ -161,9 +162,10 @@ def results_of(live: OpenRun, reports: list[tuple[str, ev.Report]], stage: str) 
 
 
 def _result(live: OpenRun, on: str, report: ev.Report) -> Any:
-    known = live.guardrails.get(f"{on}:{report.stage}:{report.name}")
-    if known is not None:
-        return known
+    # It may have been asked more than once, as before an approval and after it: its word is known by what it says.
+    for known in reversed(live.said(on, report.stage, report.name)):
+        if jsonable(known.output.output_info) == report.info:
+            return known
     named: Any = report.name
     if report.stage in ("tool_input", "tool_output"):
         said = ToolGuardrailFunctionOutput(report.info)
