@@ -33,8 +33,9 @@ from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
 from .run.open_run import Attachments, OpenRun, journal_clock, new_id, new_salt
-from .session.sync import check_managed, opening, reopen, save_session
+from .session.sync import opening, reopen, save_session
 from .states.context_data import context_now, keep_context
+from .states.resumable import check_resumable
 from .states.state import RunState
 from .states.undelivered import refused
 from .tracing.spans import tracing
@@ -68,6 +69,8 @@ class Execution:
         # What was attached to the run before this resume: a resume that is refused leaves no trace.
         self.before: Attachments | None = None
         self._given = live.attached
+        # Who moved the run before, and may be about to stop.
+        self._hand_over = live.hand_over
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
         self._at_work = False
@@ -107,7 +110,7 @@ class Execution:
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
         run_id = self.state.run_id
-        if self.live.hand_over is not None and await self.live.hand_over():
+        if self._hand_over is not None and await self._hand_over():
             self.state.moved(len(self.live.log))
         used = self.live.used if self.claim is None else None  # under a claim the journal knows who may move the run
         try:
@@ -301,7 +304,7 @@ class Execution:
         run = self.run
         said = self.said
         drive = self.drive
-        check_options(self)
+        check_resumable(self.live, self.scope, said)
         for frame in run.frames.values():
             drive.agent(frame.agent)
         await self._let_time_pass()
@@ -381,24 +384,6 @@ class Execution:
                 f"the run has spent its {limit} turns and would ask the model again; no tool ran and no decision was "
                 "used: resume it with a higher max_turns"
             )
-
-
-def check_options(play: Execution) -> None:
-    """Refuse a resume that lacks what the run is under, or has what excludes it, before anything is done."""
-    run, live, scope = play.run, play.live, play.scope
-    if run.status in ("new", "finished"):
-        return
-    if play.said.journalled and live.journal is None:
-        raise UserError(
-            "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
-            "journal= to resume it"
-        )
-    if (run.about.get("policy") or run.under_policy) and scope.config.policy is None:
-        raise UserError("this run is under a policy; pass policy= to resume it under one")
-    check_managed(scope)
-    root = run.frames.get(ev.ROOT)
-    if root is not None and root.prefix is not None and scope.session is None and ev.ROOT not in live.prefixes:
-        raise UserError("this run has a session; pass the same session= to resume it")
 
 
 def _late(call: Call, now: int) -> bool:

@@ -17,11 +17,12 @@ from ..agents.settings import RunConfig, check_error_handlers
 from ..core.errors import AgentMissing, UserError
 from ..journal import opened
 from ..journal.base import Journal
-from .execution import Execution, TurnLimit, check_options
+from .execution import Execution, TurnLimit
 from .result import RunResult
 from .run.agents import AgentGraph
 from .run.frame_settings import FrameSettings
 from .run.open_run import OpenRun, wrapped
+from .states.resumable import check_resumable
 from .states.state import RunState
 from .stream import RunResultStreaming
 
@@ -178,9 +179,7 @@ def _check_given(given: dict[str, Any]) -> None:
         raise UserError(f"hooks must be RunHooks, not {type(hooks).__name__}; AgentHooks belong to Agent(hooks=...)")
     kept = next((name for name in _KEPT_BY_PROVIDER if given[name]), None)
     if session is not None and kept is not None:
-        raise UserError(
-            f"session= and {kept}= exclude each other: the provider keeps the conversation; pass one of them"
-        )
+        raise UserError(f"session= and {kept}= exclude each other, as the provider keeps the conversation; pass one")
     if session is not None and not (callable(getattr(session, "get_items", None)) and hasattr(session, "add_items")):
         raise UserError(f"session must have get_items and add_items, and a {type(session).__name__} has not")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
@@ -215,7 +214,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
     before = live.attached
     try:
         play = _attached(agent, state, config, given)
-        check_options(play)
+        check_resumable(live, play.scope, play.said)
     except BaseException:
         live.detach(live.attached, before)
         raise

@@ -37,7 +37,7 @@ async def opening(
     session = scope.session
     if session is None:
         return list(new), None
-    check_managed(scope)
+    scope.check_session()
     history = await _history(scope)
     settled = await _supersede(scope, history)
     history += settled
@@ -126,12 +126,6 @@ async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
     await _supersede(scope, await _history(scope))
     drive.live.prefixes[ROOT] = []
     return [cm.WroteSession(ROOT, 0, _address([]))]
-
-
-def check_managed(scope: FrameSettings) -> None:
-    """Refuse a session of a conversation that the provider keeps."""
-    if scope.session is not None and scope.managed:
-        raise UserError("a session and a conversation kept by the provider exclude each other; pass one of them")
 
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
