@@ -110,8 +110,9 @@ class Execution:
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
         run_id = self.state.run_id
-        if self._hand_over is not None and await self._hand_over():
-            self.state.moved(len(self.live.log))
+        ended = None if self._hand_over is None else await self._hand_over()
+        if ended is not None:
+            self.state.moved(ended)
         used = self.live.used if self.claim is None else None  # under a claim the journal knows who may move the run
         try:
             if used is not None:

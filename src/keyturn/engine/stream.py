@@ -44,13 +44,18 @@ class RunResultStreaming:
         # The task that read last, and whether it waits for an event or deals with one.
         self._reader: asyncio.Task[Any] | None = None
         self._waits = False
+        self._ended_at: int | None = None
         play.listen(self._put, self._unread)
         play.live.hand_over = self._hand_over
         self.run_loop_task: asyncio.Task[RunResult] = asyncio.ensure_future(play.finish())
-        self.run_loop_task.add_done_callback(lambda _task: self._signal())
+        self.run_loop_task.add_done_callback(lambda _task: self._end())
 
     def _put(self, event: StreamEvent) -> None:
         self._queue.append(event)
+        self._signal()
+
+    def _end(self) -> None:
+        self._ended_at = len(self._play.live.log)
         self._signal()
 
     def _signal(self) -> None:
@@ -112,16 +117,19 @@ class RunResultStreaming:
             self.cancel()
             await asyncio.wait({self.run_loop_task})
 
-    async def _hand_over(self) -> bool:
-        """Wait for the end of a run that was told to stop, or whose reader is lost: it is about to be resumed."""
+    async def _hand_over(self) -> int | None:
+        """Wait for the end of a run that was told to stop, or whose reader is lost: it is about to be resumed.
+
+        How far it came then is where its resume goes on; None where it goes on by itself, or had ended before.
+        """
         task = self.run_loop_task
         stopping = self._lost or bool(self._play.drive.stops & BY_CALLER)
         if task.done() or not stopping or task.get_loop() is not asyncio.get_running_loop():
-            return False
+            return None
         if self._lost:
             await self._left()
         await asyncio.wait({task})
-        return True
+        return self._ended_at
 
     def cancel(self, mode: Literal["immediate", "after_turn"] = "immediate") -> None:
         """Stop: at once, when what was in flight is in doubt, or before the next model call."""

@@ -133,8 +133,8 @@ async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
     reports: list[Report] = []
     for result in results:
         name, output = result.guardrail.get_name(), result.output
-        drive.live.heard(frame.id, "output", name, result)
-        reports.append(Report(name, "output", output.tripwire_triggered, jsonable(output.output_info)))
+        report = Report(name, "output", output.tripwire_triggered, jsonable(output.output_info))
+        reports.append(drive.live.heard(frame.id, report, result))
     if any(report.tripped for report in reports):
         return reports
     if scope.hooks is not None:

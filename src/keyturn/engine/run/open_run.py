@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
+from ...core.events import Report
 from ...core.items import Item
 from ...core.run import Run
 from ...core.seal import Chain
@@ -109,8 +110,8 @@ class OpenRun:
     policy: Any = None
     prefixes: dict[str, list[Item]] = field(default_factory=dict[str, list[Item]])
     finals: dict[str, Any] = field(default_factory=dict[str, Any])
-    # What guardrails said in this process, by where and who, the newest last.
-    guardrails: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    # What guardrails said in this process, by where they were asked, the newest last.
+    guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=dict[str, list[tuple[Report, Any]]])
     clock: Callable[[], int] = clock_ms
     # What the journal's time is counted on with.
     count: Callable[[], float] = steady
@@ -120,8 +121,8 @@ class OpenRun:
     kept: bool = False
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
-    # Asks who moves the run for a reader that is gone to stop, waits for it, and says whether it was so.
-    hand_over: Callable[[], Awaitable[bool]] | None = field(default=None, repr=False)
+    # Waits for the end of whoever moved the run last, if that is about to stop, and says how far the run came.
+    hand_over: Callable[[], Awaitable[int | None]] | None = field(default=None, repr=False)
     copies: Copies = field(default_factory=Copies)
     # Which states of it were used already, as far as whoever holds it knows: one process knows no more than its own.
     used: UsedStates = field(default=THIS_PROCESS, repr=False)
@@ -131,13 +132,18 @@ class OpenRun:
         """Return the run as it stands."""
         return self.log.run
 
-    def heard(self, on: str, stage: str, name: str, result: Any) -> None:
-        """Keep what a guardrail said, for whoever asks for results."""
-        self.guardrails.setdefault(f"{on}:{stage}:{name}", []).append(result)
+    def heard(self, on: str, report: Report, result: Any) -> Report:
+        """Keep what a guardrail said in this process, for whoever asks for results."""
+        self.guardrails.setdefault(on, []).append((report, result))
+        return report
 
-    def said(self, on: str, stage: str, name: str) -> list[Any]:
-        """Return what a guardrail said there in this process, the newest last."""
-        return self.guardrails.get(f"{on}:{stage}:{name}", [])
+    def said(self, on: str, report: Report) -> Any:
+        """Return the result that a report is of; None where another process heard it.
+
+        A guardrail may have been asked more than once, as before an approval and after it.
+        """
+        heard = self.guardrails.get(on, [])
+        return next((result for known, result in reversed(heard) if known == report), None)
 
     @property
     def attached(self) -> Attachments:

@@ -86,6 +86,7 @@ class ApprovalRequestedStreamEvent:
 
 # How many turns of the event loop a reader may do nothing for, until the run goes on without it.
 _PATIENCE = 8
+_PASSING_ON = 3
 
 StreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamEvent | ApprovalRequestedStreamEvent
 Sink = Callable[[StreamEvent], None]
@@ -162,7 +163,8 @@ class EventFeed:
     async def caught_up(self) -> None:
         """Let a reader deal with the events so far, who may want the run to stop before anything else begins.
 
-        One that does nothing for a few turns of the event loop is busy elsewhere and is not waited for.
+        One that does nothing for a few turns of the event loop is busy elsewhere and is not waited for. One that has
+        read all may have passed the last on to somebody else, who gets a turn as well.
         """
         left, idle = self._unread(), 0
         while left and idle < _PATIENCE:
@@ -170,6 +172,9 @@ class EventFeed:
             now = self._unread()
             idle = idle + 1 if now >= left else 0
             left = now
+            if not left:
+                for _ in range(_PASSING_ON):
+                    await asyncio.sleep(0)
 
     async def drained(self) -> None:
         """Wait until every event so far was read."""

@@ -20,7 +20,6 @@ from ...core.run import Call, Run
 from ...core.usage import NOTHING
 from ...models.base import ModelResponse, Usage
 from ...tools.base import Tool
-from ..facts.values import jsonable
 from ..run.agents import AgentGraph
 from ..run.open_run import OpenRun
 from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, reply_item, result_item
@@ -162,10 +161,9 @@ def results_of(live: OpenRun, reports: list[tuple[str, ev.Report]], stage: str) 
 
 
 def _result(live: OpenRun, on: str, report: ev.Report) -> Any:
-    # It may have been asked more than once, as before an approval and after it: its word is known by what it says.
-    for known in reversed(live.said(on, report.stage, report.name)):
-        if jsonable(known.output.output_info) == report.info:
-            return known
+    known = live.said(on, report)
+    if known is not None:
+        return known
     named: Any = report.name
     if report.stage in ("tool_input", "tool_output"):
         said = ToolGuardrailFunctionOutput(report.info)
