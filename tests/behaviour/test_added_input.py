@@ -106,7 +106,7 @@ async def test_a_run_that_is_over_refuses_a_message(world: World, run: Run) -> N
     with pytest.raises(UserError, match="over"):
         state.add_input("too late")
     with pytest.raises(TypeError):
-        state.add_input(message="and by no other name")  # type: ignore[call-arg]
+        state.add_input(message="and by no other name")  # type: ignore[call-arg]  # so it must fail
 
 
 def test_the_core_takes_no_result_for_an_answer_over_an_unread_message() -> None:

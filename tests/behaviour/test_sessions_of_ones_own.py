@@ -111,11 +111,11 @@ async def test_an_encrypted_session_hands_the_context_on(run: Run) -> None:
 
 async def test_parameters_may_stand_in_any_order_and_have_any_names(run: Run) -> None:
     class Odd(MemorySession):
-        async def get_items(self, wrapper: Any, limit: int | None = None) -> list[Item]:  # type: ignore[override]
+        async def get_items(self, wrapper: Any, limit: int | None = None) -> list[Item]:  # type: ignore[override]  # it is called as it is declared
             assert wrapper.context == "ctx"
             return await super().get_items(limit)
 
-        async def add_items(self, batch: list[Item], **more: Any) -> None:  # type: ignore[override]
+        async def add_items(self, batch: list[Item], **more: Any) -> None:  # type: ignore[override]  # it is called as it is declared
             assert not more  # what takes anything has not asked for the context
             await super().add_items(batch)
 
