@@ -63,7 +63,7 @@ class Reference(Seen):
     def begin(self, name: str, c: Any) -> None:
         self.frames[name] = {
             "agent": c.agent, "items": list(c.items), "limit": c.max_turns, "guard": c.guarded, "tripped": False,
-            "turn": 0, "then": "model", "calls": [], "queued": [], "called": False,
+            "turn": 0, "then": "model", "calls": [], "queued": [], "called": False, "unread": False,
             "barrier": True,
         }  # fmt: skip
 
@@ -142,6 +142,7 @@ class Reference(Seen):
         need(c.frame in self.frames)
         frame = self.frames[c.frame]
         frame["queued" if self.held(c.frame) else "items"] += c.items
+        frame["unread"] = True
         if not self.held(c.frame) and not frame["called"]:
             frame["then"] = "model"  # an answer that nobody took yet is answered, not judged
 
@@ -159,6 +160,7 @@ class Reference(Seen):
         frame["items"] += c.output
         frame["then"] = "judge" if frame["barrier"] and (c.judged or not c.proposals) else "model"
         frame["called"] = bool(c.proposals)
+        frame["unread"] = False
         made = [f"{c.frame}/{frame['turn']}.{place}" for place in range(len(c.proposals))]
         for place, proposal in enumerate(c.proposals):
             name = made[place]
@@ -188,7 +190,7 @@ class Reference(Seen):
         need(not c.final or (c.item is None) == (c.frame == "r"))
         if any(report.tripped for report in c.reports):
             frame["tripped"] = True
-        elif c.final:
+        elif c.final and not frame["unread"]:
             self.close(c.frame, c.item, "finished")
         else:
             frame["then"] = "model"
