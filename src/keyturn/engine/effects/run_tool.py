@@ -70,7 +70,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
             return
     if not first:
-        await drive.commit(cm.StartCall(call_id, call.proposal.tool))
+        await drive.commit(drive.start_of(call, call.proposal.tool))
         await _invoke(drive, scope, call, tool, context)
         return
     async with drive.slots or nullcontext():
@@ -90,7 +90,7 @@ async def _start(
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs
-    await drive.commit(cm.StartCall(call.id, now, reports))
+    await drive.commit(drive.start_of(call, now, reports))
     await _invoke(drive, scope, call, tool, context)
 
 
