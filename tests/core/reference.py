@@ -159,8 +159,7 @@ class Reference(Seen):
         frame["turn"] += 1
         frame["items"] += c.output
         frame["then"] = "judge" if frame["barrier"] and (c.judged or not c.proposals) else "model"
-        frame["called"] = bool(c.proposals)
-        frame["unread"] = False
+        frame |= {"called": bool(c.proposals), "unread": False}
         made = [f"{c.frame}/{frame['turn']}.{place}" for place in range(len(c.proposals))]
         for place, proposal in enumerate(c.proposals):
             name = made[place]
