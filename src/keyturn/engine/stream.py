@@ -118,12 +118,12 @@ class RunResultStreaming:
             await asyncio.wait({self.run_loop_task})
 
     async def _hand_over(self) -> int | None:
-        """Wait for the end of a run that was told to stop, or whose reader is lost: it is about to be resumed.
+        """Wait for the end of a run that was told to stop at once, or whose reader is lost: it is about to be resumed.
 
         How far it came then is where its resume goes on; None where it goes on by itself, or had ended before.
         """
         task = self.run_loop_task
-        stopping = self._lost or bool(self._play.drive.stops & BY_CALLER)
+        stopping = self._lost or "cancelled" in self._play.drive.stops
         if task.done() or not stopping or task.get_loop() is not asyncio.get_running_loop():
             return None
         if self._lost:
