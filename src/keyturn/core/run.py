@@ -145,7 +145,8 @@ class Frame(msgspec.Struct):
     calls: list[str] = []  # the calls of this turn, by id
     results: list[Call] = []  # settled calls whose results the agent judges
     queued: list[Item] = []  # what the model reads after the results
-    tape: list[Item] = []  # what its session is to hold
+    unread: bool = False  # a message came with the results: they are no answer before the model has read it
+    tape: list[Item] = []  # what its session holds or would hold
     tripped: ev.Report | None = None  # the guardrail report that stopped it
     barrier: bool = True  # the model waits for all results; without it, it goes on talking
 

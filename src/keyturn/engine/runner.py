@@ -18,6 +18,7 @@ from .run.agents import AgentGraph
 from .run.blocking import waited_for
 from .run.frame_settings import FrameSettings
 from .run.open_run import OpenRun, wrapped
+from .states.resumable import check_resumable
 from .states.state import RunState
 from .stream import RunResultStreaming
 
@@ -31,6 +32,7 @@ _NOT_GIVEN = (
     "context", "hooks", "run_config", "error_handlers", "previous_response_id", "conversation_id", "session",
     "journal", "policy", "usage_limits",
 )  # fmt: skip
+_KEPT_BY_PROVIDER = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 _DEFAULTS: dict[str, Any] = dict.fromkeys(_NOT_GIVEN) | {
     "max_turns": DEFAULT_MAX_TURNS,
     "auto_previous_response_id": False,
@@ -147,6 +149,9 @@ def _check_given(given: dict[str, Any]) -> None:
     limit = given["max_turns"]
     if hooks is not None and not isinstance(hooks, RunHooks):
         raise UserError(f"hooks must be RunHooks, not {type(hooks).__name__}; AgentHooks belong to Agent(hooks=...)")
+    kept = next((name for name in _KEPT_BY_PROVIDER if given[name]), None)
+    if session is not None and kept is not None:
+        raise UserError(f"session= and {kept}= exclude each other, as the provider keeps the conversation; pass one")
     if session is not None and not (callable(getattr(session, "get_items", None)) and hasattr(session, "add_items")):
         raise UserError(f"session must have get_items and add_items, and a {type(session).__name__} has not")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
@@ -178,6 +183,20 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
 
 def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Execution:
     live = state.live
+    before = live.attached
+    try:
+        play = _attached(agent, state, config, given)
+        check_resumable(live, play.scope, play.said)
+    except BaseException:
+        live.detach(live.attached, before)
+        raise
+    play.before = before
+    return play
+
+
+def _attached(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Execution:
+    """Attach to a run what its caller gives at a resume, and make the execution of both."""
+    live = state.live
     _attach_agent(live, agent)
     named = given["conversation_id"]
     if named is not None and live.run.status != "new" and named != live.run.about.get("conversation_id"):
@@ -194,6 +213,8 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
     if config.policy is None and live.policy is not None:
         config = replace(config, policy=live.policy)
     live.policy = config.policy
+    if config.reasoning_item_id_policy is None:
+        config = replace(config, reasoning_item_id_policy=live.run.about.get("reasoning_item_id_policy"))
     start = state.undelivered.start or {}
     limit = given["max_turns"]
     chosen = None if isinstance(limit, _Default) else TurnLimit(None if limit is None else int(limit))
@@ -204,6 +225,7 @@ def _attach_agent(live: OpenRun, agent: Agent[Any]) -> None:
     """Attach the agent given at a resume: the root again, perhaps rebuilt, or any agent of its graph."""
     root = live.graph.root
     if agent is root or id(agent) in live.graph.path_of:
+        live.graph = live.graph.renewed(root)
         return
     if agent.name != root.name:
         raise AgentMissing(root.name)

@@ -41,12 +41,21 @@ class RunResultStreaming:
         self._queue: deque[StreamEvent] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._result: RunResult | None = None
-        play.listen(self._put)
+        # The task that read last, and whether it waits for an event or deals with one.
+        self._reader: asyncio.Task[Any] | None = None
+        self._waits = False
+        self._ended_at: int | None = None
+        play.listen(self._put, self._unread)
+        play.live.hand_over = self._hand_over
         self.run_loop_task: asyncio.Task[RunResult] = asyncio.ensure_future(play.finish())
-        self.run_loop_task.add_done_callback(lambda _task: self._signal())
+        self.run_loop_task.add_done_callback(lambda _task: self._end())
 
     def _put(self, event: StreamEvent) -> None:
         self._queue.append(event)
+        self._signal()
+
+    def _end(self) -> None:
+        self._ended_at = len(self._play.live.log)
         self._signal()
 
     def _signal(self) -> None:
@@ -54,17 +63,26 @@ class RunResultStreaming:
             self._wake.set_result(None)
 
     async def stream_events(self) -> AsyncIterator[StreamEvent]:
-        """Yield the run's events as they happen; end when it is finished, paused or stopped."""
+        """Yield the run's events as they happen; end when it is finished, paused or stopped.
+
+        A reader that is cancelled, or closes this, stops the run as `cancel()` does. After a `break` the run goes on:
+        read on with another `stream_events()`, or `cancel()`.
+        """
         queue, task = self._queue, self.run_loop_task
-        while True:
-            while queue:
-                yield queue.popleft()
-            if task.done():
-                break
-            self._wake = asyncio.get_running_loop().create_future()
-            if queue:
-                continue
-            await self._wake
+        try:
+            while queue or not task.done():
+                self._reader = asyncio.current_task()
+                if queue:
+                    yield queue.popleft()
+                else:
+                    await self._next()
+        except asyncio.CancelledError:
+            await self._left()
+            raise
+        except GeneratorExit:
+            if asyncio.current_task() is self._reader or self._lost:
+                await self._left()
+            raise
         if task.cancelled():
             if not self._play.drive.stops & BY_CALLER:
                 raise asyncio.CancelledError
@@ -72,6 +90,46 @@ class RunResultStreaming:
         error = task.exception()
         if error is not None:
             raise error
+
+    async def _next(self) -> None:
+        """Wait until there is another event, or none will come."""
+        self._wake = asyncio.get_running_loop().create_future()
+        self._waits = True
+        try:
+            await self._wake
+        finally:
+            self._waits = False
+
+    def _unread(self) -> int:
+        """Count the events that nobody has dealt with, the one that a reader has in hand included."""
+        in_hand = not self._waits and self._reader is not None and not self._reader.done()
+        return len(self._queue) + in_hand
+
+    @property
+    def _lost(self) -> bool:
+        """Return whether the reader was cancelled, so that nobody reads on."""
+        reader = self._reader
+        return reader is not None and (reader.cancelled() or reader.cancelling() > 0)
+
+    async def _left(self) -> None:
+        """Stop the run of a reader that has gone, and wait until it has stopped."""
+        if not self.run_loop_task.done():
+            self.cancel()
+            await asyncio.wait({self.run_loop_task})
+
+    async def _hand_over(self) -> int | None:
+        """Wait for the end of a run that was told to stop at once, or whose reader is lost: it is about to be resumed.
+
+        How far it came then is where its resume goes on; None where it goes on by itself, or had ended before.
+        """
+        task = self.run_loop_task
+        stopping = self._lost or "cancelled" in self._play.drive.stops
+        if task.done() or not stopping or task.get_loop() is not asyncio.get_running_loop():
+            return None
+        if self._lost:
+            await self._left()
+        await asyncio.wait({task})
+        return self._ended_at
 
     def cancel(self, mode: Literal["immediate", "after_turn"] = "immediate") -> None:
         """Stop: at once, when what was in flight is in doubt, or before the next model call."""

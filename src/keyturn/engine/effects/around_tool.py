@@ -62,8 +62,8 @@ async def judged_output(
 def _report(drive: Drive, call: Call, stage: str, guardrail: Any, said: tuple[Any, str, Any]) -> Report:
     output, behavior, result = said
     name = guardrail.get_name()
-    drive.live.guardrails[f"{call.id}:{stage}:{name}"] = result
-    return Report(name, stage, behavior != "allow", jsonable(output.output_info))
+    report = Report(name, stage, behavior != "allow", jsonable(output.output_info))
+    return drive.live.heard(call.id, report, result)
 
 
 async def tool_hooks(scope: FrameSettings, context: Any, name: str, tool: Tool, *args: Any) -> None:

@@ -15,7 +15,7 @@ from ...agents.output import output_schema_for
 from ...agents.settings import CallModelData, ModelInputData
 from ...core import commands as cm
 from ...core.errors import Conflict, MaxTurnsExceeded, ModelBehaviorError
-from ...core.items import Item, own_copy
+from ...core.items import Item, own_copy, without_id
 from ...core.run import Frame
 from ...core.usage import Counts, addable
 from ...models.base import (
@@ -161,7 +161,7 @@ def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: Any)
     if scope.managed:
         conversation = conversation[frame.sent :]
     if scope.config.reasoning_item_id_policy == "omit":
-        conversation = [_without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
+        conversation = [without_id(item) if item.get("type") == "reasoning" else item for item in conversation]
     return conversation
 
 
@@ -187,10 +187,6 @@ async def _request(drive: Drive, frame: Frame, scope: FrameSettings, toolset: To
         scope.conversation_id,
         await agent.get_prompt(scope.context) if agent.prompt is not None else None,
     )
-
-
-def _without_id(item: Item) -> Item:
-    return {name: value for name, value in item.items() if name != "id"}
 
 
 def _settings(agent: Agent[Any], override: ModelSettings | None, frame: Frame) -> ModelSettings:

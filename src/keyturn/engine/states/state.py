@@ -221,11 +221,14 @@ class RunState(Generic[TContext]):
             raise NotPending("this run has no such grant; it was revoked already or was never given")
         self._said.revoke(name, decider(by))
 
-    def add_input(self, message: str | list[Any]) -> None:
-        """Add a message that the model reads after the results of its calls, at its next turn."""
+    def add_input(self, input: str | list[Any]) -> None:
+        """Add a message that the model reads after the results of its calls, at its next turn.
+
+        The results of those calls are not the final answer then, whatever the agent's `tool_use_behavior` says.
+        """
         if self._live.run.status in ("finished", "cancelled"):
             raise UserError("this run is over; start another run with the message")
-        self._said.input = [*self._said.input, *said_items(message)]
+        self._said.input = [*self._said.input, *said_items(input)]
 
     @property
     def pending_input(self) -> list[Item]:

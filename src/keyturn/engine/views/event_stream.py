@@ -84,6 +84,10 @@ class ApprovalRequestedStreamEvent:
     type: Literal["approval_requested_stream_event"] = "approval_requested_stream_event"
 
 
+# How many turns of the event loop a reader may do nothing for, until the run goes on without it.
+_PATIENCE = 8
+_PASSING_ON = 3
+
 StreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamEvent | ApprovalRequestedStreamEvent
 Sink = Callable[[StreamEvent], None]
 
@@ -124,9 +128,10 @@ class AgentToolStreamEvent(TypedDict):
 class EventFeed:
     """Sends one frame's events to a sink as they happen."""
 
-    def __init__(self, graph: AgentGraph, frame: str, sink: Sink) -> None:
+    def __init__(self, graph: AgentGraph, frame: str, sink: Sink, unread: Callable[[], int] = lambda: 0) -> None:
         self.projection = Projection(graph, frame)
         self._sink = sink
+        self._unread = unread
 
     def catch_up(self, steps: list[ev.Step]) -> None:
         """Fold what happened before anybody listened, without events."""
@@ -154,6 +159,22 @@ class EventFeed:
 
     async def room(self) -> None:
         """Wait until the listener catches up, or raise where it does not (backpressure)."""
+
+    async def caught_up(self) -> None:
+        """Let a reader deal with the events so far, who may want the run to stop before anything else begins.
+
+        One that does nothing for a few turns of the event loop is busy elsewhere and is not waited for. One that has
+        read all may have passed the last on to somebody else, who gets a turn as well.
+        """
+        left, idle = self._unread(), 0
+        while left and idle < _PATIENCE:
+            await asyncio.sleep(0)
+            now = self._unread()
+            idle = idle + 1 if now >= left else 0
+            left = now
+            if not left:
+                for _ in range(_PASSING_ON):
+                    await asyncio.sleep(0)
 
     async def drained(self) -> None:
         """Wait until every event so far was read."""
