@@ -22,7 +22,8 @@ def sources() -> dict[str, str]:
     """Return the page of the site for each page of the repository, by their paths."""
     found = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
     for path in sorted((ROOT / "docs").glob("*.md")):
-        found[f"docs/{path.name}"] = path.name
+        # A site takes a README for the front page of its folder, and the front page is the repository's.
+        found[f"docs/{path.name}"] = "manual.md" if path.name == "README.md" else path.name
     for path in sorted((ROOT / "docs" / "decisions").glob("*.md")):
         found[f"docs/decisions/{path.name}"] = f"decisions/{path.name}"
     return found
@@ -31,10 +32,8 @@ def sources() -> dict[str, str]:
 def pages() -> dict[str, str]:
     """Return every page that is written by hand, as Markdown of the site, by its path there."""
     places = sources()
-    made = {
-        to: page((ROOT / source).read_text(encoding="utf-8"), source, places | {"docs/decisions": "decisions/index.md", "examples": "examples.md"})
-        for source, to in places.items()
-    }
+    known = places | {"docs/decisions": "decisions/index.md", "examples": "examples.md"}
+    made = {to: page((ROOT / source).read_text(encoding="utf-8"), source, known) for source, to in places.items()}
     return made | {"decisions/index.md": _decisions(), "examples.md": _examples()}
 
 
@@ -72,18 +71,19 @@ def _pictures(text: str, source: str) -> str:
 def moves(diagram: str) -> str:
     """Return a state diagram as a table, which can be searched and read without a script.
 
-    >>> print(moves("stateDiagram-v2\\n [*] --> new\\n new --> running: start\\n running --> [*]\\n"))
-    | from | what happens | to |
-    |---|---|---|
-    | (begin) | | `new` |
-    | `new` | start | `running` |
-    | `running` | | (end) |
+    >>> print(moves("stateDiagram-v2\\n [*] --> new\\n new --> new: look\\n new --> run: start\\n run --> [*]\\n"))
+    | from | what happens there, and where it leads |
+    |---|---|
+    | (begin) | `new` |
+    | `new` | look: `new`<br>start: `run` |
+    | `run` | (end) |
     """
-    rows: dict[tuple[str, str], list[str]] = {}
+    rows: dict[str, list[str]] = {}
     for one, other, event in MOVE.findall(diagram):
-        rows.setdefault((_state(one, "begin"), _state(other, "end")), []).append(event)
-    lines = [f"| {one} | {', '.join(events)} | {other} |".replace("|  |", "| |") for (one, other), events in rows.items()]
-    return "\n".join(["| from | what happens | to |", "|---|---|---|", *lines])
+        to = _state(other, "end")
+        rows.setdefault(_state(one, "begin"), []).append(f"{event}: {to}" if event else to)
+    lines = [f"| {one} | {'<br>'.join(there)} |" for one, there in rows.items()]
+    return "\n".join(["| from | what happens there, and where it leads |", "|---|---|", *lines])
 
 
 def _state(name: str, end: str) -> str:
@@ -102,7 +102,12 @@ def _decisions() -> str:
 
 
 def _examples() -> str:
-    rows = ["# Examples", "", "One idea each. All of them run as they stand, without a key; the tests run them too.", ""]
+    rows = [
+        "# Examples",
+        "",
+        "One idea each. All of them run as they stand, without a key; the tests run them too.",
+        "",
+    ]
     for path in sorted((ROOT / "examples").glob("*.py")):
         rows += [f"## {path.stem.replace('_', ' ')} {{ #{path.stem} }}", "",
                  f"```python title=\"examples/{path.name}\"", path.read_text(encoding="utf-8").rstrip(), "```", ""]  # fmt: skip

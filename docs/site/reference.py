@@ -146,12 +146,16 @@ def _signature(name: str, thing: Any) -> str:
     given = [one for one in told.parameters.values() if one.name not in ("self", "cls")]
     parts: list[str] = []
     for before, one in zip([None, *given], given, strict=False):
-        if one.kind is one.KEYWORD_ONLY and (before is None or before.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)):
+        if one.kind is one.KEYWORD_ONLY and (
+            before is None or before.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        ):
             parts.append("*")
         if before is not None and before.kind is one.POSITIONAL_ONLY and one.kind is not one.POSITIONAL_ONLY:
             parts.append("/")
         parts.append(_parameter(one))
-    back = "" if inspect.isclass(thing) or told.return_annotation is told.empty else f" -> {_type(told.return_annotation)}"
+    back = (
+        "" if inspect.isclass(thing) or told.return_annotation is told.empty else f" -> {_type(told.return_annotation)}"
+    )
     line = f"{name}({', '.join(parts)}){back}"
     if len(line) <= LINE:
         return line

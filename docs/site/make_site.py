@@ -1,4 +1,4 @@
-"""Build the site: `python docs/site`, or `make site`. The pages go to build/pages, the site to build/site.
+"""Build the site: `python docs/site/make_site.py`, or `make site`. The pages go to build/pages, the site to build/site.
 
 It fails where the site's builder warns, where a link or an anchor leads nowhere, and where anything would be loaded
 from outside.
@@ -6,6 +6,7 @@ from outside.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,9 @@ import reference
 
 HERE = Path(__file__).resolve().parent
 BUILD = pages.ROOT / "build"
-# The theme's own script would fetch parts that no page here uses; without an address it has nobody to ask.
-ELSEWHERE = "https://unpkg.com/"
+# The theme's own scripts would fetch parts that no page here uses; without an address they have nobody to ask.
+ELSEWHERE = re.compile(r"https://(?:unpkg\.com|cdn\.jsdelivr\.net|api\.github\.com)/")
+ROW = re.compile(r'= "([^"]+\.md)" },$')
 
 
 def write(into: Path) -> None:
@@ -32,8 +34,15 @@ def write(into: Path) -> None:
     (into / "pages" / "img").mkdir()
     for picture in sorted((pages.ROOT / "docs" / "img").glob("*.svg")):
         shutil.copy(picture, into / "pages" / "img")
-    shutil.copy(HERE / "site.css", into / "pages")
-    shutil.copy(HERE / "zensical.toml", into)
+    for file in ("site.css", "favicon.svg"):
+        shutil.copy(HERE / file, into / "pages")
+    (into / "zensical.toml").write_text(settings(set(made)), encoding="utf-8")
+
+
+def settings(there: set[str]) -> str:
+    """Return the site's settings without the rows of pages that are not there."""
+    rows = (HERE / "zensical.toml").read_text(encoding="utf-8").split("\n")
+    return "\n".join(row for row in rows if (page := ROW.search(row)) is None or page[1] in there)
 
 
 def build(into: Path) -> list[str]:
@@ -51,8 +60,7 @@ def build(into: Path) -> list[str]:
         return [done.stdout + done.stderr]
     for script in sorted((into / "site").rglob("*.js")):
         text = script.read_text(encoding="utf-8")
-        if ELSEWHERE in text:
-            script.write_text(text.replace(ELSEWHERE, "./"), encoding="utf-8")
+        script.write_text(ELSEWHERE.sub("./", text), encoding="utf-8")
     return check.faults(into / "site")
 
 
