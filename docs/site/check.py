@@ -10,15 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 # What a browser fetches by itself, by tag; a link that a reader follows is another thing.
-LOADS = {
-    "script": "src",
-    "img": "src",
-    "link": "href",
-    "iframe": "src",
-    "source": "srcset",
-    "video": "src",
-    "audio": "src",
-}
+LOADS = {"link": "href", "source": "srcset"} | dict.fromkeys(("script", "img", "iframe", "video", "audio"), "src")
 OUTSIDE = re.compile(r"^(?:https?:)?//")
 # Addresses in scripts that nobody is asked at: names of XML's vocabularies, and whose licence an icon has.
 NAMES = ("http://www.w3.org/", "https://fontawesome.com")

@@ -102,13 +102,8 @@ def _decisions() -> str:
 
 
 def _examples() -> str:
-    rows = [
-        "# Examples",
-        "",
-        "One idea each. All of them run as they stand, without a key; the tests run them too.",
-        "",
-    ]
+    rows = ["# Examples", "", "One idea each. They run as they stand, without a key; the tests run them.", ""]
     for path in sorted((ROOT / "examples").glob("*.py")):
-        rows += [f"## {path.stem.replace('_', ' ')} {{ #{path.stem} }}", "",
-                 f"```python title=\"examples/{path.name}\"", path.read_text(encoding="utf-8").rstrip(), "```", ""]  # fmt: skip
+        rows += [f"## {path.stem.replace('_', ' ')} {{ #{path.stem} }}", "", f'```python title="examples/{path.name}"']
+        rows += [path.read_text(encoding="utf-8").rstrip(), "```", ""]
     return "\n".join(rows)

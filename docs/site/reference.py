@@ -33,7 +33,7 @@ PAGES = (
          ("engine.runner", "engine.result", "engine.stream", "agents.settings", "agents.limits", "core.usage")),
     Page("items", "Items and stream events", "What a run holds, and what a stream tells of it.",
          ("engine.views", "core.items")),
-    Page("approvals", "Approvals and policies", "What asks, who may decide, what a request shows, and a run that waits.",
+    Page("approvals", "Approvals and policies", "What asks, who may decide, and what they are shown.",
          ("core.policy", "core.people", "core.request", "core.preview", "policies.", "inbox.", "engine.states",
           "tools.functions.approved_files")),
     Page("agents", "Agents", "What an agent is declared with.", ("agents.",)),
@@ -77,8 +77,8 @@ def pages() -> dict[str, str]:
 
 
 def _index() -> str:
-    rows = ["# Reference", "", "Every public name, made from the code. `from keyturn import NAME` finds all but those of "
-            "`keyturn.testing`.", ""]  # fmt: skip
+    about = "Every public name, made from the code. `from keyturn import NAME`; helpers for tests: `keyturn.testing`."
+    rows = ["# Reference", "", about, ""]
     for page in (*PAGES, TESTING):
         links = " · ".join(f"[{name}]({page.file}.md#{name})" for name in names_of(page))
         rows += [f"## {page.title}", "", f"{page.about} [All of this page]({page.file}.md).", "", links, ""]
@@ -146,16 +146,13 @@ def _signature(name: str, thing: Any) -> str:
     given = [one for one in told.parameters.values() if one.name not in ("self", "cls")]
     parts: list[str] = []
     for before, one in zip([None, *given], given, strict=False):
-        if one.kind is one.KEYWORD_ONLY and (
-            before is None or before.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-        ):
-            parts.append("*")
         if before is not None and before.kind is one.POSITIONAL_ONLY and one.kind is not one.POSITIONAL_ONLY:
             parts.append("/")
+        if one.kind is one.KEYWORD_ONLY and (before is None or before.kind < one.VAR_POSITIONAL):
+            parts.append("*")
         parts.append(_parameter(one))
-    back = (
-        "" if inspect.isclass(thing) or told.return_annotation is told.empty else f" -> {_type(told.return_annotation)}"
-    )
+    answers = not inspect.isclass(thing) and told.return_annotation is not told.empty
+    back = f" -> {_type(told.return_annotation)}" if answers else ""
     line = f"{name}({', '.join(parts)}){back}"
     if len(line) <= LINE:
         return line
