@@ -102,7 +102,7 @@ site: $(VENV)/.ready ## Build the website of the manual and the reference: build
 	@$(BIN)/python docs/site/make_site.py
 
 package: $(VENV)/.ready ## Build dist/, and try what was built in an environment of its own
-	@rm -rf dist && $(BIN)/python -m hatchling -q build -d dist
+	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
 	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
 
 bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and beside the peers if installed
