@@ -46,7 +46,7 @@ PAGES = (
     Page("errors", "Errors", "What is raised, and when.", ("core.errors",)),
     Page("console", "Console", "Decisions at the keyboard.", ("console.",)),
 )  # fmt: skip
-TESTING = Page("testing", "Testing", "Names of `keyturn.testing`.", ())
+TESTING = Page("testing", "Testing", "Helpers for tests, imported from `keyturn.testing`.", ())
 
 
 def homes(package: str = "keyturn") -> dict[str, str]:
@@ -81,8 +81,8 @@ def _index() -> str:
     rows = ["# Reference", "", about, ""]
     for page in (*PAGES, TESTING):
         links = " · ".join(f"[{name}]({page.file}.md#{name})" for name in names_of(page))
-        rows += [f"## {page.title}", "", f"{page.about} [All of this page]({page.file}.md).", "", links, ""]
-    return "\n".join([*rows, "## Commands", "", "What can be typed: [the command line](commands.md).", ""])
+        rows += [f"## [{page.title}]({page.file}.md)", "", page.about, "", links, ""]
+    return "\n".join([*rows, "## [Commands](commands.md)", "", "What can be typed.", ""])
 
 
 def _page(page: Page) -> str:

@@ -235,6 +235,31 @@ def test_a_journal_in_a_file_needs_no_extra(python: Path, tmp_path: Path) -> Non
     assert (tmp_path / "runs.db").exists()
 
 
+OWN_SUITE = """
+from keyturn import MemoryJournal
+from keyturn.testing import JournalSuite
+
+class TestOwnJournal(JournalSuite):
+    async def make_journal(self):
+        return MemoryJournal(self.clock)
+
+def test_the_fixtures_are_there(scripted_model, approve_all, journal):
+    assert isinstance(journal, MemoryJournal)
+"""
+
+
+def test_the_suites_run_with_what_their_extra_installs(python: Path, tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for name in needed(PROJECT["optional-dependencies"]["testing"]) - needed(PROJECT["dependencies"]):
+        link(name, packages)
+    (tmp_path / "test_own.py").write_text(OWN_SUITE, encoding="utf-8")
+    said = run(
+        python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py", cwd=tmp_path, PYTHONPATH=str(packages)
+    )
+    assert re.search(r"(?m)^\d\d passed in", said), said
+
+
 @each(
     ("text", "expected"),
     [("[a](docs/a.md) b", "a b"), ("[a](https://x.org)", "[a](https://x.org)"), ("[a](#here)", "a"),
