@@ -211,7 +211,8 @@ class App:
         """Return what `Runner.run` would: a final answer or interruptions; raise `RunStopped` where it was stopped."""
         row = await self.wait(run_id, timeout)
         if row.status in ("failed", "cancelled", "erased"):
-            raise RunStopped(run_id, row.status, row.error)
+            kept = "" if row.status == "erased" else (await log_in(self.journal, run_id)).run.traceback
+            raise RunStopped(run_id, row.status, row.error, kept)
         state = await self._state(run_id)
         return RunResult(state.live, await waiting_tools(state.live))
 

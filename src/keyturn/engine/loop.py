@@ -21,6 +21,7 @@ from .driving.drive import Drive
 from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
 from .effects.table import PERFORM
+from .user_errors import RaisedByUser
 
 _ON_CALLS = ("run", "screen", "settle")
 
@@ -140,7 +141,9 @@ class Loop:
         if effect.do == "screen":
             return not isinstance(error, ToolInputGuardrailTripwireTriggered)
         call = self.run.calls.get(effect.on) if effect.do == "run" else None
-        return isinstance(error, UserError) and call is not None and call.state in READY
+        if isinstance(error, RaisedByUser) or not isinstance(error, UserError):
+            return False
+        return call is not None and call.state in READY
 
     async def _passed(self, effect: Effect) -> bool:
         """Return whether a refused command is obsolete: somebody decided meanwhile, or time went by.

@@ -10,7 +10,7 @@ import abc
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -62,6 +62,11 @@ class ToolProblem(Exception):
     >>> str(ToolProblem("there is no file notes.txt"))
     'there is no file notes.txt'
     """
+
+    @cached_property
+    def message(self) -> str:
+        """Return what its model is told."""
+        return str(self)
 
 
 @dataclass(frozen=True)
