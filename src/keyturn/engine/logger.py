@@ -46,10 +46,10 @@ def failure_words(error: BaseException) -> str:
     """
     cleaned = getattr(error, WORDS, None)
     if cleaned is not None:
-        return cleaned
+        return _writable(cleaned)
     name = type(error).__name__
     allowed = _ours(error) or tool_data_allowed()
-    said = _said(error)[:LONGEST] if allowed else ""
+    said = _writable(_said(error)[:LONGEST]) if allowed else ""
     return f"{name}: {said}" if said else name
 
 
@@ -78,7 +78,12 @@ def traceback_of(error: BaseException) -> str:
 
 
 def _end_of(text: str) -> str:
-    return text if len(text) <= _LONGEST_TRACE else f"...{text[-_LONGEST_TRACE:]}"
+    return _writable(text if len(text) <= _LONGEST_TRACE else f"...{text[-_LONGEST_TRACE:]}")
+
+
+def _writable(text: str) -> str:
+    """Return a text with a mark for each half of a character, which no log can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _outside(raised: TracebackType | None) -> TracebackType | None:

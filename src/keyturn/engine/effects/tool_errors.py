@@ -62,11 +62,18 @@ def _without_secrets(call: Call, text: str) -> str:
     ways: set[str] = set()
     for value in _hidden(params, redact(params, call.proposal.secrets)):
         plain = value if isinstance(value, str) else json.dumps(value)
-        ways |= {plain, repr(value), json.dumps(value), repr(plain)[1:-1], json.dumps(plain)[1:-1]}
+        once = {plain, repr(value), *_quoted(plain)}
+        ways |= once | {twice for way in once for twice in _quoted(way)}  # a text of arguments is quoted in its turn
         ways |= {line.strip() for line in plain.splitlines()}  # a group of exceptions is indented line by line
     for way in sorted(ways - {""}, key=len, reverse=True):
         text = text.replace(way, REDACTED)
     return text
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield how a text stands between quotation marks in Python and in JSON."""
+    for written in (repr(text), json.dumps(text), json.dumps(text, ensure_ascii=False)):
+        yield written[1:-1]
 
 
 def _hidden(true: Any, shown: Any) -> Iterator[Any]:
