@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, Unpack
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper, TContext
 from ...agents.context import WrapperDecision as ContextWord
+from ...agents.hooks import TAgent
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
@@ -38,8 +39,10 @@ from .loading import LoadOptions, found, open_saved, waiting_tools
 from .undelivered import UndeliveredDecisions, edited
 
 
-class RunState(Generic[TContext]):
+class RunState(Generic[TContext, TAgent]):
     """Holds a paused run: look at its interruptions, decide them, save it, resume it.
+
+    It is generic in the context and, where that is said too, in the class of its agents: `RunState[Ctx, Agent[Ctx]]`.
 
     >>> from keyturn import Agent, RunState
     >>> state = RunState(context=None, original_input="hi", starting_agent=Agent(name="a"))

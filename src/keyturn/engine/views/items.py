@@ -12,6 +12,7 @@ from ...core.errors import KeyturnError
 from ...core.items import Item, RawItem, message_text, own_copy
 from ...core.preview import Preview
 from ...core.request import Request, own_preview
+from ...models.base import ReplyItem
 
 _NOTHING = Request("", "", "", "approval", "", "", "", 0)
 
@@ -29,8 +30,8 @@ class RunItem:
     type: str = "run_item"
 
     def __post_init__(self) -> None:
-        if type(self.raw_item) is dict:
-            self.raw_item = RawItem(own_copy(cast("Item", self.raw_item)))
+        if type(self.raw_item) in (dict, RawItem):
+            self.raw_item = ReplyItem(own_copy(cast("Item", self.raw_item)))
 
     def to_input_item(self) -> Item:
         """Return the item as a plain dict of the Responses input format."""
