@@ -40,6 +40,7 @@ from .inbox.restored import settle_whole
 from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
+from .policies.base import PolicyLike
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -100,7 +101,7 @@ class App:
         self,
         agents: Sequence[Agent[Any]],
         journal: Store | str,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         *,
         run_config: RunConfig | dict[str, Any] | None = None,
         hooks: RunHooks[Any] | None = None,

@@ -12,6 +12,7 @@ from inspect import Parameter, isawaitable, signature
 from typing import Any, Generic, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from ..core.errors import UserError
+from ..tools.base import ToolLike
 from .context import RunContextWrapper, TContext
 
 
@@ -52,8 +53,8 @@ class AgentBase(Generic[TContext]):
 
     name: str
     handoff_description: str | None
-    tools: list[Any]
-    mcp_servers: list[Any]
+    tools: list[ToolLike]
+    mcp_servers: list[ToolSource]
     mcp_config: MCPConfig
 
     def static_tools(self) -> list[Any] | None:

@@ -205,7 +205,7 @@ def _goes_on(state: RunState[Any]) -> bool:
 def _name_of(running: RunResultStreaming, call_id: str) -> str:
     """Return the tool of a call, which may have been made before this process was there."""
     calls = (item for item in running.new_items if item.type == "tool_call_item" and item.call_id == call_id)
-    return next((call.tool_name for call in calls), "")
+    return next((call.tool_name or "" for call in calls), "")
 
 
 _LINES: dict[str, list[str]] = {

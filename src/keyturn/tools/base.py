@@ -135,6 +135,26 @@ def text_noticed(item: Item, notice: str) -> Item:
     return item
 
 
+class ProviderTool(abc.ABC):
+    """Describes a tool that the provider runs: only its definition is ours, and no gate sees its calls.
+
+    >>> class Radio(ProviderTool):
+    ...     name = "radio"
+    ...     provider = "openai"
+    ...     def provider_tool(self): return {"type": "radio"}
+    >>> Radio().provider_tool()
+    {'type': 'radio'}
+    """
+
+    name: ClassVar[str]
+    #: Whose words `provider_tool()` is in; a model of anybody else refuses such a tool.
+    provider: ClassVar[str]
+
+    @abc.abstractmethod
+    def provider_tool(self) -> Item:
+        """Return the tool's definition for the provider."""
+
+
 class Tool(abc.ABC):
     """One tool that an agent can use; subclass it to bring a kind of your own.
 
@@ -222,6 +242,10 @@ class Tool(abc.ABC):
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
+
+
+#: What may stand in an agent's `tools`.
+ToolLike = Tool | ProviderTool
 
 
 def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:

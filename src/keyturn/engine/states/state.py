@@ -7,7 +7,7 @@ resumed. Two states of one result share nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, Unpack
+from typing import Any, Generic, Literal, Unpack, cast
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper, TContext
@@ -54,14 +54,14 @@ class RunState(Generic[TContext, TAgent]):
         self,
         context: TContext | RunContextWrapper[TContext],
         original_input: str | list[Any],
-        starting_agent: Agent[Any],
+        starting_agent: TAgent,
         max_turns: int | None = 10,
         *,
         conversation_id: str | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
     ) -> None:
-        self._live = OpenRun(Log(), AgentGraph(starting_agent), wrapped(context))
+        self._live = OpenRun(Log(), AgentGraph(cast("Agent[Any]", starting_agent)), wrapped(context))
         self._live.log.run.id, self._live.handed_out = new_id(), True
         self._position = 0
         self._interruptions: dict[str, ToolApprovalItem] = {}
@@ -142,7 +142,7 @@ class RunState(Generic[TContext, TAgent]):
         return used(self._live.log.steps[: self._position])
 
     @property
-    def context(self) -> RunContextWrapper[Any]:
+    def context(self) -> RunContextWrapper[TContext]:
         """Return the context with which the run will be resumed."""
         return self._live.context
 
@@ -158,7 +158,7 @@ class RunState(Generic[TContext, TAgent]):
 
     def approve(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         always_approve: bool = False,
         *,
         edit: Mapping[str, Any] | str | None = None,
@@ -182,7 +182,7 @@ class RunState(Generic[TContext, TAgent]):
 
     def reject(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         always_reject: bool = False,
         *,
         rejection_message: str | None = None,
@@ -194,13 +194,15 @@ class RunState(Generic[TContext, TAgent]):
         now, always = self._now(), always_reject
         self._said.say(decisions.reject(item.request, now, message=rejection_message, always=always, note=note, by=by))
 
-    def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
+    def answer(
+        self, approval_item: ToolApprovalItem, output: Any, *, note: str | None = None, by: str | None = None
+    ) -> None:
         """Give the model a person's own result; the tool does not run."""
         self._said.say(decisions.answer(self._pending(approval_item).request, self._now(), output, note=note, by=by))
 
     def resolve(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         outcome: Literal["ran", "did_not_run", "retry"],
         output: Any = None,
         *,
