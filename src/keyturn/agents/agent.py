@@ -6,7 +6,7 @@ what it does in a run is the engine's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import isfunction
 from typing import Any, Generic, Literal, TypedDict, cast, get_origin
@@ -98,8 +98,8 @@ class Agent(AgentBase[TContext], Generic[TContext]):
     handoffs: list[Agent[Any] | Handoff[Any, Any]] = field(default_factory=list[Any])
     model: str | Model | None = None
     model_settings: ModelSettings = field(default_factory=ModelSettings)
-    tools: list[ToolLike] = field(default_factory=list[ToolLike])
-    mcp_servers: list[ToolSource] = field(default_factory=list[ToolSource])
+    tools: Sequence[ToolLike] = field(default_factory=list[ToolLike])
+    mcp_servers: Sequence[ToolSource] = field(default_factory=list[ToolSource])
     mcp_config: MCPConfig = field(default_factory=MCPConfig)
     input_guardrails: list[InputGuardrail[Any]] = field(default_factory=list[InputGuardrail[Any]])
     output_guardrails: list[OutputGuardrail[Any]] = field(default_factory=list[OutputGuardrail[Any]])
@@ -233,6 +233,9 @@ def _check_entries(agent: Agent[Any]) -> None:
         if isfunction(tool):
             remedy = "decorate it with @function_tool"
             raise UserError(f"tools of agent {agent.name!r}: {tool.__name__!r} is a plain function: {remedy}")
+        if not isinstance(getattr(tool, "name", None), str):
+            remedy = "decorate a function with @function_tool, or subclass keyturn.Tool"
+            raise UserError(f"tools of agent {agent.name!r}: a {type(tool).__name__} is no tool: {remedy}")
     for entry in agent.handoffs:
         if not isinstance(cast("Any", entry), Agent | Handoff):
             raise UserError(
