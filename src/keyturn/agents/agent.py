@@ -235,7 +235,7 @@ def _check_entries(agent: Agent[Any]) -> None:
             raise UserError(f"tools of agent {agent.name!r}: {tool.__name__!r} is a plain function: {remedy}")
         if not isinstance(getattr(tool, "name", None), str):
             remedy = "decorate a function with @function_tool, or subclass keyturn.Tool"
-            raise UserError(f"tools of agent {agent.name!r}: a {type(tool).__name__} is no tool: {remedy}")
+            raise UserError(f"tools of agent {agent.name!r}: {tool!r} is no tool: {remedy}")
     for entry in agent.handoffs:
         if not isinstance(cast("Any", entry), Agent | Handoff):
             raise UserError(
