@@ -46,7 +46,7 @@ MUTANTS: list[Mutant] = [
         "I4 a tool that changed asks again",
         Edit(before_start.before_start, _OLD_TOOL, "False"),
         Edit(run_tool._start, "now != call.proposal.tool", "False"),
-        Edit(run_tool._start, "StartCall(call.id, now, reports)", "StartCall(call.id, call.proposal.tool, reports)"),
+        Edit(run_tool._start, "start_of(call, now, reports)", "start_of(call, call.proposal.tool, reports)"),
         Edit(run_tool._invoke, _OLD_TOOL, "False"),
     ),
     mutant(
@@ -394,7 +394,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "secrets are hidden by the live tool",
         "I4 what is secret is a fact of the call",
-        Edit(request.request_of, "redact(call.params, made.secrets)", "call.params"),
+        Edit(request.request_of, "redact(_in_order(call.params, tool), made.secrets)", "call.params"),
     ),
     mutant(
         "a state's MAC leaves out what was said",

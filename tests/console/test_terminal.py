@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +21,17 @@ SCRIPT = """
         print("PAID")
         return "paid"
 
+    @function_tool(needs_approval=True)
+    def refund(to: str, amount: int, note: str):
+        print("REFUND", repr(to), amount, repr(note))
+        return "refunded"
+
     async def main():
         asks = function_call("ask_user", {"question": "Which?", "choices": ["this", "that"]})
         call = asks if "question" in sys.argv else function_call("pay")
-        agent = Agent("clerk", model=ScriptedModel([[call], "Done."]), tools=[pay, ask_user()])
+        if "edit" in sys.argv:
+            call = function_call("refund", {"to": "ada", "amount": 3, "note": "one\\ntwo\\u202e"})
+        agent = Agent("clerk", model=ScriptedModel([[call], "Done."]), tools=[pay, refund, ask_user()])
         result = await Runner.run(agent, "go")
         print("READY", flush=True)
         if "early" in sys.argv:
@@ -37,8 +46,8 @@ SCRIPT = """
 """
 
 
-def on_a_terminal(*typed: tuple[bytes, bytes], how: str = "") -> str:
-    return at_a_terminal(["-c", textwrap.dedent(SCRIPT), how], *typed)[0]
+def on_a_terminal(*typed: tuple[bytes, bytes], how: str = "", **environ: str) -> str:
+    return at_a_terminal(["-c", textwrap.dedent(SCRIPT), how], *typed, environ=environ)[0]
 
 
 def test_a_terminal_decides() -> None:
@@ -73,3 +82,44 @@ def test_nothing_typed_at_a_terminal_answers_nothing(leave: bytes) -> None:
     shown = on_a_terminal((b"decide > ", b"w\r"), (b"or its number > ", leave), *after, how="question")
     assert "LEFT 1" in shown
     assert "FINAL" not in shown
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_the_line_begins_with_the_present_value(term: str) -> None:
+    pytest.importorskip("readline")
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"amount\r"), (b"no change > 3", b"5\r"),
+        (b"decide > ", b"e\r"), (b"no change > ", b"to\r"), (b"no change > ada", b"\x7f\x7f\x7feve\r"),
+        (b"decide > ", b"a\r"), how="edit", TERM=term,
+    )  # fmt: skip
+    assert "REFUND 'eve' 35" in shown
+
+
+def test_the_next_question_begins_with_nothing() -> None:
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"amount\r"), (b"no change > 3", b"\r"), (b"no change > ", b"\r"),
+        (b"decide > ", b"\r"), (b"decide > ", b"q\r"), how="edit",
+    )  # fmt: skip
+    assert "Nothing was changed." in shown
+    assert "LEFT 1" in shown
+
+
+@pytest.mark.parametrize("leave", [b"\x03", b"\x04"])
+def test_to_leave_over_a_value_changes_nothing(leave: bytes) -> None:
+    keys = leave if leave == b"\x03" else b"\x7f\x04"  # Ctrl-D ends an empty line
+    shown = on_a_terminal((b"decide > ", b"e\r"), (b"no change > ", b"amount\r"), (b"no change > 3", keys), how="edit")
+    assert "LEFT 1" in shown
+    assert "REFUND" not in shown
+
+
+def test_a_long_or_odd_text_is_changed_in_an_editor(tmp_path: Path) -> None:
+    """What is hidden stands escaped in the editor, and comes back as it was; the screen never gets it."""
+    script = tmp_path / "editor.py"
+    does = "p = pathlib.Path(sys.argv[1])\np.write_text(p.read_text().replace('two', '2'))"
+    script.write_text(f"import sys, pathlib\n{does}")
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"note\r"), (b"decide > ", b"a\r"),
+        how="edit", EDITOR=f"{sys.executable} {script}",
+    )  # fmt: skip
+    assert r"REFUND 'ada' 3 'one\n2\u202e'" in shown
+    assert "\u202e" not in shown

@@ -31,6 +31,7 @@ class LogAutomaton(Gate):
         super().__init__()
         self.name = name
         self.salt = ""
+        self.root = ""
         self.tools: dict[str, Any] = {}
         self._answered: str | None = None
 
@@ -80,6 +81,7 @@ class LogAutomaton(Gate):
             "I8",
             f"an agent began to work at {event.frame}, where one was working already",
         )
+        self.root = event.agent if root else self.root
         running = root or self.at(event.frame).place == "running"
         need(running, "I1", f"a nested agent was to answer call {event.frame}, which had not started")
         self.frames[event.frame] = AuditedFrame(event.agent, event.guarded, barrier=event.barrier)

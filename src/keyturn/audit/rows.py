@@ -16,6 +16,7 @@ from ..core import events as ev
 from ..core.codec import as_text
 from ..core.effects import waiting
 from ..core.preview import REDACTED, Json, Preview
+from ..core.request import ASKED, asked_text
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
@@ -33,6 +34,8 @@ _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expi
 _CLOSED = ("state", "closed_at", "by")
 # What of a request stands in the body of its row where it differs from this.
 _USUAL: dict[str, Any] = {"revision": 1, "tool_kind": "function", "label": "", "votes": [], "secrets": []}
+# What the rows of earlier versions do not say.
+_SINCE = ("description", "path", "started_at", "started_by", "former")
 # What a wrong field of a row breaks, where that is not just the record.
 _SHOWN = dict.fromkeys(("params", "arguments", "preview", "requests", "difference", "label"), "I4")
 _BREAKS = _SHOWN | {"digest": "I4", "state": "I6", "waiting": "I6", "uses": "I1", "revoked": "I1"}
@@ -119,7 +122,36 @@ class DerivedRows:
             "difference": self._difference(call),
             "requester": self._log.requester,
             "secrets": list(made.secrets),
+            "description": str(self._log.tools.get(made.tool, {}).get("description") or ""),
+            "path": self._path(call),
+            **self._start(call),
         }
+
+    def _start(self, call: AuditedCall) -> dict[str, Any]:
+        """Say when, by which process and on whose word a call was started."""
+        if not self._log.starts.get(call.id):
+            return {"started_at": None, "started_by": "", "former": None}
+        by_probe = call.decision is not None and call.decision.via == "probe"
+        lets = call.approval if by_probe else call.decision
+        former = None if lets is None else _vote(lets.by or "", lets, call.proposal.secrets)
+        return {"started_at": call.started_at, "started_by": call.started_by, "former": former}
+
+    def _path(self, call: AuditedCall) -> str:
+        """Say how the run came to the agent of a call, and what the last one was asked."""
+        parts = call.id.split("/")
+        above = ["/".join(parts[:end]) for end in range(2, len(parts))]
+        outer = [self._log.calls[name] for name in above if name in self._log.calls]
+        root = before = self._log.root
+        words = [root]
+        for place, agent in enumerate([*(each.agent for each in outer), call.agent]):
+            if place or agent != root:
+                words += agent.removeprefix(f"{before}/").removeprefix(f"{root}/").split("/")
+            before = agent
+        named = " > ".join(words)
+        if not outer:
+            return named
+        text = asked_text(_hidden(value_of(outer[-1].args), outer[-1].proposal.secrets))
+        return f"{named}, asked: {text if len(text) <= ASKED else text[:ASKED] + '[...]'}"
 
     def _difference(self, call: AuditedCall) -> Any:
         before, after = call.former_tool, call.proposal.tool
@@ -224,6 +256,7 @@ def _unlike(body: str, wanted: dict[str, Any]) -> list[str]:
         told: Any = value_of(body)
         if not isinstance(told, dict):
             return ["body"]
+        wanted = {name: value for name, value in wanted.items() if name in told or name not in _SINCE}
         shown = dict.fromkeys(wanted) | _USUAL | cast("dict[str, Any]", told)
         if canonical_text(shown) == canonical_text(wanted):
             return []

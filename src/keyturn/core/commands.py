@@ -133,11 +133,12 @@ class Revoke(RunCommand, frozen=True):
 
 
 class StartCall(RunCommand, frozen=True):
-    """Record that a tool is about to be called; `tool` is the digest of the tool that would run."""
+    """Record that a tool is about to be called; `tool` is the digest of what would run, `by` the process."""
 
     call: str
     tool: str
     reports: list[Report] = []
+    by: str = ""
 
 
 class VoidCall(RunCommand, frozen=True):

@@ -120,7 +120,7 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("what was approved is not what would run; nothing ran, look at the call again")
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield ev.CallStarted(c.call)
+    yield ev.CallStarted(c.call, c.by)
 
 
 def _void_call(run: Run, c: cm.VoidCall) -> Events:

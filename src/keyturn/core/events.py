@@ -178,9 +178,13 @@ class CallVoided(Event, frozen=True):
 
 
 class CallStarted(Event, frozen=True):
-    """A tool is about to be called; until its result the call may be in doubt."""
+    """A tool is about to be called; until its result the call may be in doubt.
+
+    `by` names the process that calls it, as its claim does, if a journal keeps the run.
+    """
 
     call: str
+    by: str = ""
 
 
 class CallNeeds(Event, frozen=True):

@@ -203,7 +203,10 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
 
 def _call_started(run: Run, event: ev.CallStarted) -> None:
     run.started += 1
-    move(run, run.calls[event.call], "start")
+    call = run.calls[event.call]
+    call.started_at = run.now
+    call.started_by = event.by
+    move(run, call, "start")
 
 
 def _call_needs(run: Run, event: ev.CallNeeds) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from .encodable import Encodable
 from .errors import BadJson
 from .strict import JsonValue
 
@@ -67,7 +68,7 @@ class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 Block: TypeAlias = Text | Command | Diff | Json
 
 
-class Preview(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Preview(Encodable, frozen=True, forbid_unknown_fields=True):
     """Holds the blocks an approver sees of one call, in order, and one line that sums them up.
 
     `basis` says what of the world they were made of: a digest of each thing looked at, of a file's content by its path,
@@ -79,7 +80,7 @@ class Preview(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     blocks: tuple[Block, ...]
     summary: str = ""
-    basis: dict[str, str] = {}
+    basis: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 REDACTED = "[redacted]"

@@ -73,6 +73,8 @@ class Call(msgspec.Struct):
     rounds: int = 0  # how many questions its tool has asked
     let: Let | None = None  # its entry in what policies count
     begun: bool = False  # it was started at least once
+    started_at: int = 0  # when it was started last, in milliseconds
+    started_by: str = ""  # the process that started it last
     acted: bool = False  # it may have had an effect that must not be repeated unasked
     warned: bool = False  # somebody was warned that the request will expire
     renewed: str = ""  # the restore after which it asked anew

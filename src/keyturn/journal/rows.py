@@ -6,10 +6,13 @@ that none of them lies. Who computes rows is the engine's affair, where they are
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from ..core.encodable import in_milliseconds, moment
 from ..core.preview import Json, Preview
 from ..core.request import Request
 
@@ -74,7 +77,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, request: Request) -> RequestRow:
         """Make the row of a request that is open."""
-        told: dict[str, Any] = msgspec.to_builtins(request)
+        told: dict[str, Any] = _with_moments(msgspec.to_builtins(request, builtin_types=(datetime,)), in_milliseconds)
         told.pop("tool_digest", None)
         if request.preview == Preview((Json(request.params),)):  # it would say all arguments twice
             told.pop("preview", None)
@@ -87,7 +90,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
         told: dict[str, Any] = msgspec.json.decode(self.body)
         told.setdefault("preview", {"blocks": [{"kind": "json", "value": told.get("params")}]})
         told |= {name: getattr(self, name) for name in _COLUMNS}
-        return msgspec.convert(told, Request)
+        return msgspec.convert(_with_moments(told, moment), Request)
 
     @property
     def revision(self) -> int:
@@ -109,6 +112,17 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, state=end.state, closed_at=end.at, by=end.by)
 
 
+def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a request as plain data with its times in another form: a row keeps them in milliseconds."""
+    made = {**told, **{name: how(told[name]) for name in _MOMENTS if told.get(name) is not None}}
+    if told.get("votes"):
+        made["votes"] = [{**vote, "at": how(vote["at"])} for vote in told["votes"]]
+    if told.get("former"):
+        made["former"] = {**told["former"], "at": how(told["former"]["at"])}
+    return made
+
+
+_MOMENTS = ("asked_at", "expires_at", "started_at")
 # What of a request a store can search for.
 _COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 

@@ -262,12 +262,17 @@ def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
 
 
 def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies the tool that a call means, as it is now, in an immutable form."""
-    return _spec_of(canonical({**tool.spec(), **{field: call.get(field) for field in tool.identity}}))
+    """Return what identifies the tool that a call means, as it is now: nobody can change it afterwards.
+
+    Its members keep their order: people are shown arguments in the order in which a schema declares them.
+    """
+    made = {**tool.spec(), **{field: call.get(field) for field in tool.identity}}
+    canonical(made)  # which refuses what is not exactly JSON
+    return _spec_of(msgspec.json.encode(made))
 
 
 @lru_cache(maxsize=256)
-def _spec_of(text: str) -> dict[str, Any]:
+def _spec_of(text: bytes) -> dict[str, Any]:
     """Parse a spec from its text, cached for all runs that record it: none of them changes it or hands it out."""
     return json.loads(text)
 

@@ -80,7 +80,7 @@ async def _run(drive: Drive, call: Call) -> None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
             return
     if not first:
-        await drive.commit(cm.StartCall(call_id, call.proposal.tool))
+        await drive.commit(drive.start_of(call, call.proposal.tool))
         await _invoke(drive, scope, call, tool, context)
         return
     async with drive.slots or nullcontext():
@@ -100,7 +100,7 @@ async def _start(
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs
-    await drive.commit(cm.StartCall(call.id, now, reports))
+    await drive.commit(drive.start_of(call, now, reports))
     await _invoke(drive, scope, call, tool, context)
 
 

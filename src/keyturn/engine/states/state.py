@@ -249,7 +249,7 @@ class RunState(Generic[TContext, TAgent]):
                 "this state is stale: its run went on, and that call does not wait any more as it was shown; go on "
                 "from the newer state"
             )
-        if shown.expires_at is not None and self._now() > shown.expires_at:
+        if call.expires_at is not None and self._now() > call.expires_at:
             raise Expired("this request ran out of time; resume the run and its model is told so")
         return waiting
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, cast
 
+from ...core.encodable import moment
 from ...core.errors import KeyturnError
-from ...core.items import Item, RawItem, message_text, own_copy
+from ...core.items import Item, RawItem, own_copy
 from ...core.preview import Preview
 from ...core.request import Request, own_preview
 from ...models.base import ReplyItem
 
-_NOTHING = Request("", "", "", "approval", "", "", "", 0)
+_NOTHING = Request("", "", "", "approval", "", "", "", moment(0))
 
 
 @dataclass(eq=False, repr=False)
@@ -296,7 +298,7 @@ class ToolApprovalItem(RunItemBase):
         return self.request.run
 
     @property
-    def expires_at(self) -> int | None:
+    def expires_at(self) -> datetime | None:
         """Return when a decision comes too late, in milliseconds since 1970."""
         return self.request.expires_at
 
@@ -366,41 +368,3 @@ def result_item(agent: Any, raw: Item, output: Any) -> RunItem:
 def added_item(agent: Any, raw: Item) -> RunItem:
     """Make the item of an added message, from the user or in the agent's name."""
     return reply_item(agent, raw) if raw.get("role") == "assistant" else AddedInputItem(agent, raw)
-
-
-class ItemHelpers:
-    """Reads common things of items.
-
-    >>> ItemHelpers.input_to_new_input_list("hi")
-    [{'role': 'user', 'content': 'hi'}]
-    """
-
-    @staticmethod
-    def text_message_outputs(items: list[Any]) -> str:
-        """Return the text of all messages, joined."""
-        return "".join(ItemHelpers.text_message_output(item) for item in items if isinstance(item, MessageOutputItem))
-
-    @staticmethod
-    def text_message_output(message: MessageOutputItem) -> str:
-        """Return the text of one message."""
-        return message_text({"role": "assistant", **message.raw_item})
-
-    @staticmethod
-    def extract_last_text(message: Any) -> str | None:
-        """Return the text of a raw message item, None where it has none."""
-        return message_text(message) or None
-
-    @staticmethod
-    def extract_last_content(message: Any) -> str:
-        """Return the text of a raw message item."""
-        return message_text(message)
-
-    @staticmethod
-    def input_to_new_input_list(given: str | list[Any]) -> list[Item]:
-        """Return an input as a new list of items."""
-        return [{"role": "user", "content": given}] if isinstance(given, str) else [dict(item) for item in given]
-
-    @staticmethod
-    def tool_call_output_item(tool_call: Any, output: Any) -> Item:
-        """Return a function call's output as an input item."""
-        return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": str(output)}
