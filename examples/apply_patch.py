@@ -53,8 +53,7 @@ async def main() -> None:
         state = result.to_state()
         state.approve(call)
         result = await Runner.run(agent, state)
-        print(greeting.read_text(), end="")
-        print(result.final_output)
+        print(greeting.read_text() + str(result.final_output))
 
 
 if __name__ == "__main__":

@@ -33,9 +33,7 @@ def no_passwords(context: RunContextWrapper, agent: Agent, text: str | list[Any]
 @tool_input_guardrail
 def inside_srv(data: ToolInputGuardrailData) -> Report:
     path = json.loads(data.context.tool_arguments)["path"]
-    if path.startswith("/srv/"):
-        return Report.allow()
-    return Report.reject_content("only files under /srv")
+    return Report.allow() if path.startswith("/srv/") else Report.reject_content("only files under /srv")
 
 
 @function_tool(tool_input_guardrails=[inside_srv])

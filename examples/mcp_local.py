@@ -48,9 +48,8 @@ async def main() -> None:
         state = (await Runner.run(agent, "Tidy up.")).to_state()
         for call in state.get_interruptions():
             print("waiting:", call.preview.summary, call.params)
-            block = call.preview.blocks[-1]
-            assert isinstance(block, Text)
-            print("the server says:", block.text)
+            described = [block.text for block in call.preview.blocks if isinstance(block, Text)]
+            print("the server says:", described[-1])
             state.reject(call, rejection_message="keep that one", by="ada")
         await Runner.run(agent, state)
     for output in tool_outputs(model.calls[-1]).values():

@@ -117,7 +117,7 @@ from .engine.views.event_stream import RawResponsesStreamEvent as RawResponsesSt
 from .engine.views.event_stream import RunItemStreamEvent as RunItemStreamEvent
 from .engine.views.event_stream import StreamEvent as StreamEvent
 from .engine.views.invocation import AgentToolInvocation as AgentToolInvocation
-from .engine.views.item_helpers import ItemHelpers as ItemHelpers
+from .engine.views.item_texts import ItemHelpers as ItemHelpers
 from .engine.views.items import CompactionItem as CompactionItem
 from .engine.views.items import HandoffCallItem as HandoffCallItem
 from .engine.views.items import HandoffOutputItem as HandoffOutputItem

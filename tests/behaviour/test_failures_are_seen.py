@@ -246,10 +246,19 @@ async def test_a_traceback_keeps_no_secret(
         """Log in."""
         raise PermissionError(f"{user}: {password}")
 
+    @function_tool(failure_error_function=None)
+    async def log_in_by_bytes(user: str, password: Annotated[str, Secret]) -> str:
+        """Log in."""
+        raise ExceptionGroup("refused", [ValueError(password.encode()), KeyError(repr({"password": password}))])
+
     quoted = agent_of(log_in_quietly, user="ann", password=SECRET)
     quoted.hooks = QuotingAgent()
-    for agent in (agent_of(log_in_or_stop, user="ann", password=SECRET), quoted,
-                  agent_of(log_in_and_quote, user="ann", password=SECRET)):  # fmt: skip
+    for agent in (
+        quoted,
+        agent_of(log_in_or_stop, user="ann", password=SECRET),
+        agent_of(log_in_and_quote, user="ann", password=SECRET),
+        agent_of(log_in_by_bytes, user="ann", password=SECRET),
+    ):
         error, row = await stopped(agent)
         assert error.traceback
         assert "hunter2" not in error.traceback + row.error + str(error) + caplog.text

@@ -25,7 +25,7 @@ from ..core.preview import Diff, Preview
 from ..engine.runner import Runner
 from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
-from ..engine.views.item_helpers import ItemHelpers
+from ..engine.views.item_texts import ItemHelpers
 from .demo_agent import AT_FIRST, TASK, World, demo_agent
 from .demo_player import SCRIPTED, Player
 from .demo_voice import Voice

@@ -57,7 +57,11 @@ async def answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, answe
     context = drive.tool_context(call, tool)
     item = told_of_edit(call, tool, tool.output(call.raw, value))
     await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
-    await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
+    try:
+        await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
+    except Exception as error:
+        keep_words(call, error)
+        raise
 
 
 async def close_failed(drive: Drive, frame_id: str, error: Exception) -> None:

@@ -71,9 +71,10 @@ def _without_secrets(call: Call, text: str) -> str:
 
 
 def _quoted(text: str) -> Iterator[str]:
-    """Yield how a text stands between quotation marks in Python and in JSON."""
+    """Yield how a text stands between quotation marks in Python, as text and as bytes, and in JSON."""
     for written in (repr(text), json.dumps(text), json.dumps(text, ensure_ascii=False)):
         yield written[1:-1]
+    yield repr(text.encode("utf-8", "surrogatepass"))[2:-1]
 
 
 def _hidden(true: Any, shown: Any) -> Iterator[Any]:
