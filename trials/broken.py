@@ -151,12 +151,12 @@ MUTANTS: list[Mutant] = [
     mutant(
         "grant covers every tool",
         "I1 a standing decision covers one tool of one agent",
-        Edit(gate._covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
+        Edit(gate.covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
     ),
     mutant(
         "grant ignores its predicate",
         "I1 a standing decision covers the arguments that it names",
-        Edit(gate._covers, "means(grant.where, call.params)", "True"),
+        Edit(gate.covers, "means(grant.where, call.params)", "True"),
     ),
     mutant(
         "one of two is enough",
@@ -333,12 +333,12 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a grant covers what its giver could not decide",
         "I1 a standing decision is worth what its giver's word is worth",
-        Edit(gate._covers, "barred(terms, grant.decider, run.requester)", "False"),
+        Edit(gate.covers, "barred(terms, grant.decider, run.requester)", "False"),
     ),
     mutant(
         "a grant in place of a quorum",
         "I1 a standing decision is of one person",
-        Edit(gate._covers, "or needed(terms, grant.verdict) > 1", ""),
+        Edit(gate.covers, "or needed(terms, grant.verdict) > 1", ""),
     ),
     mutant(
         "a text says who logged in",

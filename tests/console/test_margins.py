@@ -13,6 +13,7 @@ from keyturn import Agent, Policy, Rule, Runner, function_tool
 from keyturn.cli import printing
 from keyturn.cli.demo_voice import Voice
 from keyturn.console import Undecided, desk
+from keyturn.console import given as given_here
 from keyturn.console.screen import Terminal
 from keyturn.core.encodable import moment
 from keyturn.core.errors import KeyturnError
@@ -106,7 +107,7 @@ def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str
     place.leave()
     state.undelivered.decisions.clear()
     if kind == "approval":
-        place.granted.append(desk._Granted(desk._granted(item), None))
+        place.granted.add(item, None)
         place.settle(item, 1, 1)
     return written
 
@@ -116,7 +117,7 @@ def shown(field: str, text: str, width: int, kind: str = "approval") -> list[str
 def test_m5_no_text_begins_where_our_words_do(kind: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """M5: at every width our own rows are the same whatever stands in any field; all else keeps the margin."""
     monkeypatch.setattr(desk, "ROWS", 10_000)
-    monkeypatch.setattr(desk, "tool_digest", lambda *_given: "digest")
+    monkeypatch.setattr(given_here, "tool_digest", lambda *_given: "digest")
     for width in WIDTHS[first::4]:
         ours = without(leads(screen(shown("", "", width, kind), width, narrow)))
         in_lines = without(leads(screen(shown("argument", LINES, width, kind), width, narrow)))

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from keyturn import Agent, Runner, RunState, Secret, Text, function_tool
-from keyturn.console import Undecided, editor, grants, screen
+from keyturn import (
+    Agent,
+    FunctionTool,
+    NeedsInput,
+    Preview,
+    Runner,
+    RunState,
+    Secret,
+    Text,
+    ToolContext,
+    function_tool,
+)
+from keyturn.console import Undecided, decide, editor, given, grants, introduction, screen
 from keyturn.console.grants import proposed_grants
+from keyturn.core.predicate import holds
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.console.test_console import Keyboard
 
@@ -436,3 +450,131 @@ def test_a_command_stands_as_it_can_be_copied() -> None:
     assert copied("'/tmp/a b'", 30) == ["  keyturn demo --resume \\", "    '/tmp/a b'"]
     assert copied("/tmp/\u202e", 60)[0].startswith("  to be copied: ")
     assert copied("'/tmp/" + "a b" * 30 + "'", 40)[0].startswith("  to be copied: ")
+
+
+@pytest.mark.parametrize("path", ["/x", "/./x", "./x", " /x", "/ /x", ". /x", "/. /x", "/.//x", "x"])
+def test_no_directory_that_is_everything_is_proposed(path: str) -> None:
+    assert not any("under" in str(made.where) for made in proposed_grants({"path": path}, complete=True))
+
+
+def test_a_secret_whose_name_has_a_dot_stands_in_no_grant() -> None:
+    made = proposed_grants({"a.b": "hunter2", "a": {"b": "hunter2"}, "c": "x"}, ["a.b"])
+    assert "hunter2" not in str(made)
+    assert [each.where for each in made] == [{"c": {"eq": "x"}}, None]
+
+
+def by_hand(schema: dict[str, Any]) -> FunctionTool:
+    async def does(_context: Any, arguments: str) -> str:
+        ran.append(("by hand", json.loads(arguments)))
+        return "done"
+
+    return FunctionTool("act", "Acts.", schema, does, strict_json_schema=False, needs_approval=True)
+
+
+@pytest.mark.parametrize("more", [{"additionalProperties": False}, {"patternProperties": {"^f": {}}}, {}])
+def test_exactly_is_said_only_where_the_tool_refuses_all_other_arguments(more: dict[str, Any]) -> None:
+    """A hand-made tool takes any object, whatever its schema promises."""
+    tool = by_hand({"type": "object", "properties": {"to": {}}, **more})
+    reply = [[function_call("act", {"to": "ada"})], [function_call("act", {"to": "ada", "force": True})], "Done."]
+    _, keyboard = typed(Agent("desk", model=ScriptedModel(reply), tools=[tool]), "g", "1", "run")
+    assert "exactly" not in keyboard.text
+    assert 'granted: to is "ada", whatever else it says; until this run ends' in keyboard.text
+    _, keyboard = typed(desk(("send", MAIL)), "g", "", "r", "")
+    assert "exactly these arguments: to is" in keyboard.text
+
+
+def test_what_a_row_has_no_room_for_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model can send any number of arguments: each of them was put together with all before it."""
+    written = list[str]()
+    monkeypatch.setattr(introduction, "shown_name", lambda name: written.append(name) or name)
+    wide = {f"a{n}": n for n in range(2_000)}
+    agent = Agent("desk", model=ScriptedModel([[function_call("act", wide) for _ in "ab"]]))
+    agent.tools = [by_hand({"type": "object", "properties": {}})]
+    _, keyboard = typed(agent, "l", "r", "")
+    assert "  call: 1  act  a0: 0, a1: 1, " in keyboard.text
+    assert len(written) < 100
+
+
+def test_each_call_is_compared_with_each_grant_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = list[Any]()
+    monkeypatch.setattr(given, "holds", lambda *pair: compared.append(pair) or holds(*pair))
+    agent = Agent("desk", model=ScriptedModel([[function_call("act", {"to": str(n % 60)}) for n in range(90)]]))
+    agent.tools = [by_hand({"type": "object", "properties": {}})]
+    state, keyboard = typed(agent, "g", "1", "run", *(["l"] * 20), "g", "1", "run", *(["l"] * 65), "a")
+    assert len(state.undelivered.decisions) == 3
+    assert keyboard.text.count("What you granted covers it") == 2
+    assert len(compared) < 2 * 90
+
+
+@pytest.mark.parametrize("does", ["path.unlink()", "path.write_bytes(b'\\xff')", "path.unlink(); path.mkdir()"])
+def test_an_editor_that_takes_the_file_away_changes_nothing_and_loses_no_decision(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str
+) -> None:
+    terminal = at_keyboard(monkeypatch, EDITOR=an_editor(tmp_path, does))
+    monkeypatch.setattr(builtins, "input", Keyboard("a", "e", "body", "", "r", ""))
+    monkeypatch.setattr(screen.Terminal, "here", lambda *_: terminal)
+    shown = list[str]()
+    terminal.show = shown.append
+    state = decide(Runner.run_sync(desk(PAYS[0], ("send", MAIL)), "go"))
+    assert [made.verdict for made in state.undelivered.decisions.values()] == ["approve", "reject"]
+    assert "Refused, nothing was changed" in "\n".join(shown)
+
+
+def test_no_copy_that_an_editor_makes_is_left_or_seen_by_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(editor.tempfile, "tempdir", str(tmp_path))
+    does = "path.with_name(path.name + '~').write_text(text)\nassert path.parent.stat().st_mode & 0o077 == 0\n"
+    changed = an_editor(tmp_path, does + "path.write_text('new')")
+    assert at_keyboard(monkeypatch, EDITOR=changed).amend("new value", "a\nb") == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["editor.py"]
+
+
+def test_an_editor_can_be_used_from_another_thread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    terminal = at_keyboard(monkeypatch, EDITOR=an_editor(tmp_path, "path.write_text('new')"))
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(terminal.amend, "new value", "a\nb").result() == "new"
+
+
+@pytest.mark.parametrize(("value", "width"), [("x" * 60, 80), ("日本" * 15, 80), ("x" * 5, 14)])
+def test_a_value_on_the_line_is_never_wrapped(monkeypatch: pytest.MonkeyPatch, value: str, width: int) -> None:
+    """Wrapped, a model's words would begin a row, where only words of ours do."""
+    asked = list[str]()
+    terminal = at_keyboard(monkeypatch)
+    terminal.width = width
+    monkeypatch.setattr(builtins, "input", lambda prompt: asked.append(prompt) or "")
+    assert terminal.amend("its new value; empty: no change", value) is None
+    wide = len(value) * (1 if value.isascii() else 2)
+    assert len(asked[-1]) + wide < width
+    assert not editor.fits_a_line(value, wide - 1)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("looks", [False, True])
+async def test_a_preview_without_a_block_hides_no_call(streamed: bool, looks: bool) -> None:
+    @function_tool(needs_approval=True, preview=lambda _given: Preview((), summary="nothing to see"))
+    def wire(to: str, pin: Annotated[str, Secret]) -> str:
+        ran.append(to)
+        return "sent"
+
+    if looks:
+        wire.__class__ = type("Looking", (FunctionTool,), {"looks": True})
+    agent = Agent("desk", model=ScriptedModel([[function_call("wire", {"to": "eve", "pin": "1234"})], "Done."]))
+    agent.tools = [wire]
+    keyboard = Keyboard("e", "to=mallory", "a")
+    state = keyboard.decide(await waiting(agent, streamed=streamed))
+    assert "  summary: nothing to see" in keyboard.text
+    assert '  | to: "eve"\n  | pin: "[redacted]"' in keyboard.text
+    assert '  | to: "mallory"\n  | pin: "[redacted]"' in keyboard.text
+    await Runner.run(agent, state)
+    assert ran == ["mallory"]
+
+
+def test_a_question_whose_preview_has_no_block_is_shown() -> None:
+    @function_tool
+    async def which(context: ToolContext[Any]) -> Any:
+        return NeedsInput({"question": "Which account?"}, preview=Preview(()))
+
+    agent = Agent("desk", model=ScriptedModel([[function_call("which")], "Done."]), tools=[which])
+    _, keyboard = typed(agent, "r", "")
+    assert "Which account?" in keyboard.text

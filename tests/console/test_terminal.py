@@ -11,8 +11,8 @@ import pytest
 from tests.cli.terminal import at_a_terminal
 
 SCRIPT = """
-    import asyncio, select, sys
-    from keyturn import Agent, Runner, ask_user, function_tool
+    import asyncio, os, select, sys
+    from keyturn import Agent, FunctionTool, Preview, Runner, Text, ask_user, function_tool
     from keyturn.console import Undecided, decide
     from keyturn.models.scripted.model import ScriptedModel, function_call
 
@@ -26,10 +26,25 @@ SCRIPT = """
         print("REFUND", repr(to), amount, repr(note))
         return "refunded"
 
+    class Looking(FunctionTool):
+        looks = True
+
+        async def preview(self, given):
+            if given["amount"] == 5:
+                print("LOOKING", flush=True)
+                await asyncio.sleep(600)
+            return Preview((Text("looked"),))
+
+    if "slow" in sys.argv:
+        refund.__class__ = Looking
+
+    if os.environ.get("SHOW_HISTORY"):
+        import readline
+
     async def main():
         asks = function_call("ask_user", {"question": "Which?", "choices": ["this", "that"]})
         call = asks if "question" in sys.argv else function_call("pay")
-        if "edit" in sys.argv:
+        if "edit" in sys.argv or "slow" in sys.argv:
             call = function_call("refund", {"to": "ada", "amount": 3, "note": "one\\ntwo\\u202e"})
         agent = Agent("clerk", model=ScriptedModel([[call], "Done."]), tools=[pay, refund, ask_user()])
         result = await Runner.run(agent, "go")
@@ -43,6 +58,8 @@ SCRIPT = """
             print("LEFT", len(left.state.get_interruptions()))
 
     asyncio.run(main())
+    if os.environ.get("SHOW_HISTORY"):
+        print("HISTORY", readline.get_current_history_length())
 """
 
 
@@ -123,3 +140,39 @@ def test_a_long_or_odd_text_is_changed_in_an_editor(tmp_path: Path) -> None:
     )  # fmt: skip
     assert r"REFUND 'ada' 3 'one\n2\u202e'" in shown
     assert "\u202e" not in shown
+
+
+def test_what_was_typed_stays_in_no_history() -> None:
+    """A program in which readline is loaded may write its history to a file when it ends."""
+    pytest.importorskip("readline")
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"note=hunter2\r"),
+        (b"decide > ", b"e\r"), (b"no change > ", b"note\r"), (b"no change > hunter2", b"\x7f3\r"),
+        (b"decide > ", b"a\r"), how="edit", SHOW_HISTORY="1",
+    )  # fmt: skip
+    assert "REFUND 'ada' 3 'hunter3'" in shown
+    assert "HISTORY 0" in shown
+
+
+def test_ctrl_c_ends_an_editor_that_hangs_and_nothing_else(tmp_path: Path) -> None:
+    script = tmp_path / "editor.py"
+    script.write_text("import time\nprint('EDITING', flush=True)\ntime.sleep(60)")
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"note\r"), (b"EDITING", b"\x03"), (b"no change > ", b"\r"),
+        (b"decide > ", b"a\r"), how="edit", EDITOR=f"{sys.executable} {script}",
+    )  # fmt: skip
+    assert "Nothing was changed." in shown
+    assert "REFUND 'ada' 3" in shown
+
+
+def test_ctrl_c_leaves_a_preview_that_hangs() -> None:
+    shown = on_a_terminal(
+        (b"decide > ", b"e\r"), (b"no change > ", b"amount=5\r"), (b"LOOKING", b"\x03"), how="slow"
+    )  # fmt: skip
+    assert "LEFT 1" in shown
+    assert "Traceback" not in shown, "the first Ctrl-C was for us"
+
+
+def test_bytes_that_are_no_text_are_asked_for_again_and_lose_nothing() -> None:
+    shown = on_a_terminal((b"decide > ", b"\xff\xfe\r"), (b"decide > ", b"a\r"), PYTHONIOENCODING="utf-8:strict")
+    assert "PAID" in shown

@@ -44,7 +44,13 @@ def test_arguments_stand_in_the_order_in_which_the_tool_declares_them(schema: di
     assert list(json.loads(RequestRow.of(made).body)["params"]) == list(made.params)
 
 
-@pytest.mark.parametrize("schema", [None, [], {}, {"properties": []}, {"properties": {"x": 1}, "required": [1]}])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *(None, [], {}, {"properties": []}, {"properties": {"x": 1}, "required": [1]}),
+        *({"properties": {"x": 1}, "required": [other]} for other in ([], {}, None)),
+    ],
+)
 def test_a_schema_that_is_none_leaves_arguments_as_they_stand(schema: Any) -> None:
     assert declared('{"b":1,"a":2}', schema).params == {"b": 1, "a": 2}
     assert list(declared('{"b":1,"a":2}', schema).params) == ["b", "a"]

@@ -14,7 +14,10 @@ from .frames import AuditedFrame
 from .gate import Gate
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
-_AFTER = (ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved, ev.GrantRevoked, ev.GuardrailReported)
+_AFTER = (
+    *(ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved),
+    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported),
+)
 
 
 class LogAutomaton(Gate):
@@ -216,6 +219,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.CallLost: LogAutomaton.lost,
     ev.GrantGiven: LogAutomaton.given,
     ev.GrantUsed: LogAutomaton.used,
+    ev.GrantLent: LogAutomaton.lent_out,
+    ev.GrantBorrowed: LogAutomaton.taken_over,
     ev.GrantRevoked: LogAutomaton.taken_back,
     ev.RunRestored: LogAutomaton.restored,
 }

@@ -33,8 +33,17 @@ _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
 # What of a request stands in the body of its row where it differs from this.
-_USUAL: dict[str, Any] = {"revision": 1, "tool_kind": "function", "label": "", "votes": [], "secrets": []}
-# What the rows of earlier versions do not say.
+_USUAL: dict[str, Any] = {
+    "revision": 1,
+    "tool_kind": "function",
+    "label": "",
+    "votes": [],
+    "secrets": [],
+    "description": "",
+    "path": "",
+    "started_by": "",
+}
+# What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
 _SINCE = ("description", "path", "started_at", "started_by", "former")
 # What a wrong field of a row breaks, where that is not just the record.
 _SHOWN = dict.fromkeys(("params", "arguments", "preview", "requests", "difference", "label"), "I4")
@@ -52,12 +61,15 @@ class DerivedRows:
         self.grants: dict[str, GrantRow] = {}
         self._shown: dict[str, dict[str, Any]] = {}
         self._open: dict[str, str] = {}
+        self._names = False  # a start named its process, as those of earlier versions do not
+        self._new: set[str] = set()  # requests that were written after that
 
     def feed(self, step: ev.Step) -> None:
         """Apply what a step changes."""
         for event in step.events:
             self._close(event)
             self._grant(event)
+            self._names = self._names or (isinstance(event, ev.CallStarted) and bool(event.by))
         if any(isinstance(event, _SWEEPING) for event in step.events):
             for call in [name for name in self._open if self._log.over or not self._waits(name)]:
                 self._end(call, "void", self._log.now, "")
@@ -86,6 +98,8 @@ class DerivedRows:
         if not self._log.over:
             self._open[call.id] = name
         self._shown[name] = self._body(call)
+        if self._names:
+            self._new.add(name)
         self.requests[name] = RequestRow(
             id=name,
             run=self._log.run,
@@ -162,11 +176,13 @@ class DerivedRows:
         if isinstance(event, ev.GrantGiven):
             made = event.grant
             body = as_text(made)
-            self.grants[made.id] = GrantRow(made.id, self._log.run, made.tool, made.agent, body)
-        elif isinstance(event, ev.GrantUsed):
+            self.grants[made.id] = GrantRow(made.id, self._log.run, made.tool, made.agent, body, made.reach)
+        elif not isinstance(event, ev.GrantUsed | ev.GrantLent | ev.GrantRevoked) or event.grant not in self.grants:
+            return  # what is borrowed has its row at home
+        elif not isinstance(event, ev.GrantRevoked):
             row = self.grants[event.grant]
             self.grants[row.id] = replace(row, uses=row.uses + 1)
-        elif isinstance(event, ev.GrantRevoked):
+        else:
             self.grants[event.grant] = replace(self.grants[event.grant], revoked=True)
 
     # What the store has --------------------------------------------------------------------------------------------
@@ -185,7 +201,7 @@ class DerivedRows:
             for field in (*_COMPARED, *_CLOSED):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} has another {field} in its row"
-            for field in _unlike(row.body, self._shown[name]):
+            for field in _unlike(row.body, self._shown[name], older=name not in self._new):
                 yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} shows another {field} than its log"
         for row in stored.values():
             yield "I8", f"a request of call {row.call} has a row and was never asked"
@@ -202,7 +218,7 @@ class DerivedRows:
                 yield "I8", f"the row of grant {name} is not the one that was written"
                 continue
             tools = (wanted.tool, self._log.tools.get(wanted.tool, {}).get("name"))
-            for field in ("agent", "body", "uses", "revoked"):
+            for field in ("agent", "body", "reach", "uses", "revoked"):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"grant {name} has another {field} in its row"
             if row.tool not in tools:
@@ -250,14 +266,19 @@ def _opened(step: ev.Step) -> Iterator[str]:
             yield event.decision.call
 
 
-def _unlike(body: str, wanted: dict[str, Any]) -> list[str]:
-    """Return the fields in which the body of a row differs from what people are to be shown."""
+def _unlike(body: str, wanted: dict[str, Any], *, older: bool) -> list[str]:
+    """Return the fields in which the body of a row differs from what people are to be shown.
+
+    `older` says that an earlier version may have written it.
+    """
     try:
         told: Any = value_of(body)
         if not isinstance(told, dict):
             return ["body"]
-        wanted = {name: value for name, value in wanted.items() if name in told or name not in _SINCE}
-        shown = dict.fromkeys(wanted) | _USUAL | cast("dict[str, Any]", told)
+        if older and not any(name in told for name in _SINCE):
+            wanted = {name: value for name, value in wanted.items() if name not in _SINCE}
+        usual = {name: value for name, value in _USUAL.items() if name in wanted}
+        shown = dict.fromkeys(wanted) | usual | cast("dict[str, Any]", told)
         if canonical_text(shown) == canonical_text(wanted):
             return []
         return [name for name in shown if canonical_text(shown[name]) != canonical_text(wanted.get(name))] or ["body"]

@@ -14,15 +14,15 @@ from typing import Any, LiteralString, NamedTuple
 import msgspec
 
 from ..core.errors import BadJson, KeyturnError
-from ..core.predicate import holds
 from ..core.records import Decision
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
-from ..tools.base import InvalidArguments, tool_digest
+from ..tools.base import InvalidArguments
+from .given import GivenGrants
 from .grants import grant_for, how_long, proposed_grants
 from .introduction import introduce, list_calls
 from .request import ShownRequest
-from .screen import Terminal
+from .screen import Terminal, interruptible
 
 ROWS = 40  # what a person can be expected to read without asking for the rest
 
@@ -35,7 +35,7 @@ class Desk:
         self.screen = screen
         self.by = by
         self.items: list[ToolApprovalItem] = []
-        self.granted: list[_Granted] = []
+        self.granted = GivenGrants()
         self.together: set[str] = set()  # calls that were decided at once with another one
 
     def settle_all(self, items: list[ToolApprovalItem]) -> None:
@@ -53,7 +53,7 @@ class Desk:
             if item.call not in self.together:
                 self.screen.label("Decided before", f"{item.qualified_name}: {decided.verdict}")
             return
-        if self.is_granted(item):
+        if self.granted.cover(item):
             self.screen.label("What you granted covers it", item.qualified_name or "")
             return
         request = ShownRequest(item)
@@ -66,21 +66,14 @@ class Desk:
         """Return what was decided about a call on this state, or None."""
         return self.state.undelivered.decisions.get(item.call)
 
-    def is_granted(self, item: ToolApprovalItem) -> bool:
-        """Return whether a grant that was given here, and has no limit, surely covers a call."""
-        if item.kind != "approval" or not self.granted:
-            return False
-        about = _granted(item)
-        return any(
-            about == given.about and holds(given.where, ShownRequest(item).true_arguments) for given in self.granted
-        )
-
     def rest(self, request: ShownRequest) -> list[ToolApprovalItem]:
         """Return the calls after this one that wait for approval as well."""
         calls = [item.call for item in self.items]
         later = self.items[calls.index(request.item.call) + 1 :] if request.item.call in calls else []
         return [
-            item for item in later if item.kind == "approval" and not self.decision(item) and not self.is_granted(item)
+            item
+            for item in later
+            if item.kind == "approval" and not self.decision(item) and not self.granted.cover(item)
         ]
 
     def _decided(self, request: ShownRequest) -> bool:
@@ -100,7 +93,8 @@ class Desk:
             screen.say("There is more to see first: s shows it.")
             return False
         try:
-            return key.act(self, request)
+            with interruptible():  # a tool is asked as well, which may take long
+                return key.act(self, request)
         except KeyturnError as error:
             screen.label("Not decided", str(error))
             return False
@@ -131,13 +125,6 @@ class Desk:
             self.screen.label("sha256 of the whole", whole)
 
 
-class _Granted(NamedTuple):
-    """Records a grant that was given here: of which tool of which agent, and for which arguments."""
-
-    about: tuple[int, str | None]
-    where: dict[str, Any] | None
-
-
 def _approve(desk: Desk, request: ShownRequest) -> bool:
     desk.state.approve(request.item, edit=request.edit, seen=request.seen(), by=desk.by)
     desk.screen.decided("Approved." if request.edit is None else "Approved as you changed it.", runs=True)
@@ -163,7 +150,7 @@ def _grant(desk: Desk, request: ShownRequest) -> bool:
     grant = grant_for(chosen, terms)
     desk.state.approve(item, edit=request.edit, seen=request.seen(), grant=grant, by=desk.by)
     if grant.uses is None and grant.expires is None:
-        desk.granted.append(_Granted(_granted(item), chosen.where))
+        desk.granted.add(item, chosen.where)
     screen.decided("Approved, and so is every later call that the grant covers.", runs=True)
     screen.label("granted", f"{chosen.words}; {how_long(grant)}")
     return True
@@ -171,11 +158,6 @@ def _grant(desk: Desk, request: ShownRequest) -> bool:
 
 _WHICH_GRANT: LiteralString = "which one? its number; empty: no grant"
 _HOW_LONG: LiteralString = "for how long? run: until this run ends; 3: three calls; 2h: two hours; empty: no grant"
-
-
-def _granted(item: ToolApprovalItem) -> tuple[int, str | None]:
-    """Return what a grant for a call is about; tools of two servers may have one name."""
-    return id(item.agent), item.name if item.tool is None else tool_digest(item.tool, item.raw_item)
 
 
 def _reject(desk: Desk, request: ShownRequest) -> bool:
@@ -231,7 +213,7 @@ def _edit(desk: Desk, request: ShownRequest) -> bool:
             if not _changed(desk, request, text):
                 desk.screen.say("Nothing was changed.")
                 continue
-        except (InvalidArguments, BadJson, ValueError) as error:
+        except (InvalidArguments, BadJson, ValueError, OSError) as error:
             desk.screen.label("Refused, nothing was changed", str(error))
         else:
             desk.screen.say()

@@ -9,7 +9,9 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,13 +31,34 @@ def is_plain(text: str) -> bool:
     return escape(bare, keep="") == bare
 
 
-def fits_a_line(text: str) -> bool:
-    """Return whether a value can be put on the line that is typed.
+def fits_a_line(text: str, room: int = LONG) -> bool:
+    """Return whether a value can be put on the line that is typed, which has so many columns left.
+
+    It must not be wrapped: then it would begin a row, where only words of ours do.
 
     >>> fits_a_line("ada"), fits_a_line("Dear Ada,\\nthank you")
     (True, False)
     """
-    return len(text) <= LONG and is_plain(text)
+    return columns_of(text) <= min(room, LONG) and is_plain(text)
+
+
+def columns_of(text: str) -> int:
+    """Return the columns that a text takes at most: all but ASCII may be drawn twice as wide."""
+    return len(text) + sum(not char.isascii() for char in text)
+
+
+@contextmanager
+def unremembered() -> Generator[None]:
+    """Keep what is typed out of readline's history, which some programs write to a file: it may be a secret."""
+    readline = sys.modules.get("readline")
+    if readline is None or not hasattr(readline, "set_auto_history"):
+        yield
+        return
+    readline.set_auto_history(False)
+    try:
+        yield
+    finally:
+        readline.set_auto_history(True)
 
 
 @contextmanager
@@ -74,27 +97,36 @@ def in_editor(text: str, command: list[str], run: Callable[[list[str]], int] | N
     """
     raw = is_plain(text.replace("\n", "").replace("\t", ""))
     written = text if raw else escape(text, keep="\n\t")
-    handle, name = tempfile.mkstemp(prefix="keyturn-", suffix=".txt")  # for its owner's eyes only
-    path = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(written)
-        if (run or _run)([*command, name]) != 0:
+    # A directory for its owner's eyes only: editors leave copies beside a file.
+    with tempfile.TemporaryDirectory(prefix="keyturn-", ignore_cleanup_errors=True) as directory:
+        path = Path(directory, "value.txt")
+        path.write_text(written, encoding="utf-8", newline="\n")
+        if (run or _run)([*command, str(path)]) != 0:
             return None
         read = path.read_text(encoding="utf-8").replace("\r\n", "\n")
-    finally:
-        path.unlink(missing_ok=True)
     if read.endswith("\n") and not written.endswith("\n"):  # which most editors add
         read = read[:-1]
     return read if raw else unescape(read)
 
 
 def _run(command: list[str]) -> int:
-    """Run an editor; Ctrl-C belongs to it while it has the screen."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Run an editor; Ctrl-C belongs to it while it has the screen, and ends one that does nothing else with it."""
+    if threading.current_thread() is not threading.main_thread():
+        return _returned(command)
+    # Not SIG_IGN, which the editor would inherit.
+    before = signal.signal(signal.SIGINT, _ignore)
+    try:
+        return _returned(command)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _ignore(_signal: int, _frame: object) -> None:
+    """Leave a signal to the program that has the screen."""
+
+
+def _returned(command: list[str]) -> int:
     try:
         return subprocess.run(command, check=False).returncode
     except OSError:
         return 1
-    finally:
-        signal.signal(signal.SIGINT, before)

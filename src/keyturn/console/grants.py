@@ -13,6 +13,7 @@ from posixpath import dirname
 from typing import Any, NamedTuple, cast
 
 from ..core.errors import UserError
+from ..core.paths import names_of
 from ..core.predicate import holds
 from ..policies.grants import Grant
 from ..render.arguments import is_text, shown_name
@@ -45,7 +46,7 @@ def proposed_grants(params: Any, secrets: Collection[str] = (), *, complete: boo
     if not isinstance(params, Mapping) or not params:
         return [ProposedGrant(None, ANY)]
     given = cast("Mapping[str, Any]", params)
-    hidden = {path.partition(".")[0] for path in secrets}
+    hidden = {name for name in given if any(path == name or path.startswith(f"{name}.") for path in secrets)}
     named = {name: value for name, value in given.items() if name not in hidden}
     but = "".join(f", whatever {shown_name(name)} is" for name in given if name in hidden)
     proposed = _narrowed(named, but if complete else f"{but}{_ELSE}", whole=complete and not but)
@@ -93,7 +94,7 @@ def _narrowed(named: Mapping[str, Any], but: str, *, whole: bool) -> Iterator[Pr
         yield ProposedGrant(alone, f"{_words(alone, named)}{others}")
     for name in short:
         under = {name: {"under": dirname(named[name])}}
-        if under[name]["under"] not in ("", "/", "."):
+        if names_of(under[name]["under"]):  # else it is everything, however it is written: "/", "/.", " "
             yield ProposedGrant(under, f"{_words(under, named)}{others}")
 
 

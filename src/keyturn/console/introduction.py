@@ -40,13 +40,16 @@ def list_calls(screen: Terminal, items: list[ToolApprovalItem]) -> None:
 
 def _first_of(given: dict[str, Any], room: int) -> str:
     """Return the first arguments that a row has room for, each whole, and a mark that says how many it has not."""
-    parts = [f"{shown_name(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items()]
-    for count in range(len(parts), 0, -1):
-        mark = [f"[{len(parts) - count} more]"] if count < len(parts) else []
-        row = "  " + ", ".join([*parts[:count], *mark])
-        if len(row) <= room:
-            return row
-    return ""
+    best = ""
+    row = "  "
+    for count, (name, value) in enumerate(given.items(), 1):
+        row += f"{shown_name(name)}: {json.dumps(value, ensure_ascii=False)}"
+        if len(row) > room:
+            break
+        marked = row if count == len(given) else f"{row}, [{len(given) - count} more]"
+        best = marked if len(marked) <= room else best
+        row += ", "
+    return best
 
 
 def introduce(screen: Terminal, item: ToolApprovalItem, place: int, count: int) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from threading import Thread
 from typing import Any, LiteralString, cast
 
 from msgspec.structs import replace
@@ -20,8 +21,10 @@ from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
 from ..render.arguments import is_text, request_lines, shown_name
 from ..render.layout import LayoutLine
-from ..tools.base import plain_preview
+from ..tools.base import InvalidArguments, not_blank, plain_preview
 from .editor import fits_a_line, is_plain
+
+_UNKNOWN = "an argument that no tool knows"
 
 
 class ShownRequest:
@@ -87,13 +90,28 @@ class ShownRequest:
 
     @property
     def complete(self) -> bool:
-        """Return whether a call of this tool can have no arguments but these."""
-        told: Any = None if self.item.tool is None else self.item.tool.spec().get("schema")
+        """Return whether a call of this tool can have no arguments but these: not by its schema, nor as it takes them.
+
+        A schema is a promise. A hand-made tool takes whatever the model sends, so that it is tried with one more.
+        """
+        tool = self.item.tool
+        told: Any = None if tool is None else tool.spec().get("schema")
         schema = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-        given: Any = self.arguments
-        if schema.get("additionalProperties") is not False or not isinstance(given, dict):
+        given: Any = self.true_arguments
+        if schema.get("additionalProperties") is not False or schema.get("patternProperties"):
             return False
-        return set(schema.get("properties") or {}) <= set(cast("dict[str, Any]", given))
+        if tool is None or not isinstance(given, dict):
+            return False
+        named = cast("dict[str, Any]", given)
+        if not set(schema.get("properties") or {}) <= set(named):
+            return False
+        try:
+            taken: Any = tool.edit({**named, _UNKNOWN: None}).params
+        except InvalidArguments:
+            return True
+        except Exception:  # a tool of somebody's own kind may fail at anything
+            return False
+        return isinstance(taken, dict) and _UNKNOWN not in taken
 
     def lines(self) -> Iterator[list[LayoutLine]]:
         """Yield what people are shown of it, line by line, its arguments made for reading.
@@ -128,7 +146,7 @@ class ShownRequest:
         except Exception as error:
             made, why = None, f"this tool's own preview failed ({type(error).__name__})"
         if isinstance(made, Preview):
-            return made
+            return not_blank(made, edit, self.item.request.secrets)
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
     def change(self, text: str) -> None:
@@ -195,9 +213,17 @@ def _text(value: Any) -> str:
 
 
 def _waited(look: Coroutine[Any, Any, Any]) -> Any:
-    """Await a preview, also where a loop is at work in this thread."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, look).result()
+    """Await a preview, also where a loop is at work in this thread; who leaves need not wait for its end."""
+    made = Future[Any]()
+
+    def work() -> None:
+        try:
+            made.set_result(asyncio.run(look))
+        except BaseException as error:
+            made.set_exception(error)
+
+    Thread(target=work, name="keyturn preview", daemon=True).start()
+    return made.result()
 
 
 def _assignment(text: str, now: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ..core.preview import Preview
 from ..render.escape import escape
 from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.terminal import NARROWEST, drawn, folded_words, rows, wants_colour
-from .editor import editor_of, fits_a_line, in_editor, is_plain, typed_before
+from .editor import columns_of, editor_of, fits_a_line, in_editor, is_plain, typed_before, unremembered
 
 MARGIN: LiteralString = "  "
 _SAFE = re.compile(r"[A-Za-z0-9/._~+@%=:,-]+(?: [a-z-]+)*")  # of a path, and of the words of a command
@@ -144,8 +144,12 @@ class Terminal:
         """Ask for a line; what no text can hold (a terminal of another encoding) stays as an escape."""
         return self._asked(prompt).strip()
 
-    def _asked(self, prompt: LiteralString) -> str:
-        *before, last = folded_words([*prompt.split(" "), ">"], max(self.columns - len(MARGIN) - ROOM, 1))
+    def _asked(self, prompt: LiteralString, present: str = "") -> str:
+        """Ask for a line that may begin with a text, which has a row of its own where it would be wrapped."""
+        room = self.columns - len(MARGIN)
+        *before, last = folded_words([*prompt.split(" "), ">"], max(room - ROOM, 1))
+        if present and len(last) + columns_of(present) + 2 > room:
+            *before, last = [*folded_words(prompt.split(" "), max(room, 1)), ">"]
         for row in before:
             self.show(MARGIN + row)
         return self.ask(f"{MARGIN}{last} ").encode("utf-8", "backslashreplace").decode()
@@ -155,9 +159,9 @@ class Terminal:
 
         A text that does not fit the line is changed in the person's editor, if they have named one.
         """
-        if fits_a_line(present):
+        if fits_a_line(present, self.columns - len(MARGIN) - ROOM):
             with typed_before(present) if self.at_keyboard else nullcontext():
-                typed = self._asked(prompt)
+                typed = self._asked(prompt, present)
             return None if typed in ("", present) else typed
         command = editor_of() if self.at_keyboard else None
         if command is None:
@@ -198,10 +202,22 @@ def _is_word(argument: str) -> bool:
 
 def _typed_afresh(prompt: str) -> str:
     """Read a line by `input`, after forgetting what was typed before this question stood on the screen."""
-    with _interruptible():
-        if sys.stdin.isatty():
-            _forget()
+    with interruptible(), unremembered():
+        while (typed := _typed(prompt)) is None:
+            pass
+    return typed
+
+
+def _typed(prompt: str) -> str | None:
+    """Read a line; return None where it was no text, which somebody who is there can type again."""
+    if sys.stdin.isatty():
+        _forget()
+    try:
         return input(prompt)
+    except UnicodeDecodeError:
+        if not sys.stdin.isatty():
+            raise
+    return None
 
 
 def _forget() -> None:
@@ -213,8 +229,8 @@ def _forget() -> None:
 
 
 @contextmanager
-def _interruptible() -> Generator[None]:
-    """Let Ctrl-C end the question; inside `asyncio.run` the first one would only mark a task."""
+def interruptible() -> Generator[None]:
+    """Let Ctrl-C end what somebody waits for; inside `asyncio.run` the first one would only mark a task."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

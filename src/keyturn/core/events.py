@@ -231,6 +231,21 @@ class GrantUsed(Event, frozen=True):
     call: str
 
 
+class GrantLent(Event, frozen=True):
+    """A call of another run used a standing decision of this one."""
+
+    grant: str
+    run: str
+    call: str
+
+
+class GrantBorrowed(Event, frozen=True):
+    """A standing decision of another run, its `home`, was taken over for one call of this one."""
+
+    grant: GrantTerms
+    home: str
+
+
 class GrantRevoked(Event, frozen=True):
     """A standing decision was revoked."""
 
@@ -324,6 +339,8 @@ AnyEvent = (
     | CallLost
     | GrantGiven
     | GrantUsed
+    | GrantLent
+    | GrantBorrowed
     | GrantRevoked
     | HandedOff
     | ToolsJudged

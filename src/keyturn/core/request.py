@@ -192,7 +192,8 @@ def _in_order(params: Any, tool: dict[str, Any]) -> Any:
         return cast("Any", params)
     required: Any = cast("dict[str, Any]", schema).get("required")
     # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
-    names = cast("list[Any]", required if isinstance(required, list) else [])
+    listed = cast("list[Any]", required if isinstance(required, list) else [])
+    names = [name for name in listed if isinstance(name, str)]  # a stranger's schema may list anything
     declared = names if len(names) == len(cast("dict[str, Any]", properties)) else cast("dict[str, Any]", properties)
     given = cast("dict[str, Any]", params)
     return {name: given[name] for name in (*declared, *given) if name in given}
@@ -202,7 +203,7 @@ def _path(run: Run, call: Call) -> str:
     """Say in words how the run came to the agent of a call: "desk > research, asked: Who sells paper?"."""
     outer = list(_outer(run, call))
     words = list[str]()
-    before = ""
+    before = None
     for agent in [*(each.agent for each in outer), call.agent]:
         words += _hops(run.root_agent, before, agent)
         before = agent
@@ -218,9 +219,9 @@ def _outer(run: Run, call: Call) -> Iterator[Call]:
         yield above
 
 
-def _hops(root: str, before: str, agent: str) -> list[str]:
+def _hops(root: str, before: str | None, agent: str) -> list[str]:
     """Return the names on the way from one agent to another: a run knows agents by paths like "desk/research"."""
-    if not before:
+    if before is None:
         rest = agent.removeprefix(f"{root}/")
         return [root] if agent == root else [root, *rest.split("/")]
     return agent.removeprefix(f"{before}/").removeprefix(f"{root}/").split("/")

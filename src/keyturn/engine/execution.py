@@ -274,6 +274,8 @@ class Execution:
             about["conversation_id"] = given["conversation_id"]
         if self.scope.chained:
             about["chained"] = True
+        if isinstance(session := getattr(self.live.session, "session_id", None), str):
+            about["session_id"] = session
         for name in ("trace_id", "group_id", "trace_metadata"):
             if getattr(config, name) is not None:
                 about[name] = getattr(config, name)

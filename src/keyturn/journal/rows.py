@@ -130,7 +130,7 @@ _COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Describes one standing decision of a run; `body` is its terms as JSON.
 
-    `damaged` says that its row was altered.
+    `reach` names the other runs for which it holds, "" for none. `damaged` says that its row was altered.
 
     >>> GrantRow("g1", "run", "pay", "desk", uses=2).revoked
     False
@@ -141,6 +141,7 @@ class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: str
     agent: str
     body: str = "{}"
+    reach: str = ""
     uses: int = 0
     revoked: bool = False
     damaged: bool = False
@@ -176,7 +177,8 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Selects rows: all that is given must be equal; pages follow each other by `after`, the last row's key.
 
-    Rows come in the order of their time (when asked, when started), the oldest first unless `newest`.
+    `reaches` selects grants that reach beyond their run, each named as its row names it. Rows come in the order of
+    their time (when asked, when started), the oldest first unless `newest`.
 
     >>> Query(state="open", tool="pay").limit
     100
@@ -188,6 +190,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     tool: str | None = None
     kind: str | None = None
+    reaches: tuple[str, ...] | None = None
     after: tuple[int, str] | None = None
     limit: int = 100
     newest: bool = False

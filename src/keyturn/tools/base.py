@@ -281,3 +281,14 @@ def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") ->
     """Make a preview of the arguments themselves, with a word in front where there is one."""
     shown = Json(redact(params, secrets))
     return Preview((Text(note), shown) if note else (shown,))
+
+
+def not_blank(preview: Preview, params: Any, secrets: tuple[str, ...] = ()) -> Preview:
+    """Return a preview, with the arguments themselves if it has no block: what nobody sees, nobody approves.
+
+    >>> not_blank(Preview((), summary="pay"), {"to": "ada"}).blocks
+    (Json(value={'to': 'ada'}, label=''),)
+    """
+    if preview.blocks:
+        return preview
+    return msgspec.structs.replace(preview, blocks=plain_preview(params, secrets).blocks)

@@ -35,6 +35,7 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset, model_for
 from ..user_errors import raised_by
 from ..views.event_stream import AgentAtWork, Delta
+from .borrowing import borrow_for_reply
 from .fused_steps import end_of
 from .judge import answered
 from .proposals import ReplyReading
@@ -92,10 +93,11 @@ async def _record(
 ) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
+    proposals = await unknown_worded(scope, reading.proposals)
     record = cm.RecordReply(
         frame.id,
         reading.output,
-        await unknown_worded(scope, reading.proposals),
+        proposals,
         counts,
         response.response_id,
         response.request_id,
@@ -105,8 +107,9 @@ async def _record(
         frame.turn,
     )
     end = [] if reading.proposals else end_of(drive, frame, scope, reading.output)
+    grants = await borrow_for_reply(drive, frame, reading.output, proposals)
     try:
-        await drive.commit(record, *end)
+        await drive.commit(*grants, record, *end)
     except Conflict:
         if not end:
             raise

@@ -21,7 +21,7 @@ from ...core.records import Gate, Recover
 from ...core.run import Call, Frame
 from ...core.strict import parse
 from ...models.base import ModelResponse
-from ...tools.base import InvalidArguments, Tool, plain_preview, tool_digest, tool_spec
+from ...tools.base import InvalidArguments, Tool, not_blank, plain_preview, tool_digest, tool_spec
 from ..driving.drive import Drive
 from ..run.agents import AgentGraph
 from ..run.frame_settings import FrameSettings, Toolset
@@ -187,7 +187,10 @@ def facts_of(tool: Tool) -> dict[str, Any]:
 def _preview(tool: Tool, params: Any) -> Preview | None:
     """Return what people are shown of a call, recorded with it; None where that is the arguments themselves."""
     made = tool.preview(params)
-    return recorded(made) if isinstance(made, Preview) and made != plain_preview(params, tool.secrets) else None
+    if not isinstance(made, Preview):
+        return None
+    made = not_blank(made, params, tool.secrets)
+    return None if made == plain_preview(params, tool.secrets) else recorded(made)
 
 
 def _check_text(raw: Mapping[str, Any]) -> None:

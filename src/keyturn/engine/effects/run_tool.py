@@ -28,6 +28,7 @@ from ...tools.base import (
     Prepared,
     Tool,
     ToolProblem,
+    not_blank,
     tool_digest,
     tool_spec,
 )
@@ -156,7 +157,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
     """Record what a tool asks, so that its call goes on when somebody has answered."""
     try:
         canonical([value.requests, value.state])
-        shown = None if value.preview is None else recorded(value.preview)
+        shown = None if value.preview is None else recorded(not_blank(value.preview, value.requests))
     except Exception as error:
         logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."

@@ -26,6 +26,7 @@ from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
 from ..facts import decisions
+from ..facts.reaches import reach_of
 from ..facts.values import checked_items, said_items
 from ..logger import logger
 from ..run.agents import AgentGraph
@@ -149,7 +150,8 @@ class RunState(Generic[TContext, TAgent]):
     @property
     def grants(self) -> list[ev.GrantTerms]:
         """Return the standing decisions of the run, those not delivered yet included."""
-        standing = [grant for grant in self._live.run.grants.values() if grant.id not in self._said.revoked]
+        own = [grant for grant in self._live.run.grants.values() if grant.call is None]
+        standing = [grant for grant in own if grant.id not in self._said.revoked]
         return [*standing, *self._said.grants.values()]
 
     def get_interruptions(self) -> list[ToolApprovalItem]:
@@ -178,7 +180,10 @@ class RunState(Generic[TContext, TAgent]):
         call = self._live.run.calls.get(item.call)
         given = grant if grant is not None else Grant() if always_approve else None
         made = edited(item, edit, call, seen)
-        self._said.say(decisions.approve(item.request, self._now(), edit=made, grant=given, note=note, by=by))
+        reach = reach_of(given, self._live.run, self._live.journal)
+        self._said.say(
+            decisions.approve(item.request, self._now(), edit=made, grant=given, reach=reach, note=note, by=by)
+        )
 
     def reject(
         self,

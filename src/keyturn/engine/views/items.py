@@ -299,7 +299,7 @@ class ToolApprovalItem(RunItemBase):
 
     @property
     def expires_at(self) -> datetime | None:
-        """Return when a decision comes too late, in milliseconds since 1970."""
+        """Return when a decision comes too late."""
         return self.request.expires_at
 
     @property
