@@ -116,6 +116,9 @@ class ModelRequest:
     """Holds everything a model is asked with, in one value; a scripted model records these.
 
     `input` is a list made for this request: a model may keep it, nobody else writes to it.
+
+    >>> ModelRequest("Be kind.", [{"role": "user", "content": "hi"}], ModelSettings(), [], None, []).input[0]["content"]
+    'hi'
     """
 
     system_instructions: str | None
