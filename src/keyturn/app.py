@@ -43,6 +43,7 @@ from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
 from .lifespan import AppResources, Lifespan
+from .policies.base import PolicyLike
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -108,7 +109,7 @@ class App:
         self,
         agents: Sequence[Agent[Any]],
         journal: Store | str,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         *,
         run_config: RunConfig | dict[str, Any] | None = None,
         hooks: RunHooks[Any] | None = None,
@@ -234,7 +235,8 @@ class App:
         """Return what `Runner.run` would: a final answer or interruptions; raise `RunStopped` where it was stopped."""
         row = await self.wait(run_id, timeout)
         if row.status in ("failed", "cancelled", "erased"):
-            raise RunStopped(run_id, row.status, row.error)
+            kept = "" if row.status == "erased" else (await log_in(self.journal, run_id)).run.traceback
+            raise RunStopped(run_id, row.status, row.error, kept)
         state = await self._state(run_id)
         return RunResult(state.live, await waiting_tools(state.live))
 

@@ -27,7 +27,7 @@ from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
 from .effects.proposals import check_terms
 from .effects.recover import recover
-from .logger import error_words, failure_words, logger
+from .logger import error_words, failure_trace, failure_words, logger
 from .loop import Loop
 from .result import RunResult
 from .run.frame_settings import FrameSettings
@@ -228,7 +228,7 @@ class Execution:
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
             try:
-                await self.drive.commit(cm.Fail(failure_words(error)))
+                await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
             except (Conflict, StorageError) as other:  # what stopped the run is told, not what followed from it
                 logger.warning(
                     "that run %s failed is not recorded, whoever takes it up goes on with it: %s",

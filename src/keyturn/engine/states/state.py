@@ -7,11 +7,12 @@ resumed. Two states of one result share nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, Unpack
+from typing import Any, Generic, Literal, Unpack, cast
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper, TContext
 from ...agents.context import WrapperDecision as ContextWord
+from ...agents.hooks import TAgent
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
@@ -40,8 +41,10 @@ from .loading import ContextOptions, LoadOptions, found, open_saved, waiting_too
 from .undelivered import UndeliveredDecisions, edited
 
 
-class RunState(Generic[TContext]):
+class RunState(Generic[TContext, TAgent]):
     """Holds a paused run: look at its interruptions, decide them, save it, resume it.
+
+    It is generic in the context and, where that is said too, in the class of its agents: `RunState[Ctx, Agent[Ctx]]`.
 
     >>> from keyturn import Agent, RunState
     >>> state = RunState(context=None, original_input="hi", starting_agent=Agent(name="a"))
@@ -53,14 +56,14 @@ class RunState(Generic[TContext]):
         self,
         context: TContext | RunContextWrapper[TContext],
         original_input: str | list[Any],
-        starting_agent: Agent[Any],
+        starting_agent: TAgent,
         max_turns: int | None = 10,
         *,
         conversation_id: str | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
     ) -> None:
-        self._live = OpenRun(Log(), AgentGraph(starting_agent), wrapped(context))
+        self._live = OpenRun(Log(), AgentGraph(cast("Agent[Any]", starting_agent)), wrapped(context))
         self._live.log.run.id, self._live.handed_out = new_id(), True
         self._position = 0
         self._interruptions: dict[str, ToolApprovalItem] = {}
@@ -141,7 +144,7 @@ class RunState(Generic[TContext]):
         return used(self._live.log.steps[: self._position])
 
     @property
-    def context(self) -> RunContextWrapper[Any]:
+    def context(self) -> RunContextWrapper[TContext]:
         """Return the context with which the run will be resumed."""
         return self._live.context
 
@@ -158,7 +161,7 @@ class RunState(Generic[TContext]):
 
     def approve(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         always_approve: bool = False,
         *,
         edit: Mapping[str, Any] | str | None = None,
@@ -185,7 +188,7 @@ class RunState(Generic[TContext]):
 
     def reject(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         always_reject: bool = False,
         *,
         rejection_message: str | None = None,
@@ -197,13 +200,15 @@ class RunState(Generic[TContext]):
         now, always = self._now(), always_reject
         self._said.say(decisions.reject(item.request, now, message=rejection_message, always=always, note=note, by=by))
 
-    def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
+    def answer(
+        self, approval_item: ToolApprovalItem, output: Any, *, note: str | None = None, by: str | None = None
+    ) -> None:
         """Give the model a person's own result; the tool does not run."""
         self._said.say(decisions.answer(self._pending(approval_item).request, self._now(), output, note=note, by=by))
 
     def resolve(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         outcome: Literal["ran", "did_not_run", "retry"],
         output: Any = None,
         *,
