@@ -106,6 +106,42 @@ async def resumed_in_part() -> None:
     m.save("resumed_in_part", (await m.run(state)).to_state())
 
 
+async def for_good_earlier() -> None:
+    m = Making("desk", desk=[used(call("pay", "p1", to="ann", amount=5)), used(call("wire", "w1", to="bob"))])
+    state = (await m.run()).to_state()
+    state.approve(state.get_interruptions()[0], always_approve=True)
+    m.save("always_approved_earlier", (await m.run(state)).to_state())
+
+
+async def message_delivered() -> None:
+    m = Making(
+        "desk", desk=[*two_payments(), used(call("pay", "p3", to="zoe", amount=7), tokens=30, response="resp-3")]
+    )
+    state = (await m.run()).to_state()
+    for item in state.get_interruptions():
+        state.reject(item)
+    state.add_input("Pay Zoe then")
+    m.save("message_delivered", (await m.run(state)).to_state())
+
+
+async def same_label_again() -> None:
+    script = [
+        used(call("look", "c", name="ann")),
+        used(call("look", "c", name="ann")),
+        used(call("pay", "p", to="a", amount=1)),
+    ]
+    m = Making("desk", desk=script)
+    m.save("label_used_again", (await m.run()).to_state())
+
+
+async def local_server() -> None:
+    m = Making("served", desk=[used(call("delete_note", "n1", name="secrets"))])
+    async with m.agent.mcp_servers[0]:
+        state = (await m.run()).to_state()
+        state.approve(state.get_interruptions()[0])
+        m.save("local_server", state)
+
+
 async def with_input() -> None:
     m = Making("desk", desk=two_payments())
     given = [
@@ -197,10 +233,10 @@ def request(label: str, name: str) -> Any:
 
 
 async def servers() -> None:
-    script = lambda: [
-        used(request("mcpr_1", "read")),
-        used(request("mcpr_2", "write"), call("pay", "p1", to="ann", amount=5)),
-    ]
+    def script() -> list[Any]:
+        both = used(request("mcpr_2", "write"), call("pay", "p1", to="ann", amount=5))
+        return [used(request("mcpr_1", "read")), both]
+
     m = Making("hosted", desk=script())
     state = (await m.run()).to_state()
     state.approve(state.get_interruptions()[0])
@@ -324,7 +360,8 @@ async def others() -> None:
 
 async def main() -> None:
     for make in (
-        waiting, one_decided, for_good, resumed_in_part, with_input, executed, inner, inner_finished, gated, handoffs,
+        waiting, one_decided, for_good, for_good_earlier, resumed_in_part, message_delivered, same_label_again,
+        local_server, with_input, executed, inner, inner_finished, gated, handoffs,
         handoff_waits, servers, kinds, guards, sessions, contexts, chained, twins, others,
     ):  # fmt: skip
         try:

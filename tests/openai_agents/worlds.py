@@ -1,12 +1,14 @@
-"""The agents whose paused states are in `states/`: built with either SDK, so that one makes them and the other loads them.
+"""The agents whose paused states are in `states/`: one SDK makes the states, the other loads them, for the same agents.
 
 `done` is what the tools did. Nothing here imports an SDK: the module to build with is an argument.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -73,7 +75,7 @@ def filtering(sdk: ModuleType, model: Callable[[str], Any], done: list[str]) -> 
     """An agent that hands over without the calls that it made."""
     pay, look, _wire = tools(sdk, done)
     payer = sdk.Agent(name="payer", model=model("payer"), tools=[pay])
-    without = __import__(f"{sdk.__name__}.extensions.handoff_filters", fromlist=["x"]).remove_all_tools
+    without = import_module(f"{sdk.__name__}.extensions.handoff_filters").remove_all_tools
     return sdk.Agent(
         name="front", model=model("front"), tools=[look], handoffs=[sdk.handoff(payer, input_filter=without)]
     )
@@ -149,6 +151,31 @@ def twins(sdk: ModuleType, model: Callable[[str], Any], done: list[str]) -> Any:
     )
 
 
+_NOTES = """
+from mcp.server import MCPServer
+
+server = MCPServer("notes", log_level="ERROR")
+
+@server.tool()
+def delete_note(name: str) -> str:
+    "Deletes a note."
+    return f"deleted {name}"
+
+server.run("stdio")
+"""
+
+
+def served(sdk: ModuleType, model: Callable[[str], Any], done: list[str]) -> Any:
+    """An agent with an MCP server of its own, which its runner connects."""
+    server = import_module(f"{sdk.__name__}.mcp").MCPServerStdio(
+        {"command": sys.executable, "args": ["-c", _NOTES]},
+        name="notes",
+        client_session_timeout_seconds=30,
+        require_approval="always",
+    )
+    return sdk.Agent(name="desk", model=model("desk"), mcp_servers=[server])
+
+
 @dataclass
 class Account:
     """A context that is no mapping."""
@@ -167,4 +194,5 @@ WORLDS: dict[str, World] = {
     "commands": commands,
     "guarded": guarded,
     "twins": twins,
+    "served": served,
 }

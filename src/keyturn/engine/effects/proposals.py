@@ -19,7 +19,7 @@ from ...core.run import Call, Frame
 from ...models.base import ModelResponse
 from ...tools.base import Tool, tool_digest, tool_spec
 from ..driving.drive import Drive
-from ..facts.proposals import call_label, name_of, propose
+from ..facts.proposals import call_label, called_name, propose
 from ..run.frame_settings import FrameSettings, Toolset
 
 # What may differ between two tellings of one call: its own ids, and what a provider keeps on the item for itself.
@@ -58,7 +58,7 @@ class ReplyReading:
 
     def _call(self, raw: Item, label: str) -> None:
         tool = self._toolset.find(raw)
-        place = (name_of(tool, raw), label, len(self.output) - 1)
+        place = (called_name(tool, raw), label, len(self.output) - 1)
         if tool is None:
             self.proposals.append(_unknown(self._scope, self.frame.agent, raw, place))
             return

@@ -23,7 +23,7 @@ from ..run.frame_settings import FrameSettings, Toolset
 from .live_preview import recorded
 
 
-def name_of(tool: Tool | None, raw: Item) -> str:
+def called_name(tool: Tool | None, raw: Item) -> str:
     """Return the name of the tool that a call means, by the tool: policies, grants and people go by it.
 
     Only a kind that stands for several tools, as a server does, reads there which of them is meant; that is part of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from ...core.errors import StateRejected
 from ...tools.base import Tool
@@ -143,4 +143,4 @@ def _parameters(schema: Any) -> dict[str, Any]:
 
 
 def _type(entry: Any) -> Any:
-    return entry.get("type") if isinstance(entry, Mapping) else None  # type: ignore[reportUnknownMemberType]
+    return cast("Mapping[str, Any]", entry).get("type") if isinstance(entry, Mapping) else None

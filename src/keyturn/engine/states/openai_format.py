@@ -167,12 +167,15 @@ class Processed(Known, frozen=True):
     apply_patch_actions: list[Any] = []
     handoffs: list[Any] = []
     mcp_approval_requests: list[Any] = []
-    mcp_tool_bindings: dict[str, list[str]] = {}
+    mcp_tool_bindings: dict[str, list[Any]] = {}
     tool_output_guardrail_result_start: int | None = None
 
 
 class SavedState(Known, frozen=True, rename={"version": _VERSION_KEY}):
-    """Holds a state as it was saved. What can be derived of the rest is read and not used."""
+    """Holds a state as it was saved.
+
+    What can be derived of the rest is read and not used.
+    """
 
     version: str
     current_turn: int

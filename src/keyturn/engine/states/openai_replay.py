@@ -7,18 +7,14 @@ of the model is made from must all be there, or the state is refused.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from ...agents.handoff import handoffs_of
-from ...agents.settings import RunConfig
 from ...core import commands as cm
 from ...core import events as ev
-from ...core.call_ids import ROOT, call_id
-from ...core.decide import step
+from ...core.call_ids import call_id
 from ...core.errors import StateRejected, ToolMissing
 from ...core.items import Item, input_items, own_copy
 from ...core.policy import Verdict
@@ -26,17 +22,14 @@ from ...core.request import request_of
 from ...core.run import Call, Frame
 from ...core.states import READY
 from ...policies.grants import Grant
-from ...sessions.history import history_address
 from ...tools.base import Tool, tool_spec
 from ..facts import decisions
 from ..facts.live_preview import look
-from ..facts.proposals import call_label, name_of, propose
-from ..run.frame_settings import FrameSettings, Toolset
-from ..run.open_run import OpenRun
+from ..facts.proposals import call_label, called_name, propose
+from ..run.frame_settings import Toolset
 from .openai_decisions import (
     CallKey,
     Word,
-    agents_at_work,
     for_good,
     has_changed,
     nested_states,
@@ -57,6 +50,7 @@ from .openai_items import (
     turns_left,
     without_twins,
 )
+from .takeover import Takeover
 
 NOTE = "decided in openai-agents, before the run was taken over"
 _LEFT_OUT = "Left out by the input filter of a handoff, before the run was taken over."
@@ -64,60 +58,6 @@ _LOST = "openai-agents started it and did not record a result"
 _NOT_APPROVED = "Tool execution was not approved."
 
 How = Literal["done", "filtered", "nested", "waits", "lost", "open"]
-Begins = tuple[list[Item | int], str | None, ev.Guarded]
-
-
-class Takeover:
-    """Holds a run while it is taken over, and the decisions on the calls that wait in it."""
-
-    def __init__(self, live: OpenRun, saved: SavedState) -> None:
-        self.live = live
-        self.now = live.clock()
-        self.settings = FrameSettings(RunConfig(), live.context, inbox=live.journal is not None)
-        self.words: dict[str, Word] = {}
-        self._at_work = agents_at_work(saved)
-        self._standing: set[Any] = set()
-        self._toolsets: dict[str, Toolset] = {}
-
-    def do(self, *commands: cm.RunCommand) -> None:
-        """Decide commands and append their events as one step."""
-        events = [event for command in commands for event in step(self.live.run, command, self.now)]
-        if events:
-            self.live.log.append(ev.Step(self.now, events))
-
-    async def toolset(self, path: str) -> Toolset:
-        """Return what an agent may call now."""
-        if path not in self._toolsets:
-            agent = self.live.graph.agent(path)
-            tools = await agent.get_all_tools(self.live.context)
-            self._toolsets[path] = Toolset(path, tools, handoffs_of(agent))
-        return self._toolsets[path]
-
-    def for_good(self, frame: str, key: CallKey) -> bool:
-        """Return whether a standing decision there covers here what it covered there, and nothing else.
-
-        There it is of one run of an agent, here of the agent for the whole run: for a nested one that would be more.
-        """
-        first = (frame, *key.alike) not in self._standing
-        self._standing.add((frame, *key.alike))
-        if frame == ROOT and self._at_work[key.agent] == 1:
-            return first
-        if first:
-            self.warn(f"what was decided for good of {key.tool!r} of {key.agent!r} counts for what waits now")
-        return False
-
-    def warn(self, text: str) -> None:
-        """Tell the caller of a decision that is not taken over as it was; its calls ask again."""
-        warnings.warn(f"{text}; later calls ask again", stacklevel=2)
-
-    def begins(self, frame: str, saved: SavedState) -> Begins:
-        """Return the items that a frame starts with, its session's history if it wrote to one, and its guardrails."""
-        given = own_copy(input_items(saved.original_input))
-        guarded: ev.Guarded = "before" if reports_of(saved) else ""
-        if not saved.current_turn_persisted_item_count:
-            return list(given), None, guarded
-        self.live.prefixes[frame] = given
-        return list(range(len(given))), history_address(given), guarded
 
 
 class Made(NamedTuple):
@@ -135,8 +75,11 @@ class FrameReplay:
     """Replays the replies of one agent's run, and of those nested in it."""
 
     def __init__(self, over: Takeover, saved: SavedState, frame: str) -> None:
-        self.over, self.saved, self.frame_id = over, saved, frame
-        self.live, self.run = over.live, over.live.run
+        self.over = over
+        self.saved = saved
+        self.frame_id = frame
+        self.live = over.live
+        self.run = over.live.run
         self.paused = saved.current_step is not None and saved.current_step.type == "next_step_interruption"
         self.nested, self.tools = nested_states(saved), tools_as_saved(saved)
         self.items = all_items(saved)
@@ -240,7 +183,7 @@ class FrameReplay:
         key = CallKey.of(label, self.live.graph.agent(self.frame.agent).name, raw, tool)
         result = self._result(label)
         how, word = self._how(key, result, last=last), word_on(self.saved, key)
-        at = (name_of(tool, raw), label, place)
+        at = (called_name(tool, raw), label, place)
         if how in ("waits", "open", "nested") and tool is None:
             raise ToolMissing(key.tool, agent=self.frame.agent)
         if tool is None or how in ("done", "filtered"):
@@ -285,7 +228,7 @@ class FrameReplay:
         bound = None if processed is None else processed.mcp_tool_bindings.get(key.label)
         remote: Any = getattr(getattr(tool, "remote", None), "name", None)
         now = None if remote is None else [getattr(tool, "server_name", None), remote]
-        if bound != now:
+        if (None if bound is None else bound[:2]) != now:
             raise StateRejected(
                 f"the call of {key.tool!r} was of another MCP server or tool; give the servers the names that they had"
             )
@@ -348,7 +291,7 @@ class FrameReplay:
     async def _open(self, call: Call, tool: Tool, saved: SavedState) -> None:
         """Let a nested agent answer a call, and replay what it did."""
         path = self.live.graph.path(tool.agent, call.agent)
-        items, prefix, guarded = self.over.begins(call.id, saved)
+        items, prefix, guarded = self.over.begins(saved)
         self.over.do(cm.OpenFrame(call.id, path, items, turns_left(saved), guarded, prefix))
         await FrameReplay(self.over, saved, call.id).play()
 

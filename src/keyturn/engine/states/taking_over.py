@@ -33,7 +33,8 @@ from .context_data import load_context
 from .openai_decisions import Word
 from .openai_format import VERSION, SavedState, read_state
 from .openai_items import counts_of, turns_left
-from .openai_replay import FrameReplay, Takeover
+from .openai_replay import FrameReplay
+from .takeover import Takeover
 from .undelivered import UndeliveredDecisions
 
 _NO_SEAL = (
@@ -164,7 +165,7 @@ def _start(saved: SavedState) -> dict[str, Any]:
 
 
 def _begin(over: Takeover, saved: SavedState, run_id: str, about: dict[str, Any]) -> None:
-    items, prefix, guarded = over.begins(ROOT, saved)
+    items, prefix, guarded = over.begins(saved)
     over.do(
         cm.Start(
             run_id,
@@ -182,7 +183,10 @@ def _begin(over: Takeover, saved: SavedState, run_id: str, about: dict[str, Any]
 
 
 def _about(saved: SavedState) -> dict[str, Any]:
-    """Return what is known of a run: where it is from, its trace, its conversation. A key of its trace is not kept."""
+    """Return what is known of a run: where it is from, its trace, its conversation.
+
+    The key of its trace is a secret, and no log holds it.
+    """
     about: dict[str, Any] = {"taken_over_from": f"openai-agents, state {VERSION}"}
     trace = saved.trace or {}
     names = {"id": "trace_id", "workflow_name": "workflow", "group_id": "group_id", "metadata": "trace_metadata"}
