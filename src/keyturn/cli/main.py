@@ -19,7 +19,9 @@ COMMANDS: dict[str, str] = {
     "demo": "watch an agent wait for you, die, and go on in a new process",
     "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",
     "key": "list the keys that sign and seal, or add a new one: keyturn key new",
+    "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
+    "takeover": "take over a paused state that openai-agents saved",
     "worker": "move an app's runs: keyturn worker module:app",
 }
 
