@@ -19,7 +19,6 @@ from keyturn.cli.migrating.differences import (
     LABEL,
     NAMES,
     ONCE,
-    RAISES,
     SIGNED,
     TRACES,
     UNLISTED,
@@ -116,7 +115,6 @@ def test_what_differs_is_listed_where_the_program_touches_it() -> None:
     assert {
         (6, ASKS.format("ShellTool")),
         (8, UNLISTED),
-        (10, RAISES),
         (13, CALLABLE),
         (16, TRACES),
         (17, NAMES),

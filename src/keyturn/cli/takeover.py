@@ -61,9 +61,11 @@ async def _taken(arguments: argparse.Namespace) -> str:
 async def _kept(app: App, data: str, arguments: argparse.Namespace) -> str:
     """Take a state over into an app's journal; its workers go on with the run, and not this command."""
     app = App([*app.agents.values()], app.journal, worker=False)
-    run = await app.take_over(arguments.agent, data, trust=arguments.trust, session_id=arguments.session)
-    if isinstance(app.journal, SQLJournal):
-        await app.journal.close()
+    try:
+        run = await app.take_over(arguments.agent, data, trust=arguments.trust, session_id=arguments.session)
+    finally:
+        if isinstance(app.journal, SQLJournal):
+            await app.journal.close()
     return run.id
 
 

@@ -35,7 +35,6 @@ NAMES = "two tools of one name are an error, and never told apart by their order
 MISSING_TOOL = (
     "a model that calls a tool that is not there is told so, or RunConfig(tool_not_found_behavior=...) decides"
 )
-RAISES = "the model is told that a tool failed, and not what it raised; failure_error_function tells it more"
 TRACES = "nothing is sent to OpenAI's trace view until set_tracing_export_api_key is called"
 RETRIES = "without a policy, calls are tried again after overload, limits and dead connections"
 STRING = "a string names {0!r}; change it by hand if it is an import or a patch"
@@ -156,19 +155,12 @@ class _Touched(cst.CSTVisitor):
             self._note(node, UNLISTED)
         if "needs_approval" in given and _is_code(given["needs_approval"]):
             self._note(node, CALLABLE)
-        if name == "function_tool" and "failure_error_function" not in given:
-            self._note(node, RAISES)
         if name == "RunConfig" and "tool_not_found_behavior" in given:
             self._note(node, MISSING_TOOL)
         if name == "ModelRetrySettings" and "policy" not in given:
             self._note(node, RETRIES)
         if name in _CALLED:
             self._note(node, _CALLED[name])
-
-    def visit_Decorator(self, node: cst.Decorator) -> None:  # noqa: N802 - the name is libcst's
-        """Note a tool that is declared without any option."""
-        if not isinstance(node.decorator, cst.Call) and self._sdk_name(node.decorator) == "function_tool":
-            self._note(node, RAISES)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:  # noqa: N802 - the name is libcst's
         """Note methods of states, labels of calls, and names below the module itself."""

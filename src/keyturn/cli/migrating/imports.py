@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import libcst as cst
 from libcst.metadata import (
+    ClassScope,
     CodeRange,
     ImportAssignment,
     MetadataWrapper,
@@ -153,10 +154,11 @@ class _Imports(cst.CSTVisitor):
     def _uses(self, node: cst.Import) -> None:
         """Take note of what refers to the name that a plain import binds."""
         scope = self.get_metadata(ScopeProvider, node, None)
-        if not isinstance(scope, Scope) or NEW in _names(scope):
+        if not isinstance(scope, Scope) or isinstance(scope, ClassScope) or NEW in _names(scope):
             self.doubtful = True
             return
-        for assignment in scope[OLD]:
+        # A dotted import binds `agents`, and libcst keeps what refers to a path of it under that path.
+        for assignment in [each for each in scope.assignments if is_ours(each.name)]:
             if not isinstance(assignment, ImportAssignment) or not self._is_plain(assignment.node):
                 self.doubtful = True
                 return
@@ -177,6 +179,10 @@ class _Imports(cst.CSTVisitor):
     def visit_Global(self, node: cst.Global) -> None:  # noqa: N802 - the name is libcst's
         """See to a name that other scopes bind."""
         self.doubtful = self.doubtful or any(item.name.value == OLD for item in node.names)
+
+    def visit_MatchAs(self, node: cst.MatchAs) -> None:  # noqa: N802 - the name is libcst's
+        """See to a name that a pattern binds."""
+        self.doubtful = self.doubtful or (node.name is not None and node.name.value == OLD)
 
     def visit_Del(self, node: cst.Del) -> None:  # noqa: N802 - the name is libcst's
         """See to a name that is deleted."""
