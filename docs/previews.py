@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -228,14 +229,17 @@ def captured(scene: Callable[[], Any], width: int = WIDTH) -> str:
     made = scene()
     result = asyncio.run(made) if asyncio.iscoroutine(made) else asyncio.run(Runner.run(made, "go"))
     rows = list[str]()
+    asked = list[str]()
 
     def leave(_prompt: str) -> str:
+        asked[:] = rows
         raise EOFError
 
     try:
         decide(result, ask=leave, show=lambda row: rows.append(str(row)), colour=False, width=width)
     except Undecided:
-        return "\n".join(rows).replace(os.getcwd(), PLACE).strip("\n")
+        shown = "\n".join(asked).replace(os.getcwd(), PLACE).strip("\n")
+        return re.sub(r"started on \S+ at \S+ UTC", "started on 2026-11-02 at 09:30:00 UTC", shown)
     raise AssertionError("nothing waited")
 
 

@@ -33,7 +33,8 @@ def test_no_row_is_wider_than_the_screen_and_no_key_is_torn_from_its_word(previe
     for scene in scenes:
         rows = previews.captured(scene, width).splitlines()
         assert max(map(len, rows)) <= width
-        keys = [row.strip() for row in rows[rows.index("", len(rows) - 5) + 1 :]]
+        rule, *keys = [row.strip() for row in rows[rows.index("", len(rows) - 6) + 1 :]]
+        assert rule.startswith("-- Here you decide")
         assert all(len(choice.split(" ", 1)[0]) == 1 and " " in choice for row in keys for choice in row.split("  "))
 
 

@@ -46,7 +46,7 @@ MUTANTS: list[Mutant] = [
         "I4 a tool that changed asks again",
         Edit(before_start.before_start, _OLD_TOOL, "False"),
         Edit(run_tool._start, "now != call.proposal.tool", "False"),
-        Edit(run_tool._start, "StartCall(call.id, now, reports)", "StartCall(call.id, call.proposal.tool, reports)"),
+        Edit(run_tool._start, "start_of(call, now, reports)", "start_of(call, call.proposal.tool, reports)"),
         Edit(run_tool._invoke, _OLD_TOOL, "False"),
     ),
     mutant(
@@ -151,12 +151,12 @@ MUTANTS: list[Mutant] = [
     mutant(
         "grant covers every tool",
         "I1 a standing decision covers one tool of one agent",
-        Edit(gate._covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
+        Edit(gate.covers, "(grant.agent, grant.tool) != (call.agent, call.proposal.tool)", "False"),
     ),
     mutant(
         "grant ignores its predicate",
         "I1 a standing decision covers the arguments that it names",
-        Edit(gate._covers, "means(grant.where, call.params)", "True"),
+        Edit(gate.covers, "means(grant.where, call.params)", "True"),
     ),
     mutant(
         "one of two is enough",
@@ -333,12 +333,12 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a grant covers what its giver could not decide",
         "I1 a standing decision is worth what its giver's word is worth",
-        Edit(gate._covers, "barred(terms, grant.decider, run.requester)", "False"),
+        Edit(gate.covers, "barred(terms, grant.decider, run.requester)", "False"),
     ),
     mutant(
         "a grant in place of a quorum",
         "I1 a standing decision is of one person",
-        Edit(gate._covers, "or needed(terms, grant.verdict) > 1", ""),
+        Edit(gate.covers, "or needed(terms, grant.verdict) > 1", ""),
     ),
     mutant(
         "a text says who logged in",
@@ -394,7 +394,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "secrets are hidden by the live tool",
         "I4 what is secret is a fact of the call",
-        Edit(request.request_of, "redact(call.params, made.secrets)", "call.params"),
+        Edit(request.request_of, "redact(_in_order(call.params, tool), made.secrets)", "call.params"),
     ),
     mutant(
         "a state's MAC leaves out what was said",

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple
 from keyturn import Agent, App, Approval, Grant, Inbox, Runner, RunState, ToolContext, function_tool
 from keyturn.audit.checker import Head, heads
 from keyturn.core.people import Decider
-from keyturn.engine import execution
 from keyturn.engine.run import open_run
 from keyturn.engine.run.used_states import UsedStates
 from keyturn.journal import generation
@@ -167,7 +166,7 @@ def made_world(home: str) -> Generator[None]:
         (open_run, "secrets", Secrets),
         (open_run, "_PROCESS_SECRET", b"trials" * 6),
         (generation, "secrets", Secrets),
-        (execution, "_PROCESS", "process"),
+        (open_run, "_this_process", lambda: "made"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     environment = {name: os.environ.get(name) for name in (VARIABLE, "KEYTURN_HOME")}

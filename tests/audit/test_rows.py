@@ -19,7 +19,7 @@ from keyturn.core.preview import Preview, Text
 from keyturn.engine.views.rows import replayed
 from keyturn.journal.rows import Changes, RequestRow
 from tests.audit.forging import CALL, asking, lost, started
-from tests.core.samples import Pen, asked, grant, person, reply, start, tool
+from tests.core.samples import Pen, asked, grant, person, reply, start, tool, user
 from tests.core.world import World, complete
 
 SECRET = '{"auth":{"token":"s3","user":"ann"},"list":[{"key":"k1"}],"n":1}'
@@ -115,6 +115,17 @@ def open_ended() -> Pen:
     return pen
 
 
+def begun() -> Pen:
+    """Make a call that a named process started, on the word of ada, and that was lost."""
+    pen = Pen()
+    specs = {"t1": {"description": "Pays.", "schema": {}}}
+    pen(start(), reply(tool("c0", "ask"), tools=specs))
+    pen.decide("approve", by="ada")
+    pen(*pen.screened(), cm.StartCall(CALL, "t1", by="worker-7"), at=5_000)
+    pen(cm.LoseCall(CALL, "lost"), at=9_000)
+    return pen
+
+
 RUNS: list[Callable[[], Pen]] = [
     asked,
     secret,
@@ -133,6 +144,7 @@ RUNS: list[Callable[[], Pen]] = [
     lambda: restored(asking()),
     granted,
     open_ended,
+    begun,
     lambda: asked(tool("c0", "ask", fixed=True), tool("c1", "ask", elsewhere=True), tool("c2", "ask", "")),
 ]
 
@@ -184,7 +196,26 @@ LIES: list[tuple[str, Callable[[], Pen], Callable[[RequestRow], RequestRow]]] = 
     ("I8", asked, lambda row: replace(row, body='{"params":1e999}')),
     ("I8", asked, lambda row: replace(row, body="[]")),
     ("I6", asked, lambda row: replace(row, state="void")),
+    *[("I8", begun, says(**{name: None})) for name in ("path", "started_at", "started_by", "former", "description")],
+    ("I8", begun, says(**dict.fromkeys(("path", "started_at", "started_by", "former", "description")))),
+    ("I8", begun, says(started_by="worker-8")),
+    ("I8", begun, says(started_at=1)),
+    ("I8", begun, says(former={"by": "eve", "verdict": "approve", "at": 0})),
+    ("I8", asked, says(path="a > boss")),
 ]
+
+
+def test_a_row_that_an_earlier_version_wrote_is_no_lie() -> None:
+    assert faults(asked(), says(**dict.fromkeys(("path", "description")))) == []
+    assert faults(lost(), says(**dict.fromkeys(("path", "started_at", "started_by", "former", "description")))) == []
+
+
+def test_an_agent_without_a_name_has_a_path() -> None:
+    pen = Pen()
+    pen(start(agent=""), reply(tool("out")))
+    pen.begin()
+    pen(cm.OpenFrame(CALL, "b", [user("x")], 5), reply(tool("c0", "ask"), frame=CALL))
+    assert faults(pen) == []
 
 
 def test_f7_what_people_are_shown_is_what_would_run_without_its_secrets() -> None:

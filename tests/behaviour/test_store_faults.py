@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Approval, MemoryJournal, RunConfig, RunHooks, Runner, RunState, function_tool
+from keyturn import Agent, App, Approval, MemoryJournal, Policy, RunConfig, RunHooks, Runner, RunState, function_tool
 from keyturn.core.effects import Effect
 from keyturn.core.errors import StorageError
 from keyturn.engine.driving import lease
@@ -189,3 +189,31 @@ async def test_an_approval_that_goes_stale_just_before_its_start_asks_again(stre
     result = await play(desk.agent, state, streamed, hooks=hooks)
     assert (len(result.interruptions), desk.paid) == (1, [])
     assert "stale" in result.interruptions[0].reason
+
+
+@pytest.mark.parametrize("fault", ["the store", "the policy"])
+async def test_what_cannot_be_moved_is_not_taken_up_again_at_once(fault: str) -> None:
+    """A request ran out, and nothing can be written of it: its run is left for a minute and not asked for ever."""
+    taken = list[str]()
+
+    class Refusing(Failing):
+        async def append(self, run: str, expected: int, lines: Any, claim: Any = None, changes: Any = None) -> None:
+            if self.at:
+                raise StorageError("the store cannot be written")
+            await super().append(run, expected, lines, claim, changes)
+
+        async def claim(self, run: str, worker: str, ttl_ms: int) -> Claim:
+            taken.append(run)
+            return await super().claim(run, worker, ttl_ms)
+
+    journal, desk = Refusing(), Desk(approval=Approval(expires="1s"))
+    policy = None if fault == "the store" else Policy()
+    run = (await play(desk.agent, "go", journal=journal, policy=policy)).run_id
+    journal.time += 2_000
+    taken.clear()
+    journal.at = b"all" if fault == "the store" else b""
+    async with App([desk.agent], journal):  # of a run under a policy an app without one takes nothing up
+        await turns_of_the_loop(200)
+    assert taken == [run]
+    journal.time += 61_000
+    assert await journal.due() == [run]

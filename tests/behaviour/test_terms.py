@@ -16,6 +16,7 @@ from keyturn import (
     Verdict,
     function_tool,
 )
+from keyturn.core.encodable import moment
 from keyturn.core.events import CallDecided, CallFinished, CallScreened, CallVoided
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from tests.playing import (
@@ -53,7 +54,7 @@ async def test_a_request_expires_and_is_rejected_once(run: Run, carry: Carry, ef
     agent = payer_of_two(effects, [call("pay", "c1", to="ada")], approval=Approval(expires="1h"))
     result = await timed(run, agent, clock)
     [item] = result.interruptions
-    assert item.expires_at == clock.now + HOUR
+    assert item.expires_at == moment(clock.now + HOUR)
     clock.pass_ms(HOUR + 1)
     state = await on_time(carry, agent, result.to_state(), clock)
     for decide in (state.approve, state.reject):

@@ -75,8 +75,8 @@ def at_a_terminal(
         os.kill(pid, signal.SIGKILL)
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
-    assert not left, f"never asked: {left}\n{shown.decode()}"
-    return shown.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
+    assert not left, f"never asked: {left}\n{shown.decode(errors='backslashreplace')}"
+    return shown.decode(errors="backslashreplace").replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
 
 
 def _ready(terminal: int, last: bytes) -> bool:

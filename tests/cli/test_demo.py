@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keyturn.cli.main import main
-from tests.cli.terminal import COMMAND, KEYS, SECRET, at_a_terminal, played, processes, unfolded
+from tests.cli.terminal import COMMAND, KEYS, SECRET, SOURCE, at_a_terminal, played, processes, unfolded
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def test_without_a_terminal_it_plays_itself(finished: tuple[Path, str]) -> None:
     assert f"kill -9 {first}" in shown
     assert "by signal 9" in shown
     assert "Refused, nothing was changed: The arguments of delete_backups are invalid" in shown
-    granted = "Approved, and so is every later call of this tool by this agent"
+    granted = "Approved, and so is every later call that the grant covers."
     for words in ("Approved.", "Approved as you changed it.", "Rejected.", "Answered.", granted):
         assert words in " ".join(shown.split())
     assert "This is what became of it." in shown
@@ -94,10 +95,30 @@ def test_a_person_decides_at_a_terminal(tmp_path: Path) -> None:
     assert "Input should be 'api' or 'worker'" in unfolded(shown)
 
 
+def as_printed(shown: str, columns: str = "100") -> str:
+    """Copy the last command that was shown into a shell; what it shows."""
+    printed = shown[shown.rindex("in a week:") :].split("\n", 1)[1]
+    environ = {**os.environ, "PYTHONPATH": str(SOURCE), "KEYTURN_SECRET": SECRET, "COLUMNS": columns}
+    done = subprocess.run(
+        ["sh", "-c", printed], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environ, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("columns", ["44", "80", "200"])
+def test_the_command_that_is_printed_works_as_it_is_printed(tmp_path: Path, columns: str) -> None:
+    directory = tmp_path / "it's a directory"
+    shown, _code = at_a_terminal(
+        [*COMMAND, "--dir", str(directory)], (b"killed > ", b"\r"), (b"decide > ", b"q\r"),
+        environ={"COLUMNS": columns},
+    )  # fmt: skip
+    if int(columns) > len(str(directory)) + 10:
+        assert "This is what became of it." in as_printed(shown, columns)
+
+
 @pytest.mark.parametrize("leave", [b"\x03", b"\x04", b"q\r"])
-def test_to_leave_is_never_an_approval_and_the_run_goes_on_later(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], leave: bytes
-) -> None:
+def test_to_leave_is_never_an_approval_and_the_run_goes_on_later(tmp_path: Path, leave: bytes) -> None:
     directory = tmp_path / "d"
     shown, code = at_a_terminal(
         [*COMMAND, "--dir", str(directory)],
@@ -106,10 +127,9 @@ def test_to_leave_is_never_an_approval_and_the_run_goes_on_later(
         (b"decide > ", leave),
     )  # fmt: skip
     assert code == 0
-    assert re.search(rf"keyturn demo --resume:? {re.escape(str(directory / 'run.json'))}", unfolded(shown))
     assert not (directory / "world.json").exists()
-    assert main(["demo", "--play", "--resume", str(directory / "run.json")]) == 0
-    resumed = capsys.readouterr().out
+    assert "Nothing was decided" not in shown
+    resumed = as_printed(shown)
     assert "Decided before: rotate_key: reject" in resumed
     assert "the key: not now" in resumed
 

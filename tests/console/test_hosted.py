@@ -54,7 +54,7 @@ def test_actions_on_a_computer_cannot_be_edited_but_answered() -> None:
 
 
 def test_a_grant_covers_no_tool_of_that_name_on_another_server() -> None:
-    keyboard = Keyboard("g", "", "r", "not mail")
+    keyboard = Keyboard("g", "2", "run", "r", "not mail")
     agent = librarian(asks("r1", "wiki"), asks("r2", "mail"), asks("r3", "wiki"))
     state = keyboard.decide(Runner.run_sync(agent, "go"))
     assert not keyboard.lines, "the other server's was asked about, and the first one's only once"

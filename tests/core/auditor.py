@@ -93,6 +93,7 @@ class Auditor:
         self.calls: dict[str, Audited] = {}
         self.grants: dict[str, ev.GrantTerms] = {}
         self.given: set[str] = set()
+        self.lent: set[tuple[str, str]] = set()
         self.uses: dict[str, int] = {}
         self.used: set[object] = set()
         self.usage = NOTHING
@@ -103,7 +104,8 @@ class Auditor:
             self.now = max(self.now, step.at)
             for event in step.events:
                 if self.over:
-                    allowed = ev.CallFinished | ev.CallLost | ev.SessionWritten | ev.ContextSaved | ev.GrantRevoked
+                    allowed = ev.CallFinished | ev.CallLost | ev.SessionWritten | ev.ContextSaved
+                    allowed |= ev.GrantRevoked | ev.GrantLent
                     assert isinstance(event, allowed), f"a run that is over goes on: {type(event).__name__}"
                 getattr(self, _WORDS.sub("_", type(event).__name__).lower(), self.other)(event)
         return self
@@ -383,6 +385,24 @@ class Auditor:
         self.given.add(event.grant.id)
         self.grants[event.grant.id], self.uses[event.grant.id] = event.grant, 0
 
+    def grant_lent(self, event: ev.GrantLent) -> None:
+        grant = self.grants[event.grant]
+        assert grant.reach, "a grant is lent where it reaches beyond its run"
+        assert event.run != self.run, "a run lends to another"
+        assert (event.run, event.call) not in self.lent, "a call is lent one grant, once"
+        self.lent.add((event.run, event.call))
+        self.uses[grant.id] += 1
+        assert grant.uses is None or self.uses[grant.id] <= grant.uses, "a grant is used as often as it says"
+        assert grant.expires_at is None or self.now < grant.expires_at, "a grant ends at its time"
+
+    def grant_borrowed(self, event: ev.GrantBorrowed) -> None:
+        grant = event.grant
+        assert grant.id not in self.given, "a grant is borrowed once"
+        assert event.home not in ("", self.run), "a run borrows of another"
+        assert (grant.uses, grant.verdict, bool(grant.call), bool(grant.reach)) == (1, "approve", True, True)
+        self.given.add(grant.id)
+        self.grants[grant.id], self.uses[grant.id] = grant, 0
+
     def grant_revoked(self, event: ev.GrantRevoked) -> None:
         del self.grants[event.grant]
 
@@ -391,6 +411,7 @@ class Auditor:
         grant, call = self.grants[event.grant], self.calls[event.call]
         assert call.place != "asking", "a grant answers no question"
         self.uses[grant.id] += 1
+        assert grant.call in (None, call.id), "what was borrowed covers one call"
         assert grant.uses is None or self.uses[grant.id] <= grant.uses, "a grant is used as often as it says"
         assert grant.expires_at is None or self.now < grant.expires_at, "a grant ends at its time"
         assert (grant.agent, grant.tool) == (call.agent, call.proposal.tool), "a grant covers nothing else"

@@ -16,8 +16,9 @@ from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
+from tests.core.reference_loans import Loans
 from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need
-from tests.core.reference_seen import DEAD, READY, Seen
+from tests.core.reference_seen import DEAD, READY
 
 WAITS = ("asked", "in_doubt", "needs")
 MAY = {"asked": "approve edit reject answer", "in_doubt": "ran did_not_run retry", "needs": "answer reject"}
@@ -27,10 +28,11 @@ NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Reference(Seen):
+class Reference(Loans):
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.status, self.now, self.waits, self.told = "new", 0, 0, None
         self.frames: dict[str, Any] = {}
         self.calls: dict[str, Any] = {}
@@ -535,6 +537,7 @@ class Reference(Seen):
         return (
             not grant["revoked"]
             and (terms.agent, terms.tool) == (call["agent"], call["proposal"].tool)
+            and terms.call in (None, call["id"])
             and (terms.uses is None or grant["uses"] < terms.uses)
             and (terms.expires_at is None or self.now < terms.expires_at)
             and all(self.within(params, name, most, terms) for name, most in (terms.where or {}).items())
@@ -549,6 +552,7 @@ class Reference(Seen):
     def may_give(self, grant: Any, decisions: list[Any]) -> bool:
         """Whether a standing decision comes with a word of its giver on a call like those it is about."""
         need(grant.verdict in ("approve", "reject"))
+        need(grant.call is None and (grant.verdict == "approve" or not grant.reach))
         beside: list[Any] = []
         for made in decisions:
             call = self.calls.get(made.call)
@@ -564,10 +568,6 @@ class Reference(Seen):
         terms = grant["terms"]
         grant["uses"] += 1
         self.decide(call, cm.Decision(call["id"], terms.verdict, self.shown(call), via="grant", grant=terms.id))
-
-    def revoke(self, c: cm.Revoke) -> None:
-        need(c.grant in self.grants and not self.grants[c.grant]["revoked"])
-        self.grants[c.grant]["revoked"] = True
 
     def tick(self, c: cm.Tick) -> None:
         if self.status not in ("running", "failed"):

@@ -143,6 +143,10 @@ PROPOSAL: Any = st.builds(
     secrets=st.lists(st.text(), max_size=2).map(tuple), elsewhere=st.booleans(), preview=PREVIEW,
 )  # fmt: skip
 REPORTS: Any = st.lists(st.builds(ev.Report, st.text(), st.text(), st.booleans(), JSON), max_size=2)
+GRANT: Any = st.builds(
+    ev.GrantTerms, st.text(), st.text(), st.text(), where=st.none() | ITEM, uses=st.none() | st.integers(0, 9),
+    decider=DECIDER, reach=st.text(), call=TEXTS,
+)  # fmt: skip
 FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.RunStarted, "input"): st.text() | st.lists(ITEM),
     (ev.RunStarted, "about"): ITEM,
@@ -165,15 +169,8 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallVoided, "proposal"): PROPOSAL,
     (ev.CallVoided, "tools"): ITEM,
     (ev.CallFinished, "item"): ITEM,
-    (ev.GrantGiven, "grant"): st.builds(
-        ev.GrantTerms,
-        st.text(),
-        st.text(),
-        st.text(),
-        where=st.none() | ITEM,
-        uses=st.none() | st.integers(0, 9),
-        decider=DECIDER,
-    ),
+    (ev.GrantGiven, "grant"): GRANT,
+    (ev.GrantBorrowed, "grant"): GRANT,
     (ev.HandedOff, "view"): st.none() | st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2) | ITEM),
     (ev.GuardrailReported, "reports"): REPORTS,
 }

@@ -18,6 +18,7 @@ from tests.core.samples import (
     Pen,
     asked,
     everything,
+    grant,
     nested,
     person,
     reply,
@@ -60,6 +61,8 @@ COMMANDS: list[cm.RunCommand] = [
     cm.Fail("Error"),
     cm.Cancel(),
     cm.Restored("the store was restored"),
+    cm.LendGrant("g", ["here"], "other", "r/1.0"),
+    cm.BorrowGrant(grant("g@r/1.0", reach="here", call="r/1.0", uses=1), "home"),
     cm.Tick(),
 ]
 OF_A_RUN_THAT_IS_OVER = (cm.SaveContext, cm.WroteSession)

@@ -317,6 +317,7 @@ class Commands(RuleBasedStateMachine):
             where=draw(st.sampled_from([None, None, {"n": {"le": 1}}, {"m": {"le": 9}}])),
             uses=draw(st.sampled_from([None, 1, 1, 2, 0])),
             expires_at=draw(st.sampled_from([None, None, self.pen.now + 40, self.pen.now])),
+            reach=draw(st.sampled_from(["", "", "here", "there"])),
         )
 
     def give(self, draw: Draw, name: str) -> cm.RunCommand:
@@ -331,6 +332,25 @@ class Commands(RuleBasedStateMachine):
 
     def revoke(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), OPS)
+
+    def lend(self, draw: Draw, _name: str) -> cm.RunCommand:
+        """Lend a grant to a call of another run."""
+        reaches, calls = st.sampled_from([["here"], ["there", "here"], []]), st.sampled_from(["r/1.0", "r/2.0"])
+        which = draw(st.sampled_from([*self.run.grants, "g9"]))
+        return cm.LendGrant(which, draw(reaches), draw(st.sampled_from(["other", "other", "run"])), draw(calls))
+
+    def borrow(self, draw: Draw, name: str) -> cm.RunCommand:
+        """Take over what another run lent to a call of this one, or to one that is to come."""
+        made = self.terms(draw, [])
+        call = self.run.calls.get(name)
+        about = (made.agent, made.tool) if call is None else (call.agent, call.proposal.tool)
+        wrong = draw(RARELY)
+        made = replace(
+            made, id=f"{made.id}@{name}", agent=about[0], tool=about[1], call=None if wrong else name, uses=1,
+            verdict=draw(st.sampled_from(["approve"] * 5 + ["reject"])),
+            reach=draw(st.sampled_from(["here"] * 5 + [""])),
+        )  # fmt: skip
+        return cm.BorrowGrant(made, draw(st.sampled_from(["home"] * 5 + ["run", ""])))
 
     def start_call(self, draw: Draw, name: str) -> cm.RunCommand:
         call = self.run.calls.get(name)
@@ -422,7 +442,7 @@ FITTING: dict[str, list[Maker]] = {
     "exhausted": [Commands.resume, Commands.close_run, Commands.close_frame],
     "tripped": [Commands.close_frame, Commands.cancel],
     "judge": [Commands.judge_frame],
-    "screen": [Commands.screen],
+    "screen": [Commands.screen] * 3 + [Commands.borrow],
     "run": [Commands.start_call] * 4 + [Commands.void_call, Commands.finish_call],
     "settle": [Commands.finish_call],
     "started": [Commands.finish_call, Commands.need_input, Commands.open_frame] * 2
@@ -432,7 +452,7 @@ FITTING: dict[str, list[Maker]] = {
 MAKERS: list[Maker] = sorted(
     {make for makes in FITTING.values() for make in makes}
     | {Commands.start_again, Commands.revoke, Commands.add_input, Commands.write_session, Commands.save_context}
-    | {Commands.fail, Commands.resume, Commands.restored},
+    | {Commands.fail, Commands.resume, Commands.restored, Commands.lend, Commands.borrow},
     key=lambda make: make.__name__,
 )
 

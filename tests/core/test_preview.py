@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyturn.core import preview as module
-from keyturn.core.preview import REDACTED, Block, Command, Diff, Json, Preview, Text, redact
+from keyturn.core.errors import BadJson
+from keyturn.core.preview import REDACTED, Block, Command, Diff, Json, Preview, Text, redact, unredacted
 from tests.table import each
 
 EVERY = Preview(
@@ -70,3 +71,37 @@ def test_f7_the_true_value_is_not_touched_and_the_order_is_kept(value: Any) -> N
     assert isinstance(shown, dict)
     assert list(shown) == list(value)
     assert shown.get("a", REDACTED) == REDACTED
+
+
+KEYS = [{"user": "ann", "key": "s1"}, {"user": "bob", "key": "s2"}, {"user": "bob", "key": "s3"}]
+_ANN, _BOB, _CARL = ({"user": name, "key": REDACTED} for name in ("ann", "bob", "carl"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "becomes"),
+    [
+        ([_ANN, _BOB, _BOB], ["s1", "s2", "s3"]),
+        ([_ANN], ["s1"]),
+        ([_BOB, _ANN, _BOB], None),  # which of two that look alike?
+        ([_BOB], None),
+        ([_CARL, _BOB, _BOB], ["s1", "s2", "s3"]),
+        ([_CARL, _ANN, _BOB], None),
+        ([_CARL, {"user": "bob", "key": "new"}, _BOB], None),
+        ([_ANN, {"user": "bob", "key": "new"}, _BOB], ["s1", "new", "s3"]),
+        ([_ANN, _BOB, _BOB, _CARL], None),
+        ([_ANN, _BOB, _BOB, {"user": "carl", "key": "new"}], None),
+        ([{"user": "carl", "key": "new"}, _ANN], ["new", "s1"]),
+        ([REDACTED, _BOB, _BOB], None),
+        ([], []),
+    ],
+)
+def test_a_member_of_an_edited_list_never_gets_the_secret_of_another(wanted: Any, becomes: Any) -> None:
+    true = {"people": KEYS}
+    shown = redact(true, ["people.key"])
+    if becomes is None:
+        with pytest.raises(BadJson, match="write the value itself"):
+            unredacted({"people": wanted}, shown, true)
+        return
+    made = unredacted({"people": wanted}, shown, true)
+    assert [each["key"] for each in made["people"]] == becomes
+    assert [each["user"] for each in made["people"]] == [each["user"] for each in wanted]

@@ -9,6 +9,7 @@ import msgspec
 from keyturn.core import commands as cm
 from keyturn.core.call_ids import call_id, frame_of, is_below, place_of
 from keyturn.core.digest import canonical
+from keyturn.core.encodable import moment
 from keyturn.core.gate import OPENING
 from keyturn.core.policy import Approval, Verdict
 from keyturn.core.preview import REDACTED, Json, Preview, Text
@@ -55,8 +56,8 @@ def test_a_request_says_what_would_run_and_what_may_be_said() -> None:
         tool="t",
         agent="a",
         digest=call_digest(pen.run, pen.call()),
-        asked_at=7,
-        expires_at=HOUR + 7,
+        asked_at=moment(7),
+        expires_at=moment(HOUR + 7),
         reason="over the limit",
         risk="high",
         tool_digest="t1",
@@ -67,6 +68,7 @@ def test_a_request_says_what_would_run_and_what_may_be_said() -> None:
         terms=terms,
         verdicts=("approve", "edit", "reject", "answer"),
         requester="eve",
+        path="a",
     )
 
 
@@ -115,7 +117,7 @@ def test_a_doubt_is_dated_by_when_it_was_lost() -> None:
     pen.begin()
     pen(cm.LoseCall(CALL, "lost"), at=5)
     before = shown(pen)
-    assert before.asked_at == 5
+    assert before.asked_at == moment(5)
     pen(cm.SaveContext({"n": 1}), at=HOUR)
     assert shown(pen) == before
 

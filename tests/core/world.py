@@ -233,7 +233,12 @@ class World:
         return Decider(name, () if terms.role is None else (terms.role,), "signed")
 
     def of_a_doubt(self, call: Call, made: ev.Decision) -> ev.Decision:
-        """What a person finds out: it did what it does. What goes on by itself they let go on."""
+        """What a person finds out: it did what it does. What goes on by itself they let go on.
+
+        A question whose answer the policy denies ends as it would without the doubt: denied.
+        """
+        if "question" in call.proposal.name and call.reason.startswith("the policy denies"):
+            return replace(made, output="denied")
         goes_on = any(word in call.proposal.name for word in ("question", "agent", "handoff"))
         if not call.begun or (goes_on and not call.reason.startswith(("the policy denies", "it was not started"))):
             return replace(made, verdict="retry")

@@ -188,9 +188,7 @@ def test_blocks_as_they_look() -> None:
         "command", "in: /srv/a b", "| make", "| make test", "",
         "diff", "path: x.toml", "|  a", "| -b", "| -c", "| +B", "| +c", "\\ no newline at the end of the text", "",
         "json", "| {",
-        '|   "b": [', "|     1,", "|     -0.0,", "|     1e+99", "|   ],",
-        '|   "a": {', '|     "t": true,', '|     "n": null', "|   },",
-        '|   "e": [', "|     [],", "|     {}", "|   ],",
+        '|   "b": [1, -0.0, 1e+99],', '|   "a": {"t": true, "n": null},', '|   "e": [[], {}],',
         '|   "q\\"": "say \\"hi\\"\\n"', "| }",
     ]  # fmt: skip
 

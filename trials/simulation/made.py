@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from keyturn.core.seal import Ring
-from keyturn.engine import execution, worker
+from keyturn.engine import worker
 from keyturn.engine.run import open_run
 from keyturn.journal import memory
 
@@ -65,7 +65,7 @@ def made_world() -> Generator[None]:
         (open_run, "secrets", _Secrets),
         (open_run, "_PROCESS_SECRET", b"simulated" * 3),
         (memory, "_RING", Ring([b"simulated" * 3])),
-        (execution, "_PROCESS", "process"),
+        (open_run, "_this_process", lambda: "made"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     for owner, name, value in places:

@@ -86,6 +86,7 @@ class AuditedCall:
     tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
     before that. `renewed` is the nonce of the restore that asked anew. `approval` is the decision that let it run, and
     `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
+    `started_at` and `started_by` when and by which process it was started last,
     `supplied` that its tool's question was answered.
     `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
     `stricter_in` the one in which the newest policy asked about its decision.
@@ -108,6 +109,8 @@ class AuditedCall:
     approval: ev.Decision | None = None
     revoked: bool = False
     acted: bool = False
+    started_at: int = 0
+    started_by: str = ""
     supplied: bool = False
     votes: dict[str, ev.Decision] = field(default_factory=dict[str, ev.Decision])
     preview: Preview | None = None

@@ -21,6 +21,7 @@ from ..engine.states.state import RunState
 from ..journal.base import Store
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .calls import Broken
+from .loans import Loans
 from .log import LogAutomaton
 from .outside import Outside
 from .report import CheckReport, Head, Told, Violation
@@ -154,7 +155,8 @@ class _Read:
         return not (pending(run) or run.groups["wait"] or run.groups["started"])
 
 
-def _check_taken(taken: _Taken, outside: Outside, report: CheckReport) -> None:
+def _check_taken(taken: _Taken, outside: Outside, report: CheckReport) -> _Read | None:
+    """Check one run and its rows; return what was read, None where its log says nothing that counts."""
     report.runs += 1
     report.lines += len(taken.links)
     erased = taken.row is not None and taken.row.status == "erased"
@@ -165,16 +167,17 @@ def _check_taken(taken: _Taken, outside: Outside, report: CheckReport) -> None:
     outside.compare_head(taken.run, taken.links, report)
     if erased:
         _check_erased(taken, report)
-        return
+        return None
     if taken.missing is not None:
         outside.unread(taken.run)
-        return
+        return None
     found = _check_log(taken, outside, report)
     if found is None:
-        return
+        return None
     rows = [*compare_run(found.run, found.started_at, taken.row), *found.rows.compare_requests(taken.requests)]
     for invariant, what in [*rows, *found.rows.compare_grants(taken.grants)]:
         report.add(invariant, taken.run, None, what)
+    return found
 
 
 def _check_erased(taken: _Taken, report: CheckReport) -> None:
@@ -191,12 +194,19 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
     found: list[str] = [] if faults is None else await faults()
     for what in found:
         report.add("I8", "", None, what)
+    loans = Loans()
     for run in await _names(store):
         taken = await _take(store, run)
+        read = None
         if taken is None:
             report.moving += 1
         elif taken.links or taken.row is not None or taken.missing is not None:  # else somebody only held its name
-            _check_taken(taken, outside, report)
+            read = _check_taken(taken, outside, report)
+        if read is None:
+            loans.unread(run)
+        else:
+            loans.read(read.automaton)
+    loans.left(report)
     await _check_orphans(store, report)
 
 

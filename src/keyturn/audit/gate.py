@@ -320,6 +320,8 @@ class Gate(Standing):
             fits = made.args is None or made.runs == call.edit_digest(self.run, call.args, made.basis)
             need(fits, "I4", f"call {call.id} started with other arguments than its edit is bound to")
         call.place = "running"
+        call.started_at = self.now
+        call.started_by = event.by
         call.acted = call.acted or call.proposal.recover != "retry"
         self.starts[call.id] = self.starts.get(call.id, 0) + 1
 

@@ -16,7 +16,8 @@ class Standing(Frames):
     """Tracks the standing decisions of one run.
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
-    of a grant that must be counted next, `decided_now` are the calls that this line decides.
+    of a grant that must be counted next, `decided_now` are the calls that this line decides. `lent` are the grants
+    that calls of other runs used, `borrowed` those of other runs with their homes.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,8 @@ class Standing(Frames):
         self.uses: dict[str, int] = {}
         self.owed: tuple[str, str] | None = None
         self.decided_now: list[AuditedCall] = []
+        self.lent: dict[tuple[str, str], ev.GrantTerms] = {}
+        self.borrowed: list[tuple[ev.GrantTerms, str]] = []
         self._given_in: dict[str, int] = {}
 
     def given(self, event: ev.GrantGiven) -> None:
@@ -36,12 +39,35 @@ class Standing(Frames):
         grant = event.grant
         need(grant.id not in self.uses, "I3", f"grant {grant.id} was given twice")
         need(grant.verdict in ("approve", "reject"), "I7", f"grant {grant.id} neither approves nor rejects")
+        need(grant.call is None, "I1", f"grant {grant.id} was given as if it were borrowed")
+        need(grant.verdict == "approve" or not grant.reach, "I7", f"grant {grant.id} rejects beyond its run")
         here = any(_goes_with(grant, call) for call in self.decided_now)  # first, since there may be many others
         goes = here or any(_goes_with(grant, call) for call in self.calls.values())
         need(goes, "I1", f"grant {grant.id} came without a decision of the same person on a call of its tool and agent")
         self.grants[grant.id] = grant
         self.uses[grant.id] = 0
         self._given_in[grant.id] = self.line
+
+    def lent_out(self, event: ev.GrantLent) -> None:
+        """Check that a grant stands and reaches beyond its run when a call of another run uses it."""
+        grant = self.grants.get(event.grant)
+        if grant is None or not grant.reach or event.run == self.run:
+            raise Broken("I1", f"grant {event.grant} was lent and did not stand for another run")
+        need((event.run, event.call) not in self.lent, "I1", f"grant {grant.id} was lent twice to one call")
+        need(not self._ended(grant), "I1", f"grant {grant.id} was lent and {self._ended(grant)}")
+        self.uses[grant.id] += 1
+        self.lent[event.run, event.call] = grant
+
+    def taken_over(self, event: ev.GrantBorrowed) -> None:
+        """Check that what is borrowed is an approval of another run, for one call and once."""
+        grant = event.grant
+        need(grant.id not in self.uses, "I3", f"grant {grant.id} was borrowed twice")
+        alone = grant.call is not None and grant.uses == 1 and grant.verdict == "approve" and bool(grant.reach)
+        need(alone and event.home not in ("", self.run), "I1", f"grant {grant.id} was borrowed for more than one call")
+        self.grants[grant.id] = grant
+        self.uses[grant.id] = 0
+        self._given_in[grant.id] = self.line
+        self.borrowed.append((grant, event.home))
 
     def taken_back(self, event: ev.GrantRevoked) -> None:
         """Check that a revoked grant was standing."""
@@ -84,10 +110,10 @@ class Standing(Frames):
         """Return why a grant does not cover a call; "" where it does."""
         if (grant.agent, grant.tool) != (call.agent, call.proposal.tool):
             return "is for another tool or agent"
-        if grant.uses is not None and self.uses[grant.id] >= grant.uses:
-            return "had been used as often as it says"
-        if grant.expires_at is not None and self.now >= grant.expires_at:
-            return "had run out"
+        if grant.call not in (None, call.id):
+            return "was borrowed for another call"
+        if ended := self._ended(grant):
+            return ended
         if quorum(terms, grant.verdict) > 1:
             return "is of one person, where the call takes several"
         if objection(terms, grant.decider, self.requester):
@@ -95,6 +121,12 @@ class Standing(Frames):
         # An approval covers what it surely means; "never again" holds where nobody can tell, too.
         means = may_hold if grant.verdict == "reject" else holds
         return "" if means(grant.where, value_of(call.args)) else "is for other arguments"
+
+    def _ended(self, grant: ev.GrantTerms) -> str:
+        """Return why a grant covers nothing any more; "" where it does."""
+        if grant.uses is not None and self.uses[grant.id] >= grant.uses:
+            return "had been used as often as it says"
+        return "had run out" if grant.expires_at is not None and self.now >= grant.expires_at else ""
 
 
 def _goes_with(grant: ev.GrantTerms, call: AuditedCall) -> bool:

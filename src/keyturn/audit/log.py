@@ -14,7 +14,10 @@ from .frames import AuditedFrame
 from .gate import Gate
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
-_AFTER = (ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved, ev.GrantRevoked, ev.GuardrailReported)
+_AFTER = (
+    *(ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved),
+    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported),
+)
 
 
 class LogAutomaton(Gate):
@@ -31,6 +34,7 @@ class LogAutomaton(Gate):
         super().__init__()
         self.name = name
         self.salt = ""
+        self.root = ""
         self.tools: dict[str, Any] = {}
         self._answered: str | None = None
 
@@ -80,6 +84,7 @@ class LogAutomaton(Gate):
             "I8",
             f"an agent began to work at {event.frame}, where one was working already",
         )
+        self.root = event.agent if root else self.root
         running = root or self.at(event.frame).place == "running"
         need(running, "I1", f"a nested agent was to answer call {event.frame}, which had not started")
         self.frames[event.frame] = AuditedFrame(event.agent, event.guarded, barrier=event.barrier)
@@ -214,6 +219,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.CallLost: LogAutomaton.lost,
     ev.GrantGiven: LogAutomaton.given,
     ev.GrantUsed: LogAutomaton.used,
+    ev.GrantLent: LogAutomaton.lent_out,
+    ev.GrantBorrowed: LogAutomaton.taken_over,
     ev.GrantRevoked: LogAutomaton.taken_back,
     ev.RunRestored: LogAutomaton.restored,
 }

@@ -16,6 +16,7 @@ from ..core import events as ev
 from ..core.codec import as_text
 from ..core.effects import waiting
 from ..core.preview import REDACTED, Json, Preview
+from ..core.request import ASKED, asked_text
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
@@ -32,7 +33,18 @@ _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
 # What of a request stands in the body of its row where it differs from this.
-_USUAL: dict[str, Any] = {"revision": 1, "tool_kind": "function", "label": "", "votes": [], "secrets": []}
+_USUAL: dict[str, Any] = {
+    "revision": 1,
+    "tool_kind": "function",
+    "label": "",
+    "votes": [],
+    "secrets": [],
+    "description": "",
+    "path": "",
+    "started_by": "",
+}
+# What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
+_SINCE = ("description", "path", "started_at", "started_by", "former")
 # What a wrong field of a row breaks, where that is not just the record.
 _SHOWN = dict.fromkeys(("params", "arguments", "preview", "requests", "difference", "label"), "I4")
 _BREAKS = _SHOWN | {"digest": "I4", "state": "I6", "waiting": "I6", "uses": "I1", "revoked": "I1"}
@@ -49,12 +61,15 @@ class DerivedRows:
         self.grants: dict[str, GrantRow] = {}
         self._shown: dict[str, dict[str, Any]] = {}
         self._open: dict[str, str] = {}
+        self._names = False  # a start named its process, as those of earlier versions do not
+        self._new: set[str] = set()  # requests that were written after that
 
     def feed(self, step: ev.Step) -> None:
         """Apply what a step changes."""
         for event in step.events:
             self._close(event)
             self._grant(event)
+            self._names = self._names or (isinstance(event, ev.CallStarted) and bool(event.by))
         if any(isinstance(event, _SWEEPING) for event in step.events):
             for call in [name for name in self._open if self._log.over or not self._waits(name)]:
                 self._end(call, "void", self._log.now, "")
@@ -83,6 +98,8 @@ class DerivedRows:
         if not self._log.over:
             self._open[call.id] = name
         self._shown[name] = self._body(call)
+        if self._names:
+            self._new.add(name)
         self.requests[name] = RequestRow(
             id=name,
             run=self._log.run,
@@ -119,7 +136,36 @@ class DerivedRows:
             "difference": self._difference(call),
             "requester": self._log.requester,
             "secrets": list(made.secrets),
+            "description": str(self._log.tools.get(made.tool, {}).get("description") or ""),
+            "path": self._path(call),
+            **self._start(call),
         }
+
+    def _start(self, call: AuditedCall) -> dict[str, Any]:
+        """Say when, by which process and on whose word a call was started."""
+        if not self._log.starts.get(call.id):
+            return {"started_at": None, "started_by": "", "former": None}
+        by_probe = call.decision is not None and call.decision.via == "probe"
+        lets = call.approval if by_probe else call.decision
+        former = None if lets is None else _vote(lets.by or "", lets, call.proposal.secrets)
+        return {"started_at": call.started_at, "started_by": call.started_by, "former": former}
+
+    def _path(self, call: AuditedCall) -> str:
+        """Say how the run came to the agent of a call, and what the last one was asked."""
+        parts = call.id.split("/")
+        above = ["/".join(parts[:end]) for end in range(2, len(parts))]
+        outer = [self._log.calls[name] for name in above if name in self._log.calls]
+        root = before = self._log.root
+        words = [root]
+        for place, agent in enumerate([*(each.agent for each in outer), call.agent]):
+            if place or agent != root:
+                words += agent.removeprefix(f"{before}/").removeprefix(f"{root}/").split("/")
+            before = agent
+        named = " > ".join(words)
+        if not outer:
+            return named
+        text = asked_text(_hidden(value_of(outer[-1].args), outer[-1].proposal.secrets))
+        return f"{named}, asked: {text if len(text) <= ASKED else text[:ASKED] + '[...]'}"
 
     def _difference(self, call: AuditedCall) -> Any:
         before, after = call.former_tool, call.proposal.tool
@@ -130,11 +176,13 @@ class DerivedRows:
         if isinstance(event, ev.GrantGiven):
             made = event.grant
             body = as_text(made)
-            self.grants[made.id] = GrantRow(made.id, self._log.run, made.tool, made.agent, body)
-        elif isinstance(event, ev.GrantUsed):
+            self.grants[made.id] = GrantRow(made.id, self._log.run, made.tool, made.agent, body, made.reach)
+        elif not isinstance(event, ev.GrantUsed | ev.GrantLent | ev.GrantRevoked) or event.grant not in self.grants:
+            return  # what is borrowed has its row at home
+        elif not isinstance(event, ev.GrantRevoked):
             row = self.grants[event.grant]
             self.grants[row.id] = replace(row, uses=row.uses + 1)
-        elif isinstance(event, ev.GrantRevoked):
+        else:
             self.grants[event.grant] = replace(self.grants[event.grant], revoked=True)
 
     # What the store has --------------------------------------------------------------------------------------------
@@ -153,7 +201,7 @@ class DerivedRows:
             for field in (*_COMPARED, *_CLOSED):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} has another {field} in its row"
-            for field in _unlike(row.body, self._shown[name]):
+            for field in _unlike(row.body, self._shown[name], older=name not in self._new):
                 yield _BREAKS.get(field, "I8"), f"the request of call {wanted.call} shows another {field} than its log"
         for row in stored.values():
             yield "I8", f"a request of call {row.call} has a row and was never asked"
@@ -170,7 +218,7 @@ class DerivedRows:
                 yield "I8", f"the row of grant {name} is not the one that was written"
                 continue
             tools = (wanted.tool, self._log.tools.get(wanted.tool, {}).get("name"))
-            for field in ("agent", "body", "uses", "revoked"):
+            for field in ("agent", "body", "reach", "uses", "revoked"):
                 if getattr(row, field) != _kept(getattr(wanted, field)):
                     yield _BREAKS.get(field, "I8"), f"grant {name} has another {field} in its row"
             if row.tool not in tools:
@@ -218,13 +266,19 @@ def _opened(step: ev.Step) -> Iterator[str]:
             yield event.decision.call
 
 
-def _unlike(body: str, wanted: dict[str, Any]) -> list[str]:
-    """Return the fields in which the body of a row differs from what people are to be shown."""
+def _unlike(body: str, wanted: dict[str, Any], *, older: bool) -> list[str]:
+    """Return the fields in which the body of a row differs from what people are to be shown.
+
+    `older` says that an earlier version may have written it.
+    """
     try:
         told: Any = value_of(body)
         if not isinstance(told, dict):
             return ["body"]
-        shown = dict.fromkeys(wanted) | _USUAL | cast("dict[str, Any]", told)
+        if older and not any(name in told for name in _SINCE):
+            wanted = {name: value for name, value in wanted.items() if name not in _SINCE}
+        usual = {name: value for name, value in _USUAL.items() if name in wanted}
+        shown = dict.fromkeys(wanted) | usual | cast("dict[str, Any]", told)
         if canonical_text(shown) == canonical_text(wanted):
             return []
         return [name for name in shown if canonical_text(shown[name]) != canonical_text(wanted.get(name))] or ["body"]

@@ -19,9 +19,9 @@ from ..models.routing import split_name
 from ..models.scripted.model import ScriptedModel
 from ..render.escape import escape
 from .demo_agent import reply
+from .printing import command
 
 SCRIPTED = "scripted"
-_WITHOUT = "or play without a provider: keyturn demo --scripted"
 
 
 class Provider(NamedTuple):
@@ -100,7 +100,7 @@ class Player:
             extra = package.partition(".")[0]
             raise UserError(
                 f"{self.name} needs the package {package!r}, which is not installed: pip install 'keyturn[{extra}]', "
-                f"{_WITHOUT}"
+                f"{_without()}"
             )
         return default_provider().get_model(self.name)
 
@@ -108,15 +108,19 @@ class Player:
         """Describe a provider's error, None where it is none, without what it says of a key."""
         status, who = status_of(error), self.provider
         if status in (401, 403) or (status == 400 and "api key" in str(error).lower()):
-            return f"{who.name} did not accept the key in {who.key} ({status}): set another one, {_WITHOUT}"
+            return f"{who.name} did not accept the key in {who.key} ({status}): set another one, {_without()}"
         if status == 404:
-            return f"{who.name} knows no model {self.name!r} (404): name another one with --model, {_WITHOUT}"
+            return f"{who.name} knows no model {self.name!r} (404): name another one with --model, {_without()}"
         if status == 429:
-            return f"{who.name} takes no more requests now (429), or the account is empty: try later, {_WITHOUT}"
+            return f"{who.name} takes no more requests now (429), or the account is empty: try later, {_without()}"
         if status is None and not is_passing(error):
             return None
         said = escape(" ".join(str(error).split())[:200], keep="")
-        return f"{who.name} did not answer ({type(error).__name__}: {said}): try again, {_WITHOUT}"
+        return f"{who.name} did not answer ({type(error).__name__}: {said}): try again, {_without()}"
+
+
+def _without() -> str:
+    return f"or play without a provider: {command()} demo --scripted"
 
 
 def _installed(package: str) -> bool:

@@ -29,6 +29,7 @@ from ..engine.views.items import ItemHelpers
 from .demo_agent import AT_FIRST, TASK, World, demo_agent
 from .demo_player import SCRIPTED, Player
 from .demo_voice import Voice
+from .printing import command
 
 TURNS = 30  # enough for any model that means well
 LEFT = 3  # the exit code of a process that a person left at a prompt
@@ -188,13 +189,13 @@ class Stage:
         self.voice.screen.read(what)
 
     def _left(self) -> int:
-        self._go_on_with("You left, so the run waits; nothing was approved by that. To go on, today or in a week:")
+        self._go_on_with("The run waits; nothing was approved by leaving. To go on, today or in a week:")
         return LEFT
 
     def _go_on_with(self, why: LiteralString) -> None:
         self.voice.say()
         self.voice.say(why)
-        self.voice.screen.copied("keyturn demo --resume", shlex.quote(str(self.state_file)))
+        self.voice.screen.copied(f"{command()} demo --resume", shlex.quote(str(self.state_file)))
 
 
 def _goes_on(state: RunState[Any]) -> bool:
@@ -213,7 +214,7 @@ _LINES: dict[str, list[str]] = {
     "delete_backups": ["e", "names=all of them", 'names=["api-2026-03-01", "api-2026-07-01"]', "a"],
     "restart_service": ["r", "Not in the middle of the day."],
     "ask_person": ["w", "The API is restarted tonight at 02:00."],
-    "send_notice": ["g", ""],
+    "send_notice": ["g", "3", "run"],
 }
 
 

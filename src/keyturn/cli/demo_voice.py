@@ -54,7 +54,7 @@ class Voice:
         lead: str = word
         for row in column:
             painted = self.screen.paint(_COLOURS.get(word, "2"), lead) + " " * (COLUMN - len(lead))
-            self.screen.show((MARGIN + painted + row).rstrip())
+            self.screen.show(MARGIN + painted + row if row.strip("| ") else (MARGIN + painted + row).rstrip())
             lead = ""
 
     def say(self, text: LiteralString = "") -> None:

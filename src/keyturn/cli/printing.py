@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -26,6 +28,22 @@ def print_row(row: str, stream: TextIO) -> None:
         return
     for part in hanging(row, width):
         print(part, file=stream)
+
+
+def command() -> str:
+    """Return how this program is started from here: as `keyturn` where that is this one, else by a path.
+
+    >>> command().endswith(("keyturn", "keyturn.cli.main"))
+    True
+    """
+    script = Path(sys.executable).with_name("keyturn.exe" if os.name == "nt" else "keyturn")
+    known = shutil.which("keyturn")
+    if known is not None and script.exists() and Path(known).resolve() == script.resolve():
+        return "keyturn"
+    start = script if script.exists() else Path(sys.executable)
+    near = os.path.relpath(start) if start.is_relative_to(Path.cwd()) else str(start)
+    quoted = shlex.quote(near)
+    return quoted if script.exists() else f"{quoted} -m keyturn.cli.main"
 
 
 def must_be_there(url: str) -> None:

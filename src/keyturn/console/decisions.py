@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import KeyturnError
-from ..core.preview import Preview, Text
 from ..engine.result import RunResult
 from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
 from ..engine.views.items import ItemHelpers, MessageOutputItem, ToolApprovalItem
 from .desk import Desk
-from .screen import Terminal
+from .screen import Terminal, TooNarrow
 
 
 class Undecided(KeyturnError):
@@ -29,9 +28,11 @@ class Undecided(KeyturnError):
 
     def __init__(self, state: RunState[Any]) -> None:
         self.state = state
+        decided = len(state.undelivered.decisions)
+        said = f"nobody decided all of it, {decided} of its calls are decided," if decided else "nobody decided,"
         super().__init__(
-            "nobody decided, and nothing that waits has run; keep the run with error.state.to_string() and resume it "
-            "when somebody has"
+            f"{said} and nothing that waits has run; keep the run, and what was decided, with error.state.to_string() "
+            "and resume it when somebody has"
         )
 
 
@@ -61,11 +62,11 @@ def decide(
       Call 1 of 1
       agent: ops
       wants to run: rotate
-      json
-      | {
-      |   "service": "api"
-      | }
     <BLANKLINE>
+      arguments
+      | service: "api"
+    <BLANKLINE>
+      -- Here you decide -------------------------------------------------------------------------------
       a approve  e edit  r reject  w write its result  g grant  l later  q quit  ? explain
       Approved.
     >>> Runner.run_sync(agent, state).final_output
@@ -77,9 +78,10 @@ def decide(
     try:
         if not isinstance(waiting, RunState):
             _show_words(desk.screen, waiting)
-        for place, item in enumerate(items, 1):
-            desk.settle(item, place, len(items))
-    except (EOFError, KeyboardInterrupt):
+        desk.settle_all(items)
+    except (EOFError, KeyboardInterrupt) as left:
+        if not isinstance(left, TooNarrow):
+            desk.leave()
         raise Undecided(state) from None
     if items and not state.undelivered.decisions:
         raise Undecided(state)
@@ -93,4 +95,4 @@ def _show_words(screen: Terminal, result: Any) -> None:
     words = "" if last is None else ItemHelpers.text_message_output(last)
     if words:
         screen.say()
-        screen.draw(Preview((Text(words, label="the model's own words, which nobody checked"),)))
+        screen.quote("the model's own words, which nobody checked", words)

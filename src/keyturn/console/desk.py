@@ -7,34 +7,24 @@ words: they are labelled, never put into a sentence of ours.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
 
 from ..core.errors import BadJson, KeyturnError
-from ..core.preview import Diff, Preview
+from ..core.records import Decision
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
-from ..policies.grants import Grant
-from ..render.names import mixed_script
-from ..tools.base import InvalidArguments, tool_digest
+from ..tools.base import InvalidArguments
+from .given import GivenGrants
+from .grants import grant_for, how_long, proposed_grants
+from .introduction import introduce, list_calls
 from .request import ShownRequest
-from .screen import Terminal
+from .screen import Terminal, interruptible
 
-_WANTS: dict[str, LiteralString] = {
-    "approval": "wants to run",
-    "in_doubt": "wants to run",
-    "external": "needs an answer for",
-}
 ROWS = 40  # what a person can be expected to read without asking for the rest
-
-_IN_DOUBT: LiteralString = (
-    "It was started, and nobody can say whether it happened: the process died or was stopped in the middle."
-)
 
 
 class Desk:
@@ -44,27 +34,53 @@ class Desk:
         self.state = state
         self.screen = screen
         self.by = by
-        self.granted: set[tuple[int, str | None]] = set()  # by agent and tool
+        self.items: list[ToolApprovalItem] = []
+        self.granted = GivenGrants()
+        self.together: set[str] = set()  # calls that were decided at once with another one
+
+    def settle_all(self, items: list[ToolApprovalItem]) -> None:
+        """Say what is to come, and ask about one call after another."""
+        self.items = items
+        if len(items) > 1:
+            list_calls(self.screen, items)
+        for place, item in enumerate(items, 1):
+            self.settle(item, place, len(items))
 
     def settle(self, item: ToolApprovalItem, place: int, count: int) -> None:
         """Ask about one call until it is decided or left."""
-        decided = self.state.undelivered.decisions.get(item.call)
+        decided = self.decision(item)
         if decided is not None:
-            self.screen.label("Decided before", f"{item.qualified_name}: {decided.verdict}")
+            if item.call not in self.together:
+                self.screen.label("Decided before", f"{item.qualified_name}: {decided.verdict}")
             return
-        if item.kind == "approval" and _granted(item) in self.granted:
+        if self.granted.cover(item):
             self.screen.label("What you granted covers it", item.qualified_name or "")
             return
         request = ShownRequest(item)
-        self._introduce(item, place, count)
+        introduce(self.screen, item, place, count)
         self.present(request)
         while not self._decided(request):
             pass
 
+    def decision(self, item: ToolApprovalItem) -> Decision | None:
+        """Return what was decided about a call on this state, or None."""
+        return self.state.undelivered.decisions.get(item.call)
+
+    def rest(self, request: ShownRequest) -> list[ToolApprovalItem]:
+        """Return the calls after this one that wait for approval as well."""
+        calls = [item.call for item in self.items]
+        later = self.items[calls.index(request.item.call) + 1 :] if request.item.call in calls else []
+        return [
+            item
+            for item in later
+            if item.kind == "approval" and not self.decision(item) and not self.granted.cover(item)
+        ]
+
     def _decided(self, request: ShownRequest) -> bool:
         """Ask once; return True when the call needs no more asking."""
-        screen, keys = self.screen, offered(request)
+        screen, keys = self.screen, offered(request, together=bool(self.rest(request)))
         screen.say()
+        screen.rule("Here you decide")
         screen.offer((letter, key.word) for letter, key in keys.items())
         typed = screen.read("decide").lower()
         key = next((key for letter, key in keys.items() if typed in (letter, key.word)), None)
@@ -77,46 +93,36 @@ class Desk:
             screen.say("There is more to see first: s shows it.")
             return False
         try:
-            return key.act(self, request)
+            with interruptible():  # a tool is asked as well, which may take long
+                return key.act(self, request)
         except KeyturnError as error:
             screen.label("Not decided", str(error))
             return False
 
-    def _introduce(self, item: ToolApprovalItem, place: int, count: int) -> None:
-        """Say who wants what, and why it asks."""
-        screen = self.screen
-        agent = item.agent.name
-        tool = item.qualified_name or ""
-        screen.say()
-        screen.stress("Call {} of {}", place, count)
-        screen.label("agent", agent)
-        screen.label(_WANTS[item.kind], tool)
-        for name in (agent, tool):
-            doubt = mixed_script(name)
-            if doubt:
-                screen.label("Beware", f"the name {name} {doubt}")
-        if item.kind == "in_doubt":
-            screen.say(_IN_DOUBT)
-        if item.request.risk:
-            screen.label("Its risk, as the tool states it", item.request.risk)
-        if item.reason:
-            screen.label("It asks because", item.reason)
-        if item.expires_at is not None:
-            screen.say("It waits until {:%Y-%m-%d %H:%M} UTC.", datetime.fromtimestamp(item.expires_at / 1000, UTC))
-        if item.difference:
-            before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
-            screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
+    def leave(self) -> None:
+        """Say what is kept of what was decided, to somebody who leaves."""
+        kept = [(place, item, self.decision(item)) for place, item in enumerate(self.items, 1)]
+        decided = [(place, item, made) for place, item, made in kept if made is not None]
+        self.screen.say()
+        if not decided:
+            self.screen.say("You left. Nothing was decided; what waits has not run.")
+            return
+        self.screen.say(
+            "You left. {} of {} calls are decided, and that is kept; none of them has run.", len(decided), len(kept)
+        )
+        for place, item, made in decided:
+            self.screen.label("kept", f"{place}  {item.qualified_name}: {made.verdict}")
 
     def present(self, request: ShownRequest) -> None:
         """Show what would run: all of it, or its first rows and a mark that says what is missing."""
-        preview = request.preview()
-        rows = self.screen.rows(preview)
+        rows = self.screen.rows(request.lines())
         request.seen_whole = request.seen_whole or len(rows) <= ROWS
         for row in rows if request.seen_whole else rows[:ROWS]:
             self.screen.show(row)
         if not request.seen_whole:
             self.screen.say("[{} of {} rows are not shown]", len(rows) - ROWS, len(rows))
-            self.screen.label("sha256 of the whole", sha256(msgspec.json.encode(preview)).hexdigest())
+            whole = sha256(msgspec.json.encode(request.preview())).hexdigest()
+            self.screen.label("sha256 of the whole", whole)
 
 
 def _approve(desk: Desk, request: ShownRequest) -> bool:
@@ -126,21 +132,32 @@ def _approve(desk: Desk, request: ShownRequest) -> bool:
 
 
 def _grant(desk: Desk, request: ShownRequest) -> bool:
-    item = request.item
-    terms = desk.screen.read("for how long? empty: this whole run; 3: three more calls; 2h: two hours")
-    grant = Grant(uses=int(terms)) if terms.isdecimal() else Grant(expires=terms or None)
-    desk.state.approve(item, edit=request.edit, seen=request.seen(), grant=grant, by=desk.by)
+    """Propose grants made of these arguments; an empty line grants nothing and decides nothing."""
+    screen, item = desk.screen, request.item
+    screen.say("A grant lets later calls of this tool by this agent run unasked. Of these, the first is the narrowest:")
+    made = proposed_grants(request.true_arguments, item.request.secrets, complete=request.complete)
+    for number, each in enumerate(made, 1):
+        screen.label("grant", f"{number}  {each.words}")
+    chosen = {str(number): each for number, each in enumerate(made, 1)}.get(screen.read(_WHICH_GRANT))
+    if chosen is None:
+        screen.say("No such grant; nothing was decided.")
+        return False
+    screen.label("It would cover this call, and each later one with", chosen.words)
+    terms = screen.read(_HOW_LONG)
     if not terms:
-        desk.granted.add(_granted(item))
-    desk.screen.decided(
-        "Approved, and so is every later call of this tool by this agent, whatever its arguments.", runs=True
-    )
+        screen.say("No grant was given; nothing was decided.")
+        return False
+    grant = grant_for(chosen, terms)
+    desk.state.approve(item, edit=request.edit, seen=request.seen(), grant=grant, by=desk.by)
+    if grant.uses is None and grant.expires is None:
+        desk.granted.add(item, chosen.where)
+    screen.decided("Approved, and so is every later call that the grant covers.", runs=True)
+    screen.label("granted", f"{chosen.words}; {how_long(grant)}")
     return True
 
 
-def _granted(item: ToolApprovalItem) -> tuple[int, str | None]:
-    """Return what a grant for a call is about; tools of two servers may have one name."""
-    return id(item.agent), item.name if item.tool is None else tool_digest(item.tool, item.raw_item)
+_WHICH_GRANT: LiteralString = "which one? its number; empty: no grant"
+_HOW_LONG: LiteralString = "for how long? run: until this run ends; 3: three calls; 2h: two hours; empty: no grant"
 
 
 def _reject(desk: Desk, request: ShownRequest) -> bool:
@@ -191,17 +208,87 @@ def _refuse(desk: Desk, request: ShownRequest) -> bool:
 
 def _edit(desk: Desk, request: ShownRequest) -> bool:
     """Take one change: a wrong one is refused with the reason and asked again, an empty one changes nothing."""
-    while text := desk.screen.read("name=value, or all arguments as JSON; empty: no change"):
+    while text := desk.screen.read("what to change? a name, name=value, or all arguments as JSON; empty: no change"):
         try:
-            request.change(text)
-        except (InvalidArguments, BadJson) as error:
+            if not _changed(desk, request, text):
+                desk.screen.say("Nothing was changed.")
+                continue
+        except (InvalidArguments, BadJson, ValueError, OSError) as error:
             desk.screen.label("Refused, nothing was changed", str(error))
         else:
             desk.screen.say()
             desk.present(request)
+            desk.screen.say()
             desk.screen.draw(request.difference())
             return False
     return False
+
+
+def _changed(desk: Desk, request: ShownRequest, text: str) -> bool:
+    """Change one argument, starting from its value if only its name was typed; return False if it stays."""
+    if text not in request.arguments:
+        request.change(text)
+        return True
+    typed = desk.screen.amend("its new value; empty: no change", request.present(text))
+    if typed is None:
+        return False
+    request.put(text, typed)
+    return True
+
+
+def _decide_rest(desk: Desk, request: ShownRequest) -> bool:
+    """Show the calls that wait beside this one, and take one decision for all of them."""
+    screen = desk.screen
+    others, left = _shown_beside(desk, request)
+    screen.say()
+    if left:
+        screen.say("[{} longer calls are not among these; you are asked about them by themselves]", left)
+    screen.rule("Here you decide on {} calls at once", len(others) + 1)
+    screen.offer((("a", "approve them all"), ("r", "reject them all")))
+    typed = screen.read("decide on all; empty: one by one").lower()
+    if typed not in ("a", "r"):
+        screen.say("Nothing was decided.")
+        return False
+    why = screen.read("why? the model reads it; empty: no reason") if typed == "r" else ""
+    kept = [each for each in (request, *others) if _took(desk, each, typed, why)]
+    desk.together |= {each.item.call for each in kept}
+    if len(kept) <= len(others):
+        screen.say("{} of {} are decided.", len(kept), len(others) + 1)
+        return request in kept
+    told: LiteralString = "All of them are approved." if typed == "a" else "All of them are rejected."
+    screen.decided(told, runs=typed == "a")
+    return True
+
+
+def _took(desk: Desk, request: ShownRequest, typed: str, why: str) -> bool:
+    """Record one decision for a call; return False if it was refused, which is shown with the call's place."""
+    item = request.item
+    try:
+        if typed == "a":
+            desk.state.approve(item, edit=request.edit, seen=request.seen(), by=desk.by)
+        else:
+            desk.state.reject(item, rejection_message=why or None, by=desk.by)
+    except KeyturnError as error:
+        desk.screen.label("Not decided", f"call {desk.items.index(item) + 1}: {error}")
+        return False
+    return True
+
+
+def _shown_beside(desk: Desk, request: ShownRequest) -> tuple[list[ShownRequest], int]:
+    """Show the other calls whole, as far as a person can be expected to read on; and how many that leaves."""
+    shown = list[ShownRequest]()
+    rest = desk.rest(request)
+    spare = ROWS * 3
+    for item in rest:
+        other = ShownRequest(item)
+        spare -= len(desk.screen.rows(other.lines()))
+        if spare < 0:
+            break
+        introduce(desk.screen, item, desk.items.index(item) + 1, len(desk.items))
+        other.seen_whole = True
+        desk.present(other)
+        shown.append(other)
+    return shown, len(rest) - len(shown)
 
 
 def _ran(desk: Desk, request: ShownRequest) -> bool:
@@ -239,7 +326,7 @@ def _quit(desk: Desk, request: ShownRequest) -> bool:
 
 
 def _explain(desk: Desk, request: ShownRequest) -> bool:
-    for letter, key in offered(request).items():
+    for letter, key in offered(request, together=bool(desk.rest(request))).items():
         desk.screen.explain(letter, key.word + ": " + key.meaning)
     desk.screen.say("A decision is for exactly this call and no other.")
     desk.screen.label("digest", request.item.digest)
@@ -260,7 +347,8 @@ KEYS: dict[LiteralString, Key] = {
     "e": Key("edit", _edit, "change its arguments; you see the changed call before you approve it"),
     "r": Key("reject", _reject, "do not run it; the model reads your reason"),
     "w": Key("write its result", _answer, "do not run it; the model reads what you write as its result"),
-    "g": Key("grant", _grant, "approve it, and later calls of this tool by this agent", runs=True),
+    "g": Key("grant", _grant, "approve it, and later calls like it; you choose which, and for how long", runs=True),
+    "o": Key("this and the others", _decide_rest, "see the other calls, then say one word for all of them", runs=True),
     "d": Key("it ran", _ran, "it did happen; the model reads what you know of it"),
     "n": Key("it did not run", _did_not_run, "it did not happen, and is not to"),
     "t": Key("try again", _retry, "run it now, even though it may have run before", runs=True),
@@ -274,16 +362,16 @@ _OF_QUESTIONS: dict[LiteralString, Key] = {
     "r": Key("reject", _refuse, "give no answer; the tool hears that, and your reason"),
 }
 _OFFERED: dict[str, tuple[LiteralString, ...]] = {
-    "approval": ("a", "e", "r", "w", "g", "l", "q", "?"),
+    "approval": ("a", "e", "r", "w", "g", "o", "l", "q", "?"),
     "external": ("w", "r", "l", "q", "?"),
     "in_doubt": ("d", "n", "t", "l", "q", "?"),
 }
 
 
-def offered(request: ShownRequest) -> dict[LiteralString, Key]:
+def offered(request: ShownRequest, *, together: bool = False) -> dict[LiteralString, Key]:
     """Return the keys that this call, as it is now, can be decided with."""
     kind = request.item.kind
     letters = _OFFERED[kind] if request.seen_whole else ("s", *_OFFERED[kind])
-    without = {"e": request.editable, "w": request.answerable}
+    without = {"e": request.editable, "w": request.answerable, "o": together}
     keys = KEYS | _OF_QUESTIONS if kind == "external" else KEYS
     return {letter: keys[letter] for letter in letters if without.get(letter, True)}

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any, LiteralString, cast
+
+from msgspec.structs import replace
 
 from ..core.errors import BadJson
-from ..core.preview import Diff, Preview, redact, unredacted
+from ..core.preview import REDACTED, Diff, Preview, Text, redact, unredacted
 from ..core.strict import parse
 from ..engine.views.items import ToolApprovalItem
-from ..tools.base import plain_preview
+from ..render.arguments import is_text, request_lines, shown_name
+from ..render.layout import LayoutLine
+from ..tools.base import InvalidArguments, not_blank, plain_preview
+from .editor import fits_a_line, is_plain
+
+_UNKNOWN = "an argument that no tool knows"
 
 
 class ShownRequest:
@@ -65,6 +73,57 @@ class ShownRequest:
         except BadJson:
             return words
 
+    @property
+    def arguments(self) -> Any:
+        """Return what would run if it were approved now, or what is asked; secrets are redacted."""
+        if self.item.kind == "external":
+            return self.item.requests
+        return self.item.params if self.edit is None else self._redacted(self.edit)
+
+    @property
+    def true_arguments(self) -> Any:
+        """Return what would run if it were approved now, secrets included: for comparisons, never for display."""
+        if self.edit is not None:
+            return self.edit
+        true: Any = self._true()
+        return self._in_order(cast("dict[str, Any]", true)) if isinstance(true, dict) else true
+
+    @property
+    def complete(self) -> bool:
+        """Return whether a call of this tool can have no arguments but these: not by its schema, nor as it takes them.
+
+        A schema is a promise. A hand-made tool takes whatever the model sends, so that it is tried with one more.
+        """
+        tool = self.item.tool
+        told: Any = None if tool is None else tool.spec().get("schema")
+        schema = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+        given: Any = self.true_arguments
+        if schema.get("additionalProperties") is not False or schema.get("patternProperties"):
+            return False
+        if tool is None or not isinstance(given, dict):
+            return False
+        named = cast("dict[str, Any]", given)
+        if not set(schema.get("properties") or {}) <= set(named):
+            return False
+        try:
+            taken: Any = tool.edit({**named, _UNKNOWN: None}).params
+        except InvalidArguments:
+            return True
+        except Exception:  # a tool of somebody's own kind may fail at anything
+            return False
+        return isinstance(taken, dict) and _UNKNOWN not in taken
+
+    def lines(self) -> Iterator[list[LayoutLine]]:
+        """Yield what people are shown of it, line by line, its arguments made for reading.
+
+        A summary that a block repeats under its own heading, which says whose words those are, is not shown twice.
+        """
+        preview = self.preview()
+        if any(isinstance(block, Text) and block.text == preview.summary for block in preview.blocks):
+            preview = replace(preview, summary="")
+        word: LiteralString = "detail" if self.item.kind == "external" else "argument"
+        return request_lines(preview, self.arguments, word)
+
     def preview(self) -> Preview:
         """Return the preview of what would run if it were approved now."""
         if self.edit is None:
@@ -87,23 +146,54 @@ class ShownRequest:
         except Exception as error:
             made, why = None, f"this tool's own preview failed ({type(error).__name__})"
         if isinstance(made, Preview):
-            return made
+            return not_blank(made, edit, self.item.request.secrets)
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
     def change(self, text: str) -> None:
-        """Apply `name=value` or a JSON object of all arguments, or raise the tool's objection."""
-        now = self._true() if self.edit is None else self.edit
+        """Take `name=value` or a JSON object of all arguments, or raise what the tool has against it."""
+        now = self.true_arguments
+        self._take(parse(text) if text.startswith("{") else {**self._redacted(now), **_assignment(text, now)})
+
+    def present(self, name: str) -> str:
+        """Return an argument's value as it is typed: a text as it is, all else as JSON, a secret not at all."""
+        value = self._redacted(self.true_arguments)[name]
+        if isinstance(value, str):
+            return "" if value == REDACTED else value
+        line = json.dumps(value, ensure_ascii=False)
+        line = line if is_plain(line) else json.dumps(value)
+        return line if fits_a_line(line) else json.dumps(value, indent=2)
+
+    def put(self, name: str, typed: str) -> None:
+        """Take another value of one argument, typed as `present` shows it, or raise what the tool has against it."""
+        now = self.true_arguments
+        value: Any = typed if isinstance(now.get(name), str) else parse(typed)
+        self._take({**self._redacted(now), name: value})
+
+    def _take(self, wanted: Any) -> None:
+        now = self.true_arguments
         shown = self._redacted(now)
-        wanted: Any = parse(text) if text.startswith("{") else {**shown, **_assignment(text, now)}
-        self.edit = self.item.tool.edit(unredacted(wanted, shown, now)).params
+        made = self.item.tool.edit(unredacted(wanted, shown, now)).params
+        self.edit = self._in_order(made)
         self._edited = None
         self.seen_whole = False
 
     def difference(self) -> Preview:
-        """Return the arguments as the model gave them and as they are now."""
-        sides = (self._redacted(side) for side in (self._true(), self.edit))
-        before, after = (json.dumps(side, indent=2, ensure_ascii=False) + "\n" for side in sides)
-        return Preview((Diff(before, after, label="your change"),))
+        """Return the arguments that were changed, before and after; a text line by line."""
+        before = self._redacted(self._true())
+        after = self._redacted(self.edit)
+        changed = [name for name in {**before, **after} if _one(before, name) != _one(after, name)]
+        texts = [name for name in changed if is_text(before.get(name)) or is_text(after.get(name))]
+        old, new = ("".join(_one(side, name) for name in changed if name not in texts) for side in (before, after))
+        blocks = [Diff(old, new, label="your change")] if old != new else []
+        for name in texts:
+            sides = (_text(side.get(name)) for side in (before, after))
+            blocks.append(Diff(*sides, label=f"your change to {shown_name(name)}"))
+        return Preview(tuple(blocks))
+
+    def _in_order(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments in the order in which people are shown them."""
+        shown: Any = self.item.params
+        return {name: given[name] for name in (*shown, *given) if name in given}
 
     def _true(self) -> dict[str, Any]:
         """Return the true arguments: `params` shows secrets redacted, and a mark must never run as a password."""
@@ -113,10 +203,27 @@ class ShownRequest:
         return redact(value, self.item.request.secrets)
 
 
+def _one(side: dict[str, Any], name: str) -> str:
+    """Return one argument as a line, "" if it is missing."""
+    return f"{shown_name(name)}: {json.dumps(side[name], ensure_ascii=False)}\n" if name in side else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
 def _waited(look: Coroutine[Any, Any, Any]) -> Any:
-    """Await a preview, also where a loop is at work in this thread."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, look).result()
+    """Await a preview, also where a loop is at work in this thread; who leaves need not wait for its end."""
+    made = Future[Any]()
+
+    def work() -> None:
+        try:
+            made.set_result(asyncio.run(look))
+        except BaseException as error:
+            made.set_exception(error)
+
+    Thread(target=work, name="keyturn preview", daemon=True).start()
+    return made.result()
 
 
 def _assignment(text: str, now: dict[str, Any]) -> dict[str, Any]:

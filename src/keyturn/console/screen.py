@@ -8,24 +8,28 @@ is no answer to it.
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
-from msgspec.structs import replace
-
-from ..core.preview import Preview, Text
+from ..core.preview import Preview
 from ..render.escape import escape
-from ..render.layout import LayoutLine
-from ..render.terminal import NARROWEST, folded_words, render, rows, wants_colour
+from ..render.layout import LayoutLine, preview_lines, text_lines
+from ..render.terminal import NARROWEST, drawn, folded_words, rows, wants_colour
+from .editor import columns_of, editor_of, fits_a_line, in_editor, is_plain, typed_before, unremembered
 
 MARGIN: LiteralString = "  "
+_SAFE = re.compile(r"[A-Za-z0-9/._~+@%=:,-]+(?: [a-z-]+)*")  # of a path, and of the words of a command
+ROOM = 4  # columns that a prompt leaves for what is typed
+RULE = 100  # columns that a rule has at most
 
 
 class TooNarrow(EOFError):
@@ -82,6 +86,19 @@ class Terminal:
         """Write keys and their words beside each other, as many in a row as fit; none is torn apart."""
         self._ours((f"{self.paint('1', letter)} {word}" for letter, word in keys), gap="  ")
 
+    def rule(self, words: LiteralString, *values: int) -> None:
+        """Draw a rule with a heading across the screen if it is wide enough for one.
+
+        The rule is of ASCII: what is not, some terminals draw twice as wide.
+        """
+        said = words.format(*values)
+        room = min(self.columns, RULE) - len(MARGIN)
+        spare = room - len(said) - 4
+        if spare < 2:
+            self._ours(self.paint("36", word) for word in said.split(" "))
+        else:
+            self.show(MARGIN + self.paint("36", f"-- {said} {'-' * spare}"))
+
     def explain(self, key: LiteralString, words: LiteralString) -> None:
         """Write what a key does."""
         self._ours([self.paint("1", key), *words.split(" ")])
@@ -104,47 +121,103 @@ class Terminal:
             raise TooNarrow
         return columns - len(MARGIN)
 
-    def copied(self, command: LiteralString, argument: str) -> None:
-        """Write a command to be copied: in one piece where the screen has room for it, else as any label."""
-        row = f"{command} {escape(argument, keep='')}"
-        if len(row) <= self._room() and row.isascii():
-            self.show(MARGIN + row)
+    def copied(self, command: str, argument: str) -> None:
+        """Write a command so that it can be copied: in a row, over two, or left to the terminal to wrap.
+
+        What a shell would not read as it stands is shown as any label; so is what could be wrapped into words of ours.
+        """
+        room = self._room()
+        parts = (command, argument)
+        if not all(is_plain(part) and part.isascii() for part in parts):
+            self.label("to be copied", f"{command} {argument}")
+        elif len(command) + len(argument) < room:
+            self.show(f"{MARGIN}{command} {argument}")
+        elif max(len(command), len(argument)) + 2 <= room and _is_word(argument) and os.name != "nt":
+            self.show(f"{MARGIN}{command} \\")
+            self.show(f"{MARGIN}  {argument}")
+        elif all(_SAFE.fullmatch(part) for part in parts):
+            self.show(f"{MARGIN}{command} {argument}")
         else:
-            self.label(command, argument)
+            self.label("to be copied", f"{command} {argument}")
 
     def read(self, prompt: LiteralString) -> str:
-        """Read a typed line.
+        """Ask for a line; what no text can hold (a terminal of another encoding) stays as an escape."""
+        return self._asked(prompt).strip()
 
-        What no text can hold (a terminal of another encoding) stays as an escape.
+    def _asked(self, prompt: LiteralString, present: str = "") -> str:
+        """Ask for a line that may begin with a text, which has a row of its own where it would be wrapped."""
+        room = self.columns - len(MARGIN)
+        *before, last = folded_words([*prompt.split(" "), ">"], max(room - ROOM, 1))
+        if present and len(last) + columns_of(present) + 2 > room:
+            *before, last = [*folded_words(prompt.split(" "), max(room, 1)), ">"]
+        for row in before:
+            self.show(MARGIN + row)
+        return self.ask(f"{MARGIN}{last} ").encode("utf-8", "backslashreplace").decode()
+
+    def amend(self, prompt: LiteralString, present: str) -> str | None:
+        """Ask for a text that replaces another, starting from it; return None if nothing changes.
+
+        A text that does not fit the line is changed in the person's editor, if they have named one.
         """
-        return self.ask(f"{MARGIN}{prompt} > ").encode("utf-8", "backslashreplace").decode().strip()
+        if fits_a_line(present, self.columns - len(MARGIN) - ROOM):
+            with typed_before(present) if self.at_keyboard else nullcontext():
+                typed = self._asked(prompt, present)
+            return None if typed in ("", present) else typed
+        command = editor_of() if self.at_keyboard else None
+        if command is None:
+            self.say("It is too long, or too odd, for the line. Set EDITOR to change it there; or type all of it anew.")
+            return self._asked(prompt) or None
+        self.say("Your editor has it. What is hidden stands there as it is shown here.")
+        changed = in_editor(present, command)
+        return None if changed == present else changed
+
+    @property
+    def at_keyboard(self) -> bool:
+        """Return whether a person types here, not a program."""
+        return self.ask is _typed_afresh and sys.stdin.isatty()
+
+    def quote(self, lead: LiteralString, text: str) -> None:
+        """Write a text from outside, line by line, under a heading that says whose it is."""
+        for row in self.rows([[LayoutLine("heading", "", lead), *text_lines(text)]]):
+            self.show(row)
 
     def draw(self, preview: Preview) -> None:
         """Write a preview, whole."""
-        for row in self.rows(preview):
+        for row in self.rows(preview_lines(preview)):
             self.show(row)
 
-    def rows(self, preview: Preview) -> list[str]:
-        """Draw a preview as rows, all set in by as much, so that its margins stay in line.
-
-        A summary that a block repeats under its own heading, which says whose words those are, is not drawn twice.
-        """
-        if any(isinstance(block, Text) and block.text == preview.summary for block in preview.blocks):
-            preview = replace(preview, summary="")
-        drawn = render(preview, colour=self.colour, width=self._room())
-        return [MARGIN + row if row else "" for row in drawn.split("\n")]
+    def rows(self, groups: Iterable[Iterable[LayoutLine]]) -> list[str]:
+        """Draw groups of lines as rows, all indented alike, so that their margins stay in line."""
+        return [MARGIN + row if row else "" for row in drawn(groups, colour=self.colour, width=self._room())]
 
     def paint(self, code: LiteralString, words: str) -> str:
         """Colour words, where there is any colour."""
         return f"\x1b[{code}m{words}\x1b[0m" if self.colour and words else words
 
 
+def _is_word(argument: str) -> bool:
+    """Return whether an argument stands on a row of its own as one word, of a path or in quotes."""
+    return argument.startswith("'") or _SAFE.fullmatch(argument) is not None
+
+
 def _typed_afresh(prompt: str) -> str:
     """Read a line by `input`, after forgetting what was typed before this question stood on the screen."""
-    with _interruptible():
-        if sys.stdin.isatty():
-            _forget()
+    with interruptible(), unremembered():
+        while (typed := _typed(prompt)) is None:
+            pass
+    return typed
+
+
+def _typed(prompt: str) -> str | None:
+    """Read a line; return None where it was no text, which somebody who is there can type again."""
+    if sys.stdin.isatty():
+        _forget()
+    try:
         return input(prompt)
+    except UnicodeDecodeError:
+        if not sys.stdin.isatty():
+            raise
+    return None
 
 
 def _forget() -> None:
@@ -156,8 +229,8 @@ def _forget() -> None:
 
 
 @contextmanager
-def _interruptible() -> Generator[None]:
-    """Let Ctrl-C end the question; inside `asyncio.run` the first one would only mark a task."""
+def interruptible() -> Generator[None]:
+    """Let Ctrl-C end what somebody waits for; inside `asyncio.run` the first one would only mark a task."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -132,12 +132,29 @@ class Revoke(RunCommand, frozen=True):
     decider: Decider | None = None
 
 
+class LendGrant(RunCommand, frozen=True):
+    """Lend a standing decision to a call of another run, for which `reaches` says what holds."""
+
+    grant: str
+    reaches: list[str]
+    run: str
+    call: str
+
+
+class BorrowGrant(RunCommand, frozen=True):
+    """Take over a standing decision that another run, its `home`, lent to a call of this one."""
+
+    grant: GrantTerms
+    home: str
+
+
 class StartCall(RunCommand, frozen=True):
-    """Record that a tool is about to be called; `tool` is the digest of the tool that would run."""
+    """Record that a tool is about to be called; `tool` is the digest of what would run, `by` the process."""
 
     call: str
     tool: str
     reports: list[Report] = []
+    by: str = ""
 
 
 class VoidCall(RunCommand, frozen=True):

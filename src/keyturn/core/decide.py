@@ -31,6 +31,7 @@ from .gate import (
     unknown,
 )
 from .items import own_copy
+from .lending import borrow, lend
 from .policy import Verdict
 from .reply import check_proposal, record_reply, refuse_reply
 from .run import Frame, Run, stale, unknown_below
@@ -120,7 +121,7 @@ def _start_call(run: Run, c: cm.StartCall) -> Events:
         raise Conflict("what was approved is not what would run; nothing ran, look at the call again")
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield ev.CallStarted(c.call)
+    yield ev.CallStarted(c.call, c.by)
 
 
 def _void_call(run: Run, c: cm.VoidCall) -> Events:
@@ -267,6 +268,8 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.Screen: screen,
         cm.Deliver: deliver,
         cm.Revoke: revoke,
+        cm.LendGrant: lend,
+        cm.BorrowGrant: borrow,
         cm.StartCall: _start_call,
         cm.VoidCall: _void_call,
         cm.NeedInput: _need_input,

@@ -178,9 +178,13 @@ class CallVoided(Event, frozen=True):
 
 
 class CallStarted(Event, frozen=True):
-    """A tool is about to be called; until its result the call may be in doubt."""
+    """A tool is about to be called; until its result the call may be in doubt.
+
+    `by` names the process that calls it, as its claim does, if a journal keeps the run.
+    """
 
     call: str
+    by: str = ""
 
 
 class CallNeeds(Event, frozen=True):
@@ -225,6 +229,21 @@ class GrantUsed(Event, frozen=True):
 
     grant: str
     call: str
+
+
+class GrantLent(Event, frozen=True):
+    """A call of another run used a standing decision of this one."""
+
+    grant: str
+    run: str
+    call: str
+
+
+class GrantBorrowed(Event, frozen=True):
+    """A standing decision of another run, its `home`, was taken over for one call of this one."""
+
+    grant: GrantTerms
+    home: str
 
 
 class GrantRevoked(Event, frozen=True):
@@ -316,6 +335,8 @@ AnyEvent = (
     | CallLost
     | GrantGiven
     | GrantUsed
+    | GrantLent
+    | GrantBorrowed
     | GrantRevoked
     | HandedOff
     | ToolsJudged

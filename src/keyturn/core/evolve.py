@@ -12,7 +12,7 @@ from . import events as ev
 from .items import Item
 from .moves import drop_below, let_run, move, noted, open_calls, read_in
 from .records import RUNS
-from .run import RESTORED, Frame, Run
+from .run import RESTORED, Frame, Run, used_by
 from .states import MOVES, READY
 from .usage import NOTHING
 
@@ -202,7 +202,10 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
 
 def _call_started(run: Run, event: ev.CallStarted) -> None:
     run.started += 1
-    move(run, run.calls[event.call], "start")
+    call = run.calls[event.call]
+    call.started_at = run.now
+    call.started_by = event.by
+    move(run, call, "start")
 
 
 def _call_needs(run: Run, event: ev.CallNeeds) -> None:
@@ -245,6 +248,18 @@ def _grant_given(run: Run, event: ev.GrantGiven) -> None:
 
 def _grant_used(run: Run, event: ev.GrantUsed) -> None:
     run.grant_uses[event.grant] += 1
+    if run.grants[event.grant].call is not None:  # borrowed for this one call
+        del run.grants[event.grant]
+
+
+def _grant_lent(run: Run, event: ev.GrantLent) -> None:
+    run.grant_uses[event.grant] += 1
+    run.lent[used_by(event.run, event.call)] = event.grant
+
+
+def _grant_borrowed(run: Run, event: ev.GrantBorrowed) -> None:
+    run.grants[event.grant.id] = event.grant
+    run.grant_uses[event.grant.id] = 0
 
 
 def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
@@ -348,6 +363,8 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallLost: _call_lost,
     ev.GrantGiven: _grant_given,
     ev.GrantUsed: _grant_used,
+    ev.GrantLent: _grant_lent,
+    ev.GrantBorrowed: _grant_borrowed,
     ev.GrantRevoked: _grant_revoked,
     ev.HandedOff: _handed_off,
     ev.ToolsJudged: _tools_judged,

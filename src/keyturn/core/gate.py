@@ -67,7 +67,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
     if call.voided and action == "allow":
         action = "ask"
     reason = call.voided or verdict.reason
-    grant = None if action == "deny" or call.voided else _grant_for(run, call, verdict.terms)
+    grant = None if action == "deny" or call.voided else grant_for(run, call, verdict.terms)
     if grant is not None and action == "allow":
         if grant.verdict == "reject":  # "never again" is about the tool
             action = "ask"
@@ -86,18 +86,20 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
 # Standing decisions -------------------------------------------------------------------------------------------------
 
 
-def _grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | None:
+def grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | None:
     """Return the newest standing decision that covers a call."""
-    return next((grant for grant in reversed(run.grants.values()) if _covers(run, grant, call, terms)), None)
+    return next((grant for grant in reversed(run.grants.values()) if covers(run, grant, call, terms)), None)
 
 
-def _covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:
+def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:
     """Return whether a standing decision covers a call: one whose giver could decide this very call alone."""
     if (grant.agent, grant.tool) != (call.agent, call.proposal.tool) or needed(terms, grant.verdict) > 1:
         return False
+    if grant.call not in (None, call.id):
+        return False
     if barred(terms, grant.decider, run.requester):
         return False
-    spent = grant.uses is not None and run.grant_uses[grant.id] >= grant.uses
+    spent = grant.uses is not None and run.grant_uses.get(grant.id, 0) >= grant.uses
     over = grant.expires_at is not None and run.now >= grant.expires_at
     if spent or over:
         return False
@@ -124,7 +126,7 @@ def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
 def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
     """Apply a new grant to the calls that wait already, which no older one covers."""
     for call in list(run.groups["wait"].values()):
-        if call.state == "asked" and not ran_out(run, call) and _covers(run, grant, call, call.terms):
+        if call.state == "asked" and not ran_out(run, call) and covers(run, grant, call, call.terms):
             yield from _by_grant(run, call, grant)
 
 
@@ -136,6 +138,8 @@ def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -
         raise UserError("a standing decision approves or rejects")
     if grant.message is not None:
         plain_text(grant.message, "a message")
+    if grant.call is not None or (grant.reach and grant.verdict != "approve"):
+        raise UserError("only an approval reaches beyond its run, and it is given for no single call")
     check_where(grant.where)
     beside = [decision for decision in decisions if _goes_with(run, grant, decision)]
     if not beside:

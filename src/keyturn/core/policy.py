@@ -21,7 +21,7 @@ Action = Literal["allow", "ask", "deny"]
 STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ms|s|m|h|d|w)")
-_LONGEST = 10**15
+_LONGEST = 2 * 10**14  # so that it ends before the last year there is
 _ROLE = "role:"
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from .encodable import Encodable
 from .errors import BadJson
 from .strict import JsonValue
 
@@ -67,7 +68,7 @@ class Json(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 Block: TypeAlias = Text | Command | Diff | Json
 
 
-class Preview(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Preview(Encodable, frozen=True, forbid_unknown_fields=True):
     """Holds the blocks an approver sees of one call, in order, and one line that sums them up.
 
     `basis` says what of the world they were made of: a digest of each thing looked at, of a file's content by its path,
@@ -79,7 +80,7 @@ class Preview(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     blocks: tuple[Block, ...]
     summary: str = ""
-    basis: dict[str, str] = {}
+    basis: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 REDACTED = "[redacted]"
@@ -109,21 +110,70 @@ def _below(name: str, names: set[str]) -> set[str]:
 def unredacted(wanted: Any, shown: Any, true: Any) -> Any:
     """Return redacted arguments that a person edited, each mark replaced by its true value again.
 
-    A mark anywhere else is refused: it must never run as a password.
+    A mark anywhere else is refused: it must never run as a password. So is one in a list that was changed so that
+    nobody can say whose secret it stands for.
+
+    >>> true = [{"user": "ann", "key": "s1"}, {"user": "bob", "key": "s2"}]
+    >>> unredacted([{"user": "bob", "key": REDACTED}], redact(true, ["key"]), true)
+    [{'user': 'bob', 'key': 's2'}]
     """
     if wanted == REDACTED:
         if shown != REDACTED or true == REDACTED:
             raise BadJson(f"{REDACTED} stands for a value only where it was shown; write the value itself")
         return true
-    if not isinstance(wanted, dict | list):
+    if isinstance(wanted, list):
+        return _unredacted_list(cast("list[Any]", wanted), _list(shown), _list(true))
+    if not isinstance(wanted, dict):
         return wanted
-    seen = _members(shown)
-    values = _members(true)
-    made = {place: unredacted(part, seen.get(place), values.get(place)) for place, part in _members(wanted).items()}
-    return made if isinstance(wanted, dict) else list(made.values())
+    seen = _object(shown)
+    values = _object(true)
+    return {
+        name: unredacted(part, seen.get(name), values.get(name))
+        for name, part in cast("dict[str, Any]", wanted).items()
+    }
 
 
-def _members(value: Any) -> dict[Any, Any]:
+def _unredacted_list(wanted: list[Any], shown: list[Any], true: list[Any]) -> list[Any]:
+    """Replace the marks of a list: a member that moved takes its own secret along, never its neighbour's."""
+    seen = {place: _text_of(part) for place, part in enumerate(shown) if _is_marked(part)}
+    homes = dict[bytes, list[int]]()
+    for place, text in seen.items():
+        homes.setdefault(text, []).append(place)
+    twins = {text for text, places in homes.items() if any(true[place] != true[places[0]] for place in places)}
+    here = {place: _text_of(part) for place, part in enumerate(wanted) if _is_marked(part)}
+    moved = len(wanted) != len(shown)
+    changed = [place for place, text in seen.items() if here.get(place) != text]
+    made = list(wanted)
+    for place, text in here.items():
+        home = place
+        if moved or seen.get(place) != text:
+            if text in twins or (text not in homes and (moved or changed != [place])):
+                raise BadJson(_WHOSE)
+            home = homes.get(text, [place])[0]
+        made[place] = unredacted(wanted[place], shown[home], true[home])
+    return made
+
+
+_WHOSE = (
+    f"nobody can say whose value {REDACTED} stands for in a list that was changed like this; write the value itself"
+)
+
+
+def _is_marked(value: Any) -> bool:
     if isinstance(value, list):
-        return dict(enumerate(cast("list[Any]", value)))
-    return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}
+        return any(_is_marked(member) for member in cast("list[Any]", value))
+    if isinstance(value, dict):
+        return any(_is_marked(member) for member in cast("dict[str, Any]", value).values())
+    return value == REDACTED
+
+
+def _text_of(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

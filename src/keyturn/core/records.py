@@ -98,7 +98,11 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """Records a standing decision: which tool of which agent, for which arguments, how long, how often, by whom."""
+    """Records a standing decision: which tool of which agent, for which arguments, how long, how often, by whom.
+
+    `reach` names the runs for which it holds beside its own, "" for none: its value is compared and never read. `call`
+    is set on what a run borrowed of another: the one call for which it is good.
+    """
 
     id: str
     agent: str
@@ -109,6 +113,8 @@ class GrantTerms(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     uses: int | None = None
     message: str | None = None
     decider: Decider | None = None
+    reach: str = ""
+    call: str | None = None
 
     @property
     def by(self) -> str | None:

@@ -6,49 +6,61 @@ everybody sees the same, whoever has the code at hand.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, cast
 
-import msgspec
-
-from .call_ids import place_of
+from .call_ids import ROOT, place_of
 from .digest import canonical
+from .encodable import Encodable, moment
 from .gate import OPENING
 from .items import Item, own_copy
 from .policy import Approval
 from .preview import Json, Preview, redact
-from .records import Word
-from .run import Call, Kind, Run, call_digest, request_id
+from .records import Decision, Word
+from .run import Call, Kind, Run, call_digest, let_by, request_id
 from .strict import parse
 
+# How much of what an agent was asked stands in the path of a request.
+ASKED = 200
 
-class Vote(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Describes a vote on a request that takes several people.
+
+class Vote(Encodable, frozen=True, omit_defaults=True):
+    """Describes what somebody decided about a request, and when.
 
     `params` are those of an edit, secrets redacted.
 
-    >>> Vote("ada", "approve", 5).by
+    >>> from datetime import UTC, datetime
+    >>> Vote("ada", "approve", datetime(2026, 11, 2, tzinfo=UTC)).by
     'ada'
     """
 
     by: str
     verdict: Word
-    at: int
+    at: datetime
     params: Any = None
     note: str | None = None
 
 
-class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+class Request(Encodable, frozen=True, omit_defaults=True):
     """Describes a call that waits: what would run, why it asks, what people may say, and what was said so far.
 
     `id` is the request's unguessable name and `revision` how often it was asked; `digest` is what a decision is bound
     to. `kind` says what is waited for: "approval", word of a call "in_doubt", or an "external" answer to `requests`.
-    `agent` is the agent's path, `tool_kind` and `tool_digest` say which tool it is, `label` is the provider's call id.
-    `params` is what would run and `arguments` its text; what the tool marked as secret is redacted in both. `verdicts`
-    are the words that can be said, `terms` who may say them, `requester` for whom the run acts. `difference` is the
-    tool as it was and as it is, where it changed since it was shown.
+    `agent` names the agent in its run, and `path` says in words how the run came to it and what it was asked.
+    `tool_kind` and `tool_digest` say which tool it is, `description` is what the model was told of it, and `label` is
+    the provider's call id. `params` is what would run, in the order in which the tool declares it, and `arguments` its
+    text; what the tool marked as secret is redacted in both. `verdicts` are the words that can be said, `terms` who may
+    say them, `requester` for whom the run acts. `difference` is the tool as it was and as it is, where it changed since
+    it was shown. Of a call that was started, `started_at` says when, `started_by` names the process if a journal kept
+    the run, and `former` is the decision that let it run.
 
-    >>> Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", 5).revision
-    1
+    Every time is a datetime in UTC. `dict(request)` is plain data, and pydantic and FastAPI encode a request as it is.
+
+    >>> from datetime import UTC, datetime
+    >>> asked = Request("5e1f", "run", "r/1.0", "approval", "pay", "desk", "d1", datetime(2026, 11, 2, tzinfo=UTC))
+    >>> asked.revision, dict(asked)["asked_at"]
+    (1, '2026-11-02T00:00:00Z')
     """
 
     id: str
@@ -58,8 +70,8 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: str
     agent: str
     digest: str
-    asked_at: int
-    expires_at: int | None = None
+    asked_at: datetime
+    expires_at: datetime | None = None
     reason: str = ""
     risk: str = ""
     revision: int = 1
@@ -76,12 +88,18 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     difference: Any = None
     requester: str | None = None
     secrets: tuple[str, ...] = ()
+    path: str = ""
+    description: str = ""
+    started_at: datetime | None = None
+    started_by: str = ""
+    former: Vote | None = None
 
 
 def request_of(run: Run, call: Call) -> Request:
     """Describe a waiting call."""
     made = call.proposal
-    shown = redact(call.params, made.secrets)
+    tool = run.tools.get(made.tool, {})
+    shown = redact(_in_order(call.params, tool), made.secrets)
     return Request(
         id=request_id(run, call.id),
         run=run.id,
@@ -90,8 +108,8 @@ def request_of(run: Run, call: Call) -> Request:
         tool=made.name,
         agent=call.agent,
         digest=call_digest(run, call),
-        asked_at=call.asked_at,
-        expires_at=call.expires_at,
+        asked_at=moment(call.asked_at),
+        expires_at=None if call.expires_at is None else moment(call.expires_at),
         reason=call.reason,
         risk=made.risk or "",
         revision=call.revision,
@@ -103,11 +121,16 @@ def request_of(run: Run, call: Call) -> Request:
         preview=_preview(call, shown),
         terms=call.terms,
         verdicts=_verdicts(call),
-        votes=tuple([_vote(call, by) for by in call.votes]) if call.votes else (),
+        votes=tuple([_vote(call, by, said) for by, said in call.votes.items()]) if call.votes else (),
         requests=own_copy(call.need.requests) if call.state == "needs" and call.need is not None else None,
         difference=_difference(run, call),
         requester=run.requester,
         secrets=made.secrets,
+        path=_path(run, call),
+        description=str(tool.get("description") or ""),
+        started_at=moment(call.started_at) if call.begun else None,
+        started_by=call.started_by,
+        former=_former(call),
     )
 
 
@@ -150,10 +173,74 @@ def own_preview(preview: Preview) -> Preview:
     return Preview(tuple(blocks), preview.summary, dict(preview.basis))
 
 
-def _vote(call: Call, by: str) -> Vote:
-    said = call.votes[by]
+def _vote(call: Call, by: str, said: Decision) -> Vote:
     params = None if said.args is None else redact(parse(said.args), call.proposal.secrets)
-    return Vote(by, said.verdict, said.at, params, said.note)
+    return Vote(by, said.verdict, moment(said.at), params, said.note)
+
+
+def _former(call: Call) -> Vote | None:
+    """Return the decision that let a started call run, or None for a call that needed none."""
+    said = (let_by(call) or call.approval) if call.begun else None
+    return None if said is None else _vote(call, said.by or "", said)
+
+
+def _in_order(params: Any, tool: dict[str, Any]) -> Any:
+    """Return arguments in the order in which the tool declares them, and then the others as they stand."""
+    schema = tool.get("schema")
+    properties = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
+    if not isinstance(params, dict) or not isinstance(properties, dict):
+        return cast("Any", params)
+    required: Any = cast("dict[str, Any]", schema).get("required")
+    # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
+    listed = cast("list[Any]", required if isinstance(required, list) else [])
+    names = [name for name in listed if isinstance(name, str)]  # a stranger's schema may list anything
+    declared = names if len(names) == len(cast("dict[str, Any]", properties)) else cast("dict[str, Any]", properties)
+    given = cast("dict[str, Any]", params)
+    return {name: given[name] for name in (*declared, *given) if name in given}
+
+
+def _path(run: Run, call: Call) -> str:
+    """Say in words how the run came to the agent of a call: "desk > research, asked: Who sells paper?"."""
+    outer = list(_outer(run, call))
+    words = list[str]()
+    before = None
+    for agent in [*(each.agent for each in outer), call.agent]:
+        words += _hops(run.root_agent, before, agent)
+        before = agent
+    named = " > ".join(words)
+    return f"{named}, asked: {_asked(outer[-1])}" if outer else named
+
+
+def _outer(run: Run, call: Call) -> Iterator[Call]:
+    """Yield the calls that agents answer on the way from the root to a call, the outermost first."""
+    above = run.calls.get(call.frame) if call.frame != ROOT else None
+    if above is not None:
+        yield from _outer(run, above)
+        yield above
+
+
+def _hops(root: str, before: str | None, agent: str) -> list[str]:
+    """Return the names on the way from one agent to another: a run knows agents by paths like "desk/research"."""
+    if before is None:
+        rest = agent.removeprefix(f"{root}/")
+        return [root] if agent == root else [root, *rest.split("/")]
+    return agent.removeprefix(f"{before}/").removeprefix(f"{root}/").split("/")
+
+
+def _asked(call: Call) -> str:
+    """Return what an agent was asked by the call that it answers: its one text, or all arguments; cut with a mark."""
+    text = asked_text(redact(call.params, call.proposal.secrets))
+    return text if len(text) <= ASKED else f"{text[:ASKED]}[...]"
+
+
+def asked_text(given: Any) -> str:
+    """Return arguments as one text: the only one there is, if that is a text, else all as JSON.
+
+    >>> asked_text({"input": "Who sells paper?"}), asked_text({"n": 1})
+    ('Who sells paper?', '{"n":1}')
+    """
+    only = list(cast("dict[str, Any]", given).values()) if isinstance(given, dict) else []
+    return only[0] if len(only) == 1 and isinstance(only[0], str) else canonical(cast("Any", given))
 
 
 def _difference(run: Run, call: Call) -> Any:

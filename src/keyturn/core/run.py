@@ -73,6 +73,8 @@ class Call(msgspec.Struct):
     rounds: int = 0  # how many questions its tool has asked
     let: Let | None = None  # its entry in what policies count
     begun: bool = False  # it was started at least once
+    started_at: int = 0  # when it was started last, in milliseconds
+    started_by: str = ""  # the process that started it last
     acted: bool = False  # it may have had an effect that must not be repeated unasked
     warned: bool = False  # somebody was warned that the request will expire
     renewed: str = ""  # the restore after which it asked anew
@@ -171,6 +173,7 @@ class Run(msgspec.Struct):
     groups: dict[str, dict[str, Call]] = {}  # the open calls by what the world owes them
     grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
     grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
+    lent: dict[str, str] = {}  # the grants that calls of other runs used, by run and call
     decided: dict[str, ev.Decision] = {}  # the newest decision on each call
     tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
     usage: Counts = NOTHING  # what all models used
@@ -191,6 +194,11 @@ class Run(msgspec.Struct):
     def move(self, verb: str) -> None:
         """Go on to the next status."""
         self.status = RUN_MOVES[self.status, verb]
+
+
+def used_by(run: str, call: str) -> str:
+    """Return the key of a call of another run, under which it is known what it was lent."""
+    return f"{call} {run}"
 
 
 def new_run() -> Run:
@@ -219,6 +227,7 @@ def twin(run: Run) -> Run:
         groups={group: {name: calls[name] for name in members} for group, members in run.groups.items()},
         grants=run.grants.copy(),
         grant_uses=run.grant_uses.copy(),
+        lent=run.lent.copy(),
         decided=run.decided.copy(),
         tools=run.tools.copy(),
         replies=run.replies.copy(),

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -31,7 +30,7 @@ from .loop import Loop
 from .result import RunResult
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.open_run import OpenRun, journal_clock, new_id, new_salt
+from .run.open_run import OpenRun, claimant, journal_clock, new_id, new_salt
 from .session.sync import opening, reopen, save_session
 from .states.context_data import context_now, keep_context
 from .states.state import RunState
@@ -40,8 +39,6 @@ from .tracing.spans import tracing
 from .views.decisions_by_label import decision_on
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, Sink
 from .views.projection import requests_of
-
-_PROCESS = f"process-{os.getpid()}"
 
 
 class TurnLimit(NamedTuple):
@@ -125,7 +122,7 @@ class Execution:
             self.run.id = self.run.id or new_id()
             if self.run.status != "new" and not self.live.kept:
                 await self._attach(journal)
-            claim = self.claim or await journal.claim(self.run.id, f"{_PROCESS}-{new_id()[:8]}", TTL_MS)
+            claim = self.claim or await journal.claim(self.run.id, claimant("process"), TTL_MS)
             async with under_lease(self.drive, journal, claim):
                 return await self._told()
         finally:
@@ -277,6 +274,8 @@ class Execution:
             about["conversation_id"] = given["conversation_id"]
         if self.scope.chained:
             about["chained"] = True
+        if isinstance(session := getattr(self.live.session, "session_id", None), str):
+            about["session_id"] = session
         for name in ("trace_id", "group_id", "trace_metadata"):
             if getattr(config, name) is not None:
                 about[name] = getattr(config, name)

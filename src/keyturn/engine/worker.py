@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..journal.base import Claim, Store
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
 from .logger import WORDS, failure_words, tool_data_allowed
-from .run.open_run import new_id
+from .run.open_run import claimant
 
 log = logging.getLogger("keyturn.worker")
 
@@ -42,7 +41,7 @@ class Worker:
         grace: float = 30.0,
         settle: Callable[[], Awaitable[Any]] | None = None,
     ) -> None:
-        self.name = f"worker-{os.getpid()}-{new_id()[:8]}"
+        self.name = claimant("worker")
         self._store, self._take = store, take
         self._settle = settle
         self._unsettled = True

@@ -24,6 +24,7 @@ from ..core.run import Run, request_id
 from ..core.states import WAITING
 from ..engine.driving.writer import Writer, Written
 from ..engine.facts import decisions
+from ..engine.facts.reaches import reach_of
 from ..engine.facts.values import said_items
 from ..engine.run.agents import AgentGraph
 from ..engine.run.log_cache import log_in
@@ -98,7 +99,8 @@ class Inbox:
         log, waiting = await self._waiting(shown)
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
         now = await self._store.now()
-        said = decisions.approve(waiting, now, edit=made, grant=grant, **_words(by, words))
+        reach = reach_of(grant, log.run, self._store)
+        said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, **_words(by, words))
         return await self._deliver(log, shown, said)
 
     async def reject(

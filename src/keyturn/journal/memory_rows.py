@@ -66,7 +66,9 @@ class MemoryRows:
         rows = (
             row
             for row in self.grants.values()
-            if query.id in (None, row.id) and query.state in (None, "revoked" if row.revoked else "open")
+            if query.id in (None, row.id)
+            and query.state in (None, "revoked" if row.revoked else "open")
+            and (query.reaches is None or (row.reach and row.reach in query.reaches))
         )
         return _page(rows, query, lambda row: (0, f"{row.run}/{row.id}"))
 

@@ -28,7 +28,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "runs": (("tenant", "run"), _others(say.RUN_COLUMNS, "head", "epoch", "due", "seal")),
     "events": (("tenant", "run", "seq"), ("line",)),
     "requests": (("tenant", "id"), _others(say.REQUEST_COLUMNS, "seal")),
-    "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "uses", "revoked", "seal")),
+    "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "reach", "uses", "revoked", "seal")),
     "outbox": (("number",), ("tenant", "run", "topic", "about")),
 }
 

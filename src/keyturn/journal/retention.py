@@ -34,7 +34,13 @@ async def _was_over(store: Store, run: str, at: int) -> bool:
         log = Log.opened(await store.read(run), chain)
     except (LogDamaged, UserError):
         return False
-    return log.run.status in OVER and log.run.now < at
+    return log.run.status in OVER and log.run.now < at and not _reaches_on(log, at)
+
+
+def _reaches_on(log: Log, at: int) -> bool:
+    """Return whether other runs may still use what was granted in this one."""
+    standing = [grant for grant in log.run.grants.values() if grant.reach]
+    return any(grant.expires_at is None or grant.expires_at >= at for grant in standing)
 
 
 async def erase_ended(store: Store, at: int) -> int:

@@ -6,10 +6,13 @@ that none of them lies. Who computes rows is the engine's affair, where they are
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from ..core.encodable import in_milliseconds, moment
 from ..core.preview import Json, Preview
 from ..core.request import Request
 
@@ -74,7 +77,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, request: Request) -> RequestRow:
         """Make the row of a request that is open."""
-        told: dict[str, Any] = msgspec.to_builtins(request)
+        told: dict[str, Any] = _with_moments(msgspec.to_builtins(request, builtin_types=(datetime,)), in_milliseconds)
         told.pop("tool_digest", None)
         if request.preview == Preview((Json(request.params),)):  # it would say all arguments twice
             told.pop("preview", None)
@@ -87,7 +90,7 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
         told: dict[str, Any] = msgspec.json.decode(self.body)
         told.setdefault("preview", {"blocks": [{"kind": "json", "value": told.get("params")}]})
         told |= {name: getattr(self, name) for name in _COLUMNS}
-        return msgspec.convert(told, Request)
+        return msgspec.convert(_with_moments(told, moment), Request)
 
     @property
     def revision(self) -> int:
@@ -109,6 +112,17 @@ class RequestRow(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, state=end.state, closed_at=end.at, by=end.by)
 
 
+def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a request as plain data with its times in another form: a row keeps them in milliseconds."""
+    made = {**told, **{name: how(told[name]) for name in _MOMENTS if told.get(name) is not None}}
+    if told.get("votes"):
+        made["votes"] = [{**vote, "at": how(vote["at"])} for vote in told["votes"]]
+    if told.get("former"):
+        made["former"] = {**told["former"], "at": how(told["former"]["at"])}
+    return made
+
+
+_MOMENTS = ("asked_at", "expires_at", "started_at")
 # What of a request a store can search for.
 _COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 
@@ -116,7 +130,7 @@ _COLUMNS = ("id", "run", "call", "kind", "tool", "agent", "digest", "asked_at", 
 class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Describes one standing decision of a run; `body` is its terms as JSON.
 
-    `damaged` says that its row was altered.
+    `reach` names the other runs for which it holds, "" for none. `damaged` says that its row was altered.
 
     >>> GrantRow("g1", "run", "pay", "desk", uses=2).revoked
     False
@@ -127,6 +141,7 @@ class GrantRow(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: str
     agent: str
     body: str = "{}"
+    reach: str = ""
     uses: int = 0
     revoked: bool = False
     damaged: bool = False
@@ -162,7 +177,8 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Selects rows: all that is given must be equal; pages follow each other by `after`, the last row's key.
 
-    Rows come in the order of their time (when asked, when started), the oldest first unless `newest`.
+    `reaches` selects grants that reach beyond their run, each named as its row names it. Rows come in the order of
+    their time (when asked, when started), the oldest first unless `newest`.
 
     >>> Query(state="open", tool="pay").limit
     100
@@ -174,6 +190,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     tool: str | None = None
     kind: str | None = None
+    reaches: tuple[str, ...] | None = None
     after: tuple[int, str] | None = None
     limit: int = 100
     newest: bool = False

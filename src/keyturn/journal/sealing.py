@@ -100,7 +100,7 @@ def check_name(what: str, name: str) -> str:
 
 def askable(query: Query) -> bool:
     """Return whether any row can have what a query asks for."""
-    given = [query.id, query.run, query.state, query.agent, query.tool, query.kind]
+    given = [query.id, query.run, query.state, query.agent, query.tool, query.kind, *(query.reaches or ())]
     given += [] if query.after is None else [query.after[1]]
     return all(fits_a_store(text) for text in given if text is not None)
 

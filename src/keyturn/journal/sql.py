@@ -263,7 +263,7 @@ class Tenant:
         for row in changes.opened:
             db.tell(say.OPEN, self.name, *columns(row), seal_row(keys, self.name, row))
         for each in changes.grants:
-            body = (each.tool, each.agent, each.body, each.uses, int(each.revoked))
+            body = (each.tool, each.agent, each.body, each.reach, each.uses, int(each.revoked))
             db.tell(say.GRANT, self.name, each.run, each.id, *body, seal_row(keys, self.name, each))
         for name in changes.revoked:
             self._revoke(db, changes.run.run, name, keys)
@@ -288,7 +288,7 @@ class Tenant:
         row = verified(keys, self.name, GrantRow, values, seal)
         revoked = msgspec.structs.replace(row, revoked=True)
         fresh = "" if row.damaged else seal_row(keys, self.name, revoked)
-        body = (row.tool, row.agent, row.body, row.uses, 1)
+        body = (row.tool, row.agent, row.body, row.reach, row.uses, 1)
         db.tell(say.GRANT, self.name, run, name, *body, fresh)
 
     def _page(
@@ -315,6 +315,9 @@ class Tenant:
             values += query.after if time != "0" else query.after[1:]
         ordered = f"{time} {order}, {name} {order}" if time != "0" else f"{name} {order}"
         clauses += ["head > 0"] if table == "runs" else []
+        if query.reaches is not None and table == "grants":
+            clauses += ["reach <> ''", f"reach IN ({', '.join('?' * len(query.reaches)) or 'NULL'})"]
+            values += query.reaches
         # A row whose key is not what a key is could not be paged past: only `keyturn check` tells of it.
         typed = {"runs": ("run",), "requests": ("id",), "grants": ("run", "id")}[table]
         clauses += [self._dialect.text.format(part) for part in typed if self._dialect.text]

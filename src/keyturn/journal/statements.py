@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # The first version that this Keyturn reads, and the newest.
-FIRST = 2
-SCHEMA = 2
+FIRST = 3
+SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,9 @@ def _first(dialect: SqlDialect) -> list[str]:
         "CREATE INDEX requests_asked ON requests (tenant, asked_at, id)",
         "CREATE INDEX requests_run ON requests (tenant, run)",
         "CREATE TABLE grants (tenant TEXT NOT NULL, run TEXT NOT NULL, id TEXT NOT NULL, tool TEXT NOT NULL, "
-        "agent TEXT NOT NULL, body TEXT NOT NULL, uses BIGINT NOT NULL, revoked BIGINT NOT NULL, seal TEXT NOT NULL, "
-        f"PRIMARY KEY (tenant, run, id)){compact}",
+        "agent TEXT NOT NULL, body TEXT NOT NULL, reach TEXT NOT NULL, uses BIGINT NOT NULL, revoked BIGINT NOT NULL, "
+        f"seal TEXT NOT NULL, PRIMARY KEY (tenant, run, id)){compact}",
+        "CREATE INDEX grants_reach ON grants (tenant, reach, agent) WHERE reach <> ''",
         f"CREATE TABLE outbox (number {dialect.counter}, tenant TEXT NOT NULL, run TEXT NOT NULL, "
         "topic TEXT NOT NULL, about TEXT NOT NULL)",
         "CREATE INDEX outbox_tenant ON outbox (tenant, number)",
@@ -122,7 +123,7 @@ RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workf
 REQUEST_COLUMNS = (
     "id, run, call, kind, tool, agent, digest, asked_at, expires_at, reason, risk, body, state, closed_at, closed_by"
 )
-GRANT_COLUMNS = "id, run, tool, agent, body, uses, revoked"
+GRANT_COLUMNS = "id, run, tool, agent, body, reach, uses, revoked"
 HEAD_COLUMNS = "head, epoch, holder, held_until, due, status, started_at"
 HEAD = f"SELECT {HEAD_COLUMNS} FROM runs WHERE tenant = ? AND run = ?"
 # PostgreSQL's, for a whole batch.
@@ -161,9 +162,10 @@ OPEN = (
 )
 GRANT_OF = f"SELECT {GRANT_COLUMNS}, seal FROM grants WHERE tenant = ? AND run = ? AND id = ?"
 GRANT = (
-    "INSERT INTO grants (tenant, run, id, tool, agent, body, uses, revoked, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "INSERT INTO grants (tenant, run, id, tool, agent, body, reach, uses, revoked, seal) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (tenant, run, id) DO UPDATE SET tool = excluded.tool, agent = excluded.agent, body = excluded.body, "
-    "uses = excluded.uses, revoked = excluded.revoked, seal = excluded.seal"
+    "reach = excluded.reach, uses = excluded.uses, revoked = excluded.revoked, seal = excluded.seal"
 )
 TELL = "INSERT INTO outbox (tenant, run, topic, about) VALUES (?, ?, ?, ?)"
 TOLD = "DELETE FROM outbox WHERE tenant = ? AND number <= ?"

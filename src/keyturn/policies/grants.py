@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, cast, get_args
 
 from ..core.errors import UserError
 from ..core.events import GrantTerms
@@ -17,21 +17,25 @@ from ..core.people import Decider
 from ..core.policy import milliseconds
 from ..core.predicate import Where, check_where
 
+Scope: TypeAlias = Literal["run", "session", "requester", "agent"]
+
 
 class GrantWords(TypedDict, total=False):
-    """Holds what else is given with a grant: "approve" or "reject", the words for the model, and who gives it."""
+    """Holds what else is given with a grant: its verdict, the words for the model, who gives it, how far it reaches."""
 
     verdict: Literal["approve", "reject"]
     message: str | None
     decider: Decider | None
+    reach: str
 
 
 @dataclass(frozen=True)
 class Grant:
     """States a standing approval of later calls: with arguments like these, for so long, so often.
 
-    `where` compares validated arguments by type, `expires` is a duration, `uses` counts later calls. `Grant()` has no
-    limits but the run's own end.
+    `where` compares validated arguments by type, `expires` is a duration, `uses` counts later calls. `scope` says which
+    runs it holds for: its own ("run"), those of the same session ("session"), for the same person ("requester"), or
+    all ("agent"); always for the same tool of the same agent. `Grant()` has no limits but the run's own end.
 
     >>> Grant(where={"to": "ada", "amount": {"gt": 0, "le": 100}}, expires="2h", uses=10).uses
     10
@@ -40,8 +44,12 @@ class Grant:
     where: Where | None = None
     expires: str | float | None = None
     uses: int | None = None
+    scope: Scope = "run"
 
     def __post_init__(self) -> None:
+        scope: object = self.scope
+        if scope not in get_args(Scope):
+            raise UserError(f"scope of a grant must be one of {', '.join(get_args(Scope))}; not {scope!r}")
         check_where(self.where)
         object.__setattr__(self, "where", own_where(self.where))
         if self.expires is not None:

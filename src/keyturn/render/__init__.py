@@ -4,6 +4,7 @@ escape    text made visible, clipped only with a mark, and read back exactly
 names     why a name may not be what it looks like
 diff      the rows of a difference, in bounded time
 layout    a preview as styled lines of escaped text
+arguments a call's arguments, texts as texts
 terminal  those lines for a terminal
 html      those lines for a web page or a mail
 """

@@ -19,6 +19,7 @@ from .escape import clip, quote, reorders
 
 Style: TypeAlias = Literal["heading", "note", "text", "command", "json", "context", "removed", "added", "unchanged"]
 
+FLAT = 60  # characters up to which what stands inside a value is shown in one row
 _NO_NEWLINE = "\\ no newline at the end of the text"
 _TURNED = "note: some letters run from right to left; rows that hold them may be drawn out of order"
 
@@ -34,9 +35,9 @@ class LayoutLine(NamedTuple):
 def preview_lines(preview: Preview, limit: int | None = None) -> Iterator[list[LayoutLine]]:
     """Yield the summary, if there is one, and then each block, as lists of lines."""
     if preview.summary:
-        yield list(_noted([_heading("summary", preview.summary, limit)]))
+        yield list(noted([heading("summary", preview.summary, limit)]))
     for block in preview.blocks:
-        yield list(_noted(block_lines(block, limit)))
+        yield list(noted(block_lines(block, limit)))
 
 
 def block_lines(block: Block, limit: int | None = None) -> Iterator[LayoutLine]:
@@ -47,30 +48,32 @@ def block_lines(block: Block, limit: int | None = None) -> Iterator[LayoutLine]:
     """
     match block:
         case Text():
-            yield _heading("text", block.label, limit)
-            yield from _rows("text", block.text, limit)
+            yield heading("text", block.label, limit)
+            yield from text_lines(block.text, limit)
         case Command():
-            yield _heading("command", block.label, limit)
+            yield heading("command", block.label, limit)
             if block.cwd:
-                yield _heading("in", block.cwd, limit)
-            yield from _rows("command", block.command, limit)
+                yield heading("in", block.cwd, limit)
+            yield from text_lines(block.command, limit, "command")
         case Diff():
-            yield _heading("diff", block.label, limit)
+            yield heading("diff", block.label, limit)
             if block.path:
-                yield _heading("path", block.path, limit)
+                yield heading("path", block.path, limit)
             yield from _diff(block, limit)
         case Json():
-            yield _heading("json", block.label, limit)
-            yield from (LayoutLine("json", row) for row in _tree(block.value, limit, "", ""))
+            yield heading("json", block.label, limit)
+            yield from (LayoutLine("json", row) for row in tree(block.value, limit))
         case _:
             assert_never(block)
 
 
-def _heading(word: LiteralString, data: str, limit: int | None) -> LayoutLine:
+def heading(word: LiteralString, data: str, limit: int | None = None) -> LayoutLine:
+    """Return a heading: a label, and behind it what it names."""
     return LayoutLine("heading", clip(data, limit, keep=""), word)
 
 
-def _rows(style: Style, text: str, limit: int | None) -> Iterator[LayoutLine]:
+def text_lines(text: str, limit: int | None = None, style: Style = "text") -> Iterator[LayoutLine]:
+    """Yield a text line by line, escaped."""
     return (LayoutLine(style, row) for row in clip(text, limit).split("\n"))
 
 
@@ -90,8 +93,12 @@ def _diff(block: Diff, limit: int | None) -> Iterator[LayoutLine]:
         yield LayoutLine("note", "", "note: nothing changes")
 
 
-def _tree(value: object, limit: int | None, lead: str, tail: str) -> Iterator[str]:
-    """Yield a JSON value, one member a row, in the order in which it was given."""
+def tree(value: object, limit: int | None = None, lead: str = "", tail: str = "") -> Iterator[str]:
+    """Yield the rows of a JSON value, one member a row, in the order in which it was given.
+
+    >>> list(tree({"to": ["ada", "bob"]}))
+    ['{', '  "to": ["ada", "bob"]', '}']
+    """
     indent = lead[: len(lead) - len(lead.lstrip(" "))]
     if isinstance(value, dict) and value:
         members = [(_key(key, limit), member) for key, member in cast(dict[object, object], value).items()]
@@ -100,13 +107,40 @@ def _tree(value: object, limit: int | None, lead: str, tail: str) -> Iterator[st
         members = [("", member) for member in cast(list[object], value)]
         opening, closing = "[]"
     else:
-        yield lead + (quote(value, limit) if isinstance(value, str) else canonical(cast(object, value))) + tail
+        yield lead + scalar(cast(object, value), limit) + tail
+        return
+    flat = _in_one_row(members, limit) if lead else None
+    if flat is not None:
+        yield lead + opening + flat + closing + tail
         return
     yield lead + opening
     last = len(members) - 1
     for place, (key, member) in enumerate(members):
-        yield from _tree(member, limit, f"{indent}  {key}", "" if place == last else ",")
+        yield from tree(member, limit, f"{indent}  {key}", "" if place == last else ",")
     yield indent + closing + tail
+
+
+def _in_one_row(members: list[tuple[str, object]], limit: int | None) -> str | None:
+    """Return the members of an inner object or list in one row, or None where they are too long or have members."""
+    if len(members) > FLAT or any(_is_large(member) for _key, member in members):
+        return None
+    row = ", ".join(key + scalar(member, limit) for key, member in members)
+    return row if len(row) <= FLAT else None
+
+
+def _is_large(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) > FLAT
+    return isinstance(value, dict | list) and value not in ({}, [])
+
+
+def scalar(value: object, limit: int | None = None) -> str:
+    """Return a value without members as JSON, escaped.
+
+    >>> scalar("a\u202e"), scalar(1.5)
+    ('"a\\\\u{202e}"', '1.5')
+    """
+    return quote(value, limit) if isinstance(value, str) else canonical(value)
 
 
 def _key(key: object, limit: int | None) -> str:
@@ -115,8 +149,8 @@ def _key(key: object, limit: int | None) -> str:
     return quote(key, limit) + ": "
 
 
-def _noted(lines: Iterator[LayoutLine] | list[LayoutLine]) -> Iterator[LayoutLine]:
-    """Yield the lines, and a note if their letters may be drawn in another order than they run."""
+def noted(lines: Iterator[LayoutLine] | list[LayoutLine]) -> Iterator[LayoutLine]:
+    """Yield the lines, and a note after them if their letters may be drawn in another order than they run."""
     turned = False
     for line in lines:
         turned = turned or reorders(line.text)

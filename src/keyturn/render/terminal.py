@@ -42,10 +42,20 @@ def render(preview: Preview, *, colour: bool = False, width: int | None = None, 
     in: /srv
     | ls -l\\u{1b}[2J
     """
-    return "\n\n".join(
-        "\n".join(row for line in lines for row in rows(line, colour=colour, width=width))
-        for lines in preview_lines(preview, limit)
-    )
+    return "\n".join(drawn(preview_lines(preview, limit), colour=colour, width=width))
+
+
+def drawn(groups: Iterable[Iterable[LayoutLine]], *, colour: bool = False, width: int | None = None) -> Iterator[str]:
+    """Draw groups of lines as rows, an empty row between groups.
+
+    >>> list(drawn([[LayoutLine("text", "one")], [LayoutLine("text", "two")]]))
+    ['| one', '', '| two']
+    """
+    for place, lines in enumerate(groups):
+        if place:
+            yield ""
+        for line in lines:
+            yield from rows(line, colour=colour, width=width)
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
@@ -59,10 +69,10 @@ def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> boo
 
 
 def rows(line: LayoutLine, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
-    """Draw one line as the rows of a terminal of `width` columns.
+    """Draw one line as the rows of a terminal of `width` columns, folded at words where there are any.
 
     >>> list(rows(LayoutLine("text", "a long way"), width=10))
-    ['| a long w', ': ay']
+    ['| a long ', ': way']
     """
     if width is not None and width < NARROWEST:
         raise UserError(f"a width of {width} has no room for a margin: give {NARROWEST} or more columns")
@@ -89,7 +99,8 @@ def folded_words(words: Iterable[str], room: int, gap: str = " ") -> list[str]:
 
 def hanging(row: str, width: int | None) -> Iterator[str]:
     """Fold a row that begins with a word of ours and holds data, escaped before, so that data begins no row."""
-    parts = _folded(row, width, None if width is None else width - len(_NEXT))
+    # Not at a word before the data: what is ours stays together.
+    parts = _folded(row, width, None if width is None else width - len(_NEXT), row.find(": ") + 2)
     yield next(parts)
     for part in parts:
         yield _NEXT + part
@@ -120,25 +131,35 @@ def _content(text: str, width: int | None, margin: str = _FIRST) -> Iterator[tup
         margin = _NEXT
 
 
-def _folded(text: str, first: int | None, room: int | None) -> Iterator[str]:
-    """Yield `text` in parts of at most `first` and then `room` columns; no mark is torn from its base."""
+def _folded(text: str, first: int | None, room: int | None, least: int = 0) -> Iterator[str]:
+    """Fold `text` into parts of at most `first` and then `room` columns, after a space where a row has one.
+
+    Nothing is dropped: the parts put together are the text. No mark is torn from its base, and what stands before
+    `least` is folded at no word.
+    """
     if first is None or room is None or (len(text) <= first and text.isascii()):
         yield text
         return
-    start = base = column = held = 0  # where this row and this character with its marks begin, and their columns
     limit = first
+    start = base = gap = 0  # where this row, this character with its marks, and the last word of the row begin
+    column = held = kept = 0  # the columns of the row, of the character with its marks, and of the row up to that word
     for place, char in enumerate(text):
         kind = "" if char.isascii() else category(char)[0]
         if kind != "M":
+            if text[place - 1 : place] == " " and char != " ":
+                gap = place
+                kept = column
             base = place
             held = 0
         wide = _COLUMNS.get(kind, 2)
         held += wide
         column += wide
         if column > limit and base > start:
-            yield text[start:base]
-            start = base
-            column = held
+            at_word = max(start, least - 1) < gap <= base and column - kept <= room
+            end = gap if at_word else base
+            yield text[start:end]
+            column = column - kept if at_word else held
+            start = end
             limit = room
     yield text[start:]
 

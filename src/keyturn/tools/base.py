@@ -233,12 +233,17 @@ def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:
 
 
 def tool_spec(tool: Tool, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies the tool that a call means, as it is now, in an immutable form."""
-    return _spec_of(canonical({**tool.spec(), **{field: call.get(field) for field in tool.identity}}))
+    """Return what identifies the tool that a call means, as it is now: nobody can change it afterwards.
+
+    Its members keep their order: people are shown arguments in the order in which a schema declares them.
+    """
+    made = {**tool.spec(), **{field: call.get(field) for field in tool.identity}}
+    canonical(made)  # which refuses what is not exactly JSON
+    return _spec_of(msgspec.json.encode(made))
 
 
 @lru_cache(maxsize=256)
-def _spec_of(text: str) -> dict[str, Any]:
+def _spec_of(text: bytes) -> dict[str, Any]:
     """Parse a spec from its text, cached for all runs that record it: none of them changes it or hands it out."""
     return json.loads(text)
 
@@ -247,3 +252,14 @@ def plain_preview(params: Any, secrets: tuple[str, ...] = (), note: str = "") ->
     """Make a preview of the arguments themselves, with a word in front where there is one."""
     shown = Json(redact(params, secrets))
     return Preview((Text(note), shown) if note else (shown,))
+
+
+def not_blank(preview: Preview, params: Any, secrets: tuple[str, ...] = ()) -> Preview:
+    """Return a preview, with the arguments themselves if it has no block: what nobody sees, nobody approves.
+
+    >>> not_blank(Preview((), summary="pay"), {"to": "ada"}).blocks
+    (Json(value={'to': 'ada'}, label=''),)
+    """
+    if preview.blocks:
+        return preview
+    return msgspec.structs.replace(preview, blocks=plain_preview(params, secrets).blocks)

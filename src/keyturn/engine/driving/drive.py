@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from ...agents.agent_base import is_enabled
 from ...agents.context import LetRun, ToolContext
 from ...agents.handoff import handoffs_of
+from ...core import commands as cm
 from ...core import events as ev
 from ...core.errors import ToolMissing
 from ...core.items import RawItem, own_copy
 from ...core.past import Totals
+from ...core.records import Report
 from ...core.run import Call, Frame, request_id
 from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
@@ -97,6 +99,14 @@ class Drive(Writer):
         call = self.run.calls.get(call_id)
         if call is not None:
             self.begun[call_id] = call.asks
+
+    def start_of(self, call: Call, tool: str, reports: Sequence[Report] = ()) -> cm.StartCall:
+        """Return the command that starts a call, naming the worker that holds the run.
+
+        `tool` is the digest of the tool that would run.
+        """
+        by = "" if self.claim is None else self.claim.worker
+        return cm.StartCall(call.id, tool, list(reports), by)
 
     def leave(self) -> None:
         """Begin nothing more, and end once what was begun is recorded."""

@@ -71,14 +71,17 @@ async def _give_back(drive: Drive, journal: Journal, later: int) -> None:
 async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int | None:
     """When somebody should look at the run; None where only people can move it."""
     stops = drive.stops
+    left = stops & {"leaving", "cut_short"}
     due = wakes_at(drive.run)
     if "cut_short" in stops or _in_the_middle(drive):
-        due = await _now(drive, journal) + (0 if stops & {"leaving", "cut_short"} else later)
+        due = await _now(drive, journal) + (0 if left else later)
     if "damaged" in stops:  # people have to mend it: until then it is looked at now and then, and others go on
         due = await _now(drive, journal) + FROZEN_MS
     # After a fault nobody knows whether the last step was kept.
     elif "store_failed" in stops and await journal.head(claim.run) > len(drive.live.log):
         due = await _now(drive, journal)
+    elif due is not None and later and not left and due <= (now := await _now(drive, journal)):
+        due = now + later  # it could not be moved, and would be taken up again and again
     return due
 
 

@@ -34,6 +34,7 @@ from ..driving.usage_limits import name_of, stuck
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset, model_for
 from ..views.event_stream import AgentAtWork, Delta
+from .borrowing import borrow_for_reply
 from .fused_steps import end_of
 from .judge import answered
 from .proposals import ReplyReading
@@ -90,10 +91,11 @@ async def _record(
 ) -> None:
     frame = reading.frame
     judged = drive.agent(frame.agent).tool_use_behavior != "run_llm_again"
+    proposals = await unknown_worded(scope, reading.proposals)
     record = cm.RecordReply(
         frame.id,
         reading.output,
-        await unknown_worded(scope, reading.proposals),
+        proposals,
         counts,
         response.response_id,
         response.request_id,
@@ -103,8 +105,9 @@ async def _record(
         frame.turn,
     )
     end = [] if reading.proposals else end_of(drive, frame, scope, reading.output)
+    grants = await borrow_for_reply(drive, frame, reading.output, proposals)
     try:
-        await drive.commit(record, *end)
+        await drive.commit(*grants, record, *end)
     except Conflict:
         if not end:
             raise

@@ -46,7 +46,7 @@ async def pass_on(drive: Drive, call: Call, tool: Tool) -> None:
         await drive.commit(passed)
         return
     try:
-        await drive.commit(passed, cm.StartCall(call.id, call.proposal.tool))
+        await drive.commit(passed, drive.start_of(call, call.proposal.tool))
     except Conflict:  # its siblings or guardrails come first, or its approval went stale
         await drive.commit(passed)
         return
@@ -74,7 +74,7 @@ async def _start(drive: Drive, call: Call) -> list[cm.RunCommand]:
     tool = await drive.find_tool(call)
     if tool is None or pending(drive.run) or before_start(drive, scope, call, tool):
         return []
-    return [cm.StartCall(call.id, call.proposal.tool)]
+    return [drive.start_of(call, call.proposal.tool)]
 
 
 def end_of(drive: Drive, frame: Frame, scope: FrameSettings, reply: list[Item]) -> list[cm.JudgeFrame]:

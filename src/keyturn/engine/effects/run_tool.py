@@ -28,6 +28,7 @@ from ...tools.base import (
     Prepared,
     Tool,
     ToolProblem,
+    not_blank,
     tool_digest,
     tool_spec,
 )
@@ -70,7 +71,7 @@ async def run_tool(drive: Drive, call_id: str) -> None:
             await drive.commit(cm.FinishCall(call_id, tool.output(call.raw, message), failed=True, reports=reports))
             return
     if not first:
-        await drive.commit(cm.StartCall(call_id, call.proposal.tool))
+        await drive.commit(drive.start_of(call, call.proposal.tool))
         await _invoke(drive, scope, call, tool, context)
         return
     async with drive.slots or nullcontext():
@@ -90,7 +91,7 @@ async def _start(
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs
-    await drive.commit(cm.StartCall(call.id, now, reports))
+    await drive.commit(drive.start_of(call, now, reports))
     await _invoke(drive, scope, call, tool, context)
 
 
@@ -148,7 +149,7 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
     """Record what a tool asks, so that its call goes on when somebody has answered."""
     try:
         canonical([value.requests, value.state])
-        shown = None if value.preview is None else recorded(value.preview)
+        shown = None if value.preview is None else recorded(not_blank(value.preview, value.requests))
     except Exception as error:
         logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."

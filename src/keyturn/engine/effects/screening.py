@@ -32,6 +32,7 @@ from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
 from .around_tool import rejected_by_input
 from .before_start import asked_otherwise
+from .borrowing import borrow_for_call
 from .fused_steps import pass_on
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
@@ -89,7 +90,8 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
             verdict = Verdict("deny", reason=message, by="guardrail")
             await drive.commit(cm.Screen(call.id, verdict, reports=reports))
             return verdict
-    await drive.commit(cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool)))
+    grants = await borrow_for_call(drive, call, verdict.terms) if verdict.action == "ask" else []
+    await drive.commit(*grants, cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool)))
     return verdict
 
 

@@ -51,14 +51,23 @@ class Edit(NamedTuple):
 
 
 def approve(
-    request: Request, now: int, *, edit: Edit | None = None, grant: Grant | None = None, **words: Unpack[Words]
+    request: Request,
+    now: int,
+    *,
+    edit: Edit | None = None,
+    grant: Grant | None = None,
+    reach: str = "",
+    **words: Unpack[Words],
 ) -> MadeDecision:
-    """Approve exactly this call, or with other arguments, and later ones that a grant covers."""
+    """Approve exactly this call, or with other arguments, and later ones that a grant covers.
+
+    `reach` names the other runs for which the grant holds, as `reach_of` does.
+    """
     if edit is None:
         made = _decision(request, "approve", now, words)
     else:
         made = _decision(request, "edit", now, words, args=edit.args, basis=edit.basis)
-    return MadeDecision(made, None if grant is None else _standing(request, grant, made, "approve", now))
+    return MadeDecision(made, None if grant is None else _standing(request, grant, made, now, reach))
 
 
 def reject(
@@ -66,7 +75,7 @@ def reject(
 ) -> MadeDecision:
     """Reject the call, and later calls of its tool by its agent with `always`; the model is told `message`."""
     made = _decision(request, "reject", now, words, message=message)
-    return MadeDecision(made, _standing(request, Grant(), made, "reject", now) if always else None)
+    return MadeDecision(made, _standing(request, Grant(), made, now) if always else None)
 
 
 def answer(request: Request, now: int, output: Any, **words: Unpack[Words]) -> MadeDecision:
@@ -119,9 +128,10 @@ def check_verdict(request: Request, verdict: Word) -> None:
     raise NotPending(f"this call {_WAITS[request.kind]}")
 
 
-def _standing(request: Request, grant: Grant, made: ev.Decision, verdict: str, now: int) -> ev.GrantTerms:
+def _standing(request: Request, grant: Grant, made: ev.Decision, now: int, reach: str = "") -> ev.GrantTerms:
     given = cast("object", grant)
     if not isinstance(given, Grant):
         raise UserError(f"grant is a Grant(...), not a {type(given).__name__}")
-    words = {"verdict": verdict, "message": made.message, "decider": made.decider}
+    verdict = "reject" if made.verdict == "reject" else "approve"
+    words = {"verdict": verdict, "message": made.message, "decider": made.decider, "reach": reach}
     return grant.terms(new_id(), request.agent, request.tool_digest, now, **cast("Any", words))

@@ -14,7 +14,7 @@ import msgspec
 from ...core.digest import canonical
 from ...core.preview import Preview
 from ...core.run import Call
-from ...tools.base import Tool, plain_preview
+from ...tools.base import Tool, not_blank, plain_preview
 from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
@@ -29,7 +29,7 @@ async def look(tool: Tool, call: Call) -> Preview:
         made: Any = tool.preview(call.params)
         made = await made if inspect.isawaitable(made) else made
         if isinstance(made, Preview):
-            return recorded(made)
+            return recorded(not_blank(made, call.params, call.proposal.secrets))
         logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
         note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
     except Exception as error:

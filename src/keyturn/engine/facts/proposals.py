@@ -17,7 +17,7 @@ from ...core.policy import Approval
 from ...core.preview import Preview
 from ...core.records import Gate, Recover
 from ...core.strict import parse
-from ...tools.base import InvalidArguments, Tool, plain_preview, tool_digest
+from ...tools.base import InvalidArguments, Tool, not_blank, plain_preview, tool_digest
 from ..run.agents import AgentGraph
 from ..run.frame_settings import FrameSettings, Toolset
 from .live_preview import recorded
@@ -103,7 +103,10 @@ def facts_of(tool: Tool) -> dict[str, Any]:
 def _preview(tool: Tool, params: Any) -> Preview | None:
     """Return what people are shown of a call, recorded with it; None where that is the arguments themselves."""
     made = tool.preview(params)
-    return recorded(made) if isinstance(made, Preview) and made != plain_preview(params, tool.secrets) else None
+    if not isinstance(made, Preview):
+        return None
+    made = not_blank(made, params, tool.secrets)
+    return None if made == plain_preview(params, tool.secrets) else recorded(made)
 
 
 def _check_text(raw: Mapping[str, Any]) -> None:

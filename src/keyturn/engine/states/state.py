@@ -26,6 +26,7 @@ from ...journal.base import Journal
 from ...models.base import Usage
 from ...policies.grants import Grant
 from ..facts import decisions
+from ..facts.reaches import reach_of
 from ..facts.values import checked_items, said_items
 from ..logger import logger
 from ..run.agents import AgentGraph
@@ -150,7 +151,8 @@ class RunState(Generic[TContext]):
     @property
     def grants(self) -> list[ev.GrantTerms]:
         """Return the standing decisions of the run, those not delivered yet included."""
-        standing = [grant for grant in self._live.run.grants.values() if grant.id not in self._said.revoked]
+        own = [grant for grant in self._live.run.grants.values() if grant.call is None]
+        standing = [grant for grant in own if grant.id not in self._said.revoked]
         return [*standing, *self._said.grants.values()]
 
     def get_interruptions(self) -> list[ToolApprovalItem]:
@@ -179,7 +181,10 @@ class RunState(Generic[TContext]):
         call = self._live.run.calls.get(item.call)
         given = grant if grant is not None else Grant() if always_approve else None
         made = edited(item, edit, call, seen)
-        self._said.say(decisions.approve(item.request, self._now(), edit=made, grant=given, note=note, by=by))
+        reach = reach_of(given, self._live.run, self._live.journal)
+        self._said.say(
+            decisions.approve(item.request, self._now(), edit=made, grant=given, reach=reach, note=note, by=by)
+        )
 
     def reject(
         self,
@@ -248,7 +253,7 @@ class RunState(Generic[TContext]):
                 "this state is stale: its run went on, and that call does not wait any more as it was shown; go on "
                 "from the newer state"
             )
-        if shown.expires_at is not None and self._now() > shown.expires_at:
+        if call.expires_at is not None and self._now() > call.expires_at:
             raise Expired("this request ran out of time; resume the run and its model is told so")
         return waiting
 

@@ -6,14 +6,16 @@ Items are a view of the log made when somebody looks. They never feed back into 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, cast
 
+from ...core.encodable import moment
 from ...core.errors import KeyturnError
 from ...core.items import Item, RawItem, message_text, own_copy
 from ...core.preview import Preview
 from ...core.request import Request, own_preview
 
-_NOTHING = Request("", "", "", "approval", "", "", "", 0)
+_NOTHING = Request("", "", "", "approval", "", "", "", moment(0))
 
 
 @dataclass(eq=False, repr=False)
@@ -295,8 +297,8 @@ class ToolApprovalItem(RunItem):
         return self.request.run
 
     @property
-    def expires_at(self) -> int | None:
-        """Return when a decision comes too late, in milliseconds since 1970."""
+    def expires_at(self) -> datetime | None:
+        """Return when a decision comes too late."""
         return self.request.expires_at
 
     @property

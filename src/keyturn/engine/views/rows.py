@@ -75,7 +75,7 @@ def replayed(steps: list[ev.Step]) -> Changes:
             requests[end.id] = requests[end.id].ended(end)
         requests.update((row.id, row) for row in change.opened)
         grants.update((row.id, row) for row in change.grants)
-        for name in change.revoked:
+        for name in grants.keys() & change.revoked:
             grants[name] = msgspec.structs.replace(grants[name], revoked=True)
     return Changes(run_row(run, steps[0].at), list(requests.values()), grants=list(grants.values()))
 
@@ -109,7 +109,7 @@ def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> lis
 
 def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:
     given = {event.grant.id: event.grant for event in events if isinstance(event, ev.GrantGiven)}
-    used = {event.grant for event in events if isinstance(event, ev.GrantUsed)} - given.keys()
+    used = {event.grant for event in events if isinstance(event, ev.GrantUsed | ev.GrantLent)} - given.keys()
     terms = given | {name: run.grants[name] for name in used if name in run.grants}
     return [_grant(run, each) for each in terms.values()]
 
@@ -117,7 +117,7 @@ def _grants(run: Run, events: list[ev.AnyEvent]) -> list[GrantRow]:
 def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
     tool = str(run.tools.get(terms.tool, {}).get("name", terms.tool))
     body = as_text(terms)
-    return GrantRow(terms.id, run.id, tool, terms.agent, body, run.grant_uses.get(terms.id, 0))
+    return GrantRow(terms.id, run.id, tool, terms.agent, body, terms.reach, run.grant_uses.get(terms.id, 0))
 
 
 def known_open(run: Run) -> dict[str, str]:

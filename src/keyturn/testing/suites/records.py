@@ -68,7 +68,7 @@ class RecordsSuite(JournalCase):
     """
 
     async def test_rows_come_with_their_lines(self, journal: Store) -> None:
-        asked, grant = request_row("q1", "run", 5), GrantRow("g1", "run", "pay", "desk", '{"where":{}}', 1)
+        asked, grant = request_row("q1", "run", 5), GrantRow("g1", "run", "pay", "desk", '{"where":{}}', uses=1)
         opened = Changes(run_row("run"), [asked], grants=[grant])
         await journal.append("run", 0, [b"1"], None, opened)
         assert await journal.runs() == [opened.run]

@@ -1,0 +1,127 @@
+"""Grants that are proposed to a person: made of the very arguments on the screen, the narrowest first, and in words.
+
+A value stands in these words as JSON, so that none can pass for a word of ours; they are shown as anybody's. What the
+tool marks as secret stands in no grant: a grant is kept, and shown to others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from math import isfinite
+from posixpath import dirname
+from typing import Any, NamedTuple, cast
+
+from ..core.errors import UserError
+from ..core.paths import names_of
+from ..core.predicate import holds
+from ..policies.grants import Grant
+from ..render.arguments import is_text, shown_name
+
+ANY = "any arguments at all"
+_ELSE = ", whatever else it says"
+DIGITS = 9  # that a number of calls has at most
+SINGLE = 3  # so many proposals that fix one argument alone
+
+
+class ProposedGrant(NamedTuple):
+    """Describes a grant that somebody may choose: what it compares, and the same in words."""
+
+    where: dict[str, Any] | None
+    words: str
+
+
+def proposed_grants(params: Any, secrets: Collection[str] = (), *, complete: bool = False) -> list[ProposedGrant]:
+    """Return the grants that could be made of these arguments, the narrowest first, each of which covers them.
+
+    `complete` says that a call of this tool can have no arguments but these: only then is anything exact.
+
+    >>> for made in proposed_grants({"to": "ada", "amount": 3}, complete=True):
+    ...     print(made.words)
+    exactly these arguments: to is "ada", amount is 3
+    to is "ada", amount is from 0 to 3
+    to is "ada", whatever else it says
+    any arguments at all
+    """
+    if not isinstance(params, Mapping) or not params:
+        return [ProposedGrant(None, ANY)]
+    given = cast("Mapping[str, Any]", params)
+    hidden = {name for name in given if any(path == name or path.startswith(f"{name}.") for path in secrets)}
+    named = {name: value for name, value in given.items() if name not in hidden}
+    but = "".join(f", whatever {shown_name(name)} is" for name in given if name in hidden)
+    proposed = _narrowed(named, but if complete else f"{but}{_ELSE}", whole=complete and not but)
+    made = [each for each in proposed if _covers(each, given)]
+    return [*made, ProposedGrant(None, ANY)]
+
+
+def grant_for(chosen: ProposedGrant, terms: str) -> Grant:
+    """Return the grant that somebody chose, for as long as they typed: "run", a number of calls, or a duration.
+
+    >>> grant_for(ProposedGrant(None, ANY), "3").uses
+    3
+    """
+    if terms.lower() == "run":
+        return Grant(where=chosen.where)
+    counted = terms.isascii() and terms.isdecimal() and len(terms) <= DIGITS
+    return Grant(where=chosen.where, uses=int(terms)) if counted else Grant(chosen.where, terms)
+
+
+def how_long(grant: Grant) -> str:
+    """Say in words how long a grant holds.
+
+    >>> how_long(Grant(uses=1)), how_long(Grant(expires="2h"))
+    ('for one more call', 'for 2h')
+    """
+    if grant.uses is not None:
+        return f"for {grant.uses} more calls" if grant.uses > 1 else "for one more call"
+    return "until this run ends" if grant.expires is None else f"for {grant.expires}"
+
+
+def _narrowed(named: Mapping[str, Any], but: str, *, whole: bool) -> Iterator[ProposedGrant]:
+    """Yield all values as they are, numbers as limits, then one argument alone, and the directory of one."""
+    if not named:
+        return
+    exact = {name: {"eq": value} for name, value in named.items()}
+    lead = "exactly these arguments: " if whole else ""
+    yield ProposedGrant(exact, f"{lead}{_words(exact, named)}{but}")
+    limits = {name: {"ge": 0, "le": value} for name, value in named.items() if _is_amount(value)}
+    if limits:
+        yield ProposedGrant(exact | limits, f"{_words(exact | limits, named)}{but}")
+    others = "" if whole and len(named) == 1 else _ELSE
+    short = [name for name, value in named.items() if isinstance(value, str) and value and not is_text(value)][:SINGLE]
+    for name in short if len(named) > 1 else ():
+        alone = {name: exact[name]}
+        yield ProposedGrant(alone, f"{_words(alone, named)}{others}")
+    for name in short:
+        under = {name: {"under": dirname(named[name])}}
+        if names_of(under[name]["under"]):  # else it is everything, however it is written: "/", "/.", " "
+            yield ProposedGrant(under, f"{_words(under, named)}{others}")
+
+
+def _covers(made: ProposedGrant, params: Mapping[str, Any]) -> bool:
+    """Return whether a proposal can be given, and surely means the call that it was made of."""
+    try:
+        return holds(Grant(where=made.where).where, params)
+    except UserError:
+        return False
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value > 0
+
+
+def _words(where: Mapping[str, Mapping[str, Any]], named: Mapping[str, Any]) -> str:
+    """Say in words what a grant compares; a long text is named by its length."""
+    return ", ".join(f"{shown_name(name)} {_condition(condition, named[name])}" for name, condition in where.items())
+
+
+def _condition(condition: Mapping[str, Any], value: Any) -> str:
+    if "le" in condition:
+        return f"is from 0 to {_json(value)}"
+    if "under" in condition:
+        return f"is in the directory {_json(condition['under'])}"
+    return f"is the same text of {len(value)} characters" if is_text(value) else f"is {_json(value)}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

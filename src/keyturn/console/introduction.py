@@ -1,0 +1,102 @@
+"""What is said of a call before it is shown: who wants what, what the tool says of itself, and why it asks.
+
+Nothing is asked or decided here. Names, descriptions and reasons are anybody's words: they are labelled, never put into
+a sentence of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, LiteralString, cast
+
+from ..core.preview import Diff, Preview, Text
+from ..engine.views.items import ToolApprovalItem
+from ..render.arguments import shown_name
+from ..render.names import mixed_script
+from .screen import RULE, Terminal
+
+_WANTS: dict[str, LiteralString] = {
+    "approval": "wants to run",
+    "in_doubt": "wants to run",
+    "external": "needs an answer for",
+}
+DESCRIBED = 300  # characters that are shown of what a tool says of itself
+
+_IN_DOUBT: LiteralString = (
+    "It was started, and nobody can say whether it happened: the process died or was stopped in the middle."
+)
+
+
+def list_calls(screen: Terminal, items: list[ToolApprovalItem]) -> None:
+    """List what is to come, each call in a row: of its arguments those that fit, and how many do not."""
+    screen.say()
+    screen.say("{} calls wait for you. Each is shown whole when its turn comes.", len(items))
+    for place, item in enumerate(items, 1):
+        row = f"{place}  {item.qualified_name}"
+        given: Any = item.params
+        known = cast("dict[str, Any]", given) if item.kind == "approval" and isinstance(given, dict) else {}
+        screen.label("call", row + _first_of(known, min(screen.columns, RULE) - len(row) - len("  call: ")))
+
+
+def _first_of(given: dict[str, Any], room: int) -> str:
+    """Return the first arguments that a row has room for, each whole, and a mark that says how many it has not."""
+    best = ""
+    row = "  "
+    for count, (name, value) in enumerate(given.items(), 1):
+        row += f"{shown_name(name)}: {json.dumps(value, ensure_ascii=False)}"
+        if len(row) > room:
+            break
+        marked = row if count == len(given) else f"{row}, [{len(given) - count} more]"
+        best = marked if len(marked) <= room else best
+        row += ", "
+    return best
+
+
+def introduce(screen: Terminal, item: ToolApprovalItem, place: int, count: int) -> None:
+    """Say who wants what, and why it asks."""
+    tool = item.qualified_name or ""
+    screen.say()
+    screen.stress("Call {} of {}", place, count)
+    screen.label("agent", item.request.path or item.agent.name)
+    screen.label(_WANTS[item.kind], tool)
+    described = _description(item)
+    if described:
+        screen.label("the tool says of itself", described)
+    for name in (item.agent.name, tool):
+        doubt = mixed_script(name)
+        if doubt:
+            screen.label("Beware", f"the name {name} {doubt}")
+    if item.kind == "in_doubt":
+        _tell_start(screen, item)
+    if item.request.risk:
+        screen.label("Its risk, as the tool states it", item.request.risk)
+    if item.reason:
+        screen.label("It asks because", item.reason)
+    if item.expires_at is not None:
+        screen.say("It waits until {:%Y-%m-%d %H:%M} UTC.", item.expires_at)
+    if item.difference:
+        before, after = (json.dumps(item.difference[side], indent=2) for side in ("before", "after"))
+        screen.say()
+        screen.draw(Preview((Diff(before, after, label="the tool itself changed since it was shown"),)))
+    screen.say()
+
+
+def _tell_start(screen: Terminal, item: ToolApprovalItem) -> None:
+    """Say what is known of a start whose end nobody knows."""
+    request = item.request
+    screen.say(_IN_DOUBT)
+    if request.started_at is not None:
+        screen.say("It was started on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.started_at, request.started_at)
+    if request.started_by:
+        screen.label("started by", request.started_by)
+    if request.former is not None:
+        screen.label("on the word of", f"{request.former.by or 'somebody'}: {request.former.verdict}")
+
+
+def _description(item: ToolApprovalItem) -> str:
+    """Return the first paragraph of a tool's description, cut with a mark, unless its preview shows it already."""
+    told = str(item.request.description or getattr(item.tool, "description", "") or "").strip()
+    if any(isinstance(block, Text) and block.text.strip() == told for block in item.preview.blocks):
+        return ""
+    first = " ".join(told.split("\n\n")[0].split())
+    return first if len(first) <= DESCRIBED else f"{first[:DESCRIBED]}[...]"

@@ -1,0 +1,53 @@
+"""Lend a standing decision of one run to a call of another.
+
+A grant that reaches beyond its run is kept in the log of the run in which it was given, its home. Another run borrows
+it for one call at a time. Each use is recorded at home first, where expiry, uses and revocation are judged for all
+runs together; the borrower then records its own copy, which is good for that one call and for nothing else.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from . import commands as cm
+from . import events as ev
+from .errors import NotPending, UserError
+from .gate import Events, open_run
+from .run import Run, used_by
+
+
+def lend(run: Run, c: cm.LendGrant) -> Events:
+    """Record that a call of another run uses a grant of this one; one call uses it once."""
+    user = used_by(c.run, c.call)
+    if run.lent.get(user) == c.grant:
+        return
+    grant = run.grants.get(c.grant)
+    if c.run == run.id or grant is None or grant.reach not in c.reaches or not grant.reach:
+        raise NotPending("this run has no such grant for that one; it was revoked already or was never given")
+    if user in run.lent:
+        raise NotPending("that call was lent another grant of this run")
+    spent = grant.uses is not None and run.grant_uses[grant.id] >= grant.uses
+    if spent or (grant.expires_at is not None and run.now >= grant.expires_at):
+        raise NotPending("that grant was used as often as it says, or has run out")
+    yield ev.GrantLent(c.grant, c.run, c.call)
+
+
+def borrowed(grant: ev.GrantTerms, call_id: str) -> ev.GrantTerms:
+    """Return the terms on which a call of another run borrows a grant: for itself alone, and once.
+
+    >>> own = borrowed(ev.GrantTerms("g1", "desk", "t1", uses=9, reach="agent"), "r/1.0")
+    >>> own.id, own.call, own.uses
+    ('g1@r/1.0', 'r/1.0', 1)
+    """
+    return replace(grant, id=f"{grant.id}@{call_id}", uses=1, call=call_id)
+
+
+def borrow(run: Run, c: cm.BorrowGrant) -> Events:
+    """Record a grant that another run lent to one call of this one."""
+    open_run(run)
+    grant = c.grant
+    if grant.id in run.grant_uses:  # it was borrowed before, and its call was decided since or is about to be
+        return
+    if not (grant.call and grant.reach and grant.uses == 1 and grant.verdict == "approve") or c.home in ("", run.id):
+        raise UserError("a run borrows an approval of another run, for one call of its own")
+    yield ev.GrantBorrowed(grant, c.home)

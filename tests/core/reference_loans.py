@@ -1,0 +1,44 @@
+"""What a run lends to calls of other runs, borrows for its own, and takes back, by the book."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keyturn.core import commands as cm
+from tests.core.reference_rules import need
+from tests.core.reference_seen import Seen
+
+
+class Loans(Seen):
+    """The grants of a run, and what of them went elsewhere or came from there."""
+
+    status: str
+    now: int
+    grants: dict[str, Any]
+
+    def __init__(self) -> None:
+        self.lent: dict[tuple[str, str], str] = {}
+
+    def lend_grant(self, c: cm.LendGrant) -> None:
+        if self.lent.get((c.run, c.call)) == c.grant:
+            return
+        need(c.grant in self.grants and (c.run, c.call) not in self.lent and c.run != "run")
+        grant = self.grants[c.grant]
+        need(not grant["revoked"])
+        terms = grant["terms"]
+        need(terms.reach and terms.reach in c.reaches and (terms.uses is None or grant["uses"] < terms.uses))
+        need(terms.expires_at is None or self.now < terms.expires_at)
+        grant["uses"] += 1
+        self.lent[c.run, c.call] = c.grant
+
+    def borrow_grant(self, c: cm.BorrowGrant) -> None:
+        need(self.status not in ("finished", "cancelled"))
+        if c.grant.id in self.grants:
+            return
+        need(c.grant.call and c.grant.reach and c.grant.uses == 1 and c.grant.verdict == "approve")
+        need(c.home not in ("", "run"))
+        self.grants[c.grant.id] = {"terms": c.grant, "uses": 0, "revoked": False}
+
+    def revoke(self, c: cm.Revoke) -> None:
+        need(c.grant in self.grants and not self.grants[c.grant]["revoked"])
+        self.grants[c.grant]["revoked"] = True
