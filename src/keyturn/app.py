@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack, cast
 
 from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
@@ -33,6 +33,7 @@ from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
 from .engine.states.loading import ContextOptions, found, waiting_tools
 from .engine.states.state import RunState
+from .engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
 from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
 from .engine.views.rows import rows_in
@@ -280,6 +281,24 @@ class App:
         await Writer(log, self.journal, clock_ms).write_whole()
         await self._at_work()
         return RunHandle(self, log.run.id)
+
+    async def take_over(
+        self,
+        agent: str,
+        data: Mapping[str, Any] | str,
+        *,
+        trust: bool = False,
+        session_id: str | None = None,
+        **options: Unpack[TakeoverOptions],
+    ) -> RunHandle:
+        """Take over a paused run of openai-agents into the journal, once; see `RunState.from_openai_agents`."""
+        about = {} if session_id is None else {"session": session_id}
+        keeping = Keeping(self.journal, await self.journal.now(), about)
+        taken = await take_over(self._agent(agent), data, trust=trust, options=options, keeping=keeping)
+        state = await RunState.taken_over(taken)
+        await write(state.live, state.undelivered, keeping)
+        self._employ()
+        return RunHandle(self, state.run_id)
 
     async def work(self, slots: int | None = None) -> None:
         """Move runs until `stop` is called, at most `slots` at once: what `keyturn worker` does.

@@ -25,8 +25,8 @@ from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
-from .effects.proposals import check_terms
 from .effects.recover import recover
+from .facts.proposals import check_terms
 from .logger import error_words, failure_trace, failure_words, logger
 from .loop import Loop
 from .result import RunResult

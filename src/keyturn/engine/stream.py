@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Literal, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper

@@ -33,6 +33,7 @@ from ...tools.base import (
     tool_spec,
 )
 from ..driving.drive import Drive, let_run_as
+from ..facts.live_preview import CHANGED, changed_since, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
@@ -40,7 +41,6 @@ from ..user_errors import as_user_error, raised_by
 from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
 from .handoff_view import filtered_view
-from .live_preview import CHANGED, changed_since, recorded
 from .nested_frames import open_frame
 from .proposals import revised
 from .result_words import told_of_edit, worded

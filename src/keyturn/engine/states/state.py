@@ -6,6 +6,7 @@ resumed. Two states of one result share nothing.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Unpack, cast
 
@@ -38,6 +39,9 @@ from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
 from .loading import ContextOptions, LoadOptions, found, open_saved, waiting_tools
+from .openai_decisions import Word
+from .openai_replay import NOTE
+from .taking_over import TakenOver, TakeoverOptions, take_over
 from .undelivered import UndeliveredDecisions, edited
 
 
@@ -330,6 +334,45 @@ class RunState(Generic[TContext, TAgent]):
     ) -> RunState[Any]:
         """Load like `load`, without `await`; this works inside a notebook's running loop too."""
         return waited_for(cls.load(journal, run_id, agent, **options))
+
+    @classmethod
+    async def from_openai_agents(
+        cls,
+        initial_agent: Agent[Any],
+        data: Mapping[str, Any] | str,
+        *,
+        trust: bool = False,
+        **options: Unpack[TakeoverOptions],
+    ) -> RunState[Any]:
+        """Take over a paused state that openai-agents saved, as a dict or as text, for the agent that began its run.
+
+        Such a state has no seal, so that `trust=True` must be said. What waits there waits here, what was decided there
+        and not yet carried out is said on the state, what was started there without a result is in doubt. What cannot
+        be carried is refused by its name. The context comes back as with `from_json`.
+        """
+        return await cls.taken_over(await take_over(initial_agent, data, trust=trust, options=options))
+
+    @classmethod
+    async def taken_over(cls, taken: TakenOver) -> RunState[Any]:
+        """Make a state of a run that was taken over, with what was decided there said on it."""
+        live, said, words = taken
+        state = await cls.of(live, said)
+        for call, word in words.items():
+            state._carry(call, word)
+        return state
+
+    def _carry(self, call: str, word: Word) -> None:
+        """Say a decision of another SDK on a waiting call; one that the call's terms do not take leaves it waiting."""
+        item = self._interruptions.get(call)
+        try:
+            if item is None:  # a standing decision covers it
+                return
+            if word.verdict == "approve":
+                self.approve(item, word.always, note=NOTE)
+            else:
+                self.reject(item, word.always, rejection_message=word.message, note=NOTE)
+        except KeyturnError as error:
+            warnings.warn(f"what was decided there is not taken over, the call asks again: {error}", stacklevel=3)
 
     @classmethod
     async def load(
