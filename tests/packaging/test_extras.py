@@ -169,7 +169,7 @@ FIRST_USE = {
     "postgres": "Runner.run_sync(scripted, 'hi', journal='postgresql://nobody@127.0.0.1/x')",
     "encrypt": "keyturn.EncryptedSession('ada', keyturn.MemorySession('ada'), 'a key that nobody knows')",
     "otel": "Runner.run_sync(scripted, 'hi', run_config=keyturn.RunConfig(tracing=Provider()))",
-    "migrate": "from keyturn.cli.main import main; main(['migrate', '.'])",
+    "migrate": "Path('old.py').write_text('import agents'); main(['migrate', '.'])",
     "testing": "from keyturn.testing import JournalSuite",
 }
 WITHOUT = """
@@ -178,7 +178,9 @@ for name in {hidden!r}:
     sys.modules[name] = None
 import keyturn
 from keyturn import Agent, Runner
+from keyturn.cli.main import main
 from keyturn.testing import ScriptedModel
+from pathlib import Path
 class Provider:
     def get_tracer(self, *names): ...
 scripted = Agent('a', model=ScriptedModel(['x']))
