@@ -15,7 +15,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 HERE_ONLY = re.compile(r"<!-- here only -->\n.*?<!-- /here only -->\n+", re.DOTALL)
 PICTURE = re.compile(r"<picture>.*?</picture>\n+", re.DOTALL)
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[([^\]\n]+)\]\((?![a-z]+:)[^)\s]*\)")
+IMAGE = re.compile(r"!\[[^\]]*\]\((?![a-z]+:)[^)\s]*\)")
+LINK = re.compile(r"\[([^\]]+)\]\((?![a-z]+:)[^)\s]*\)")
 
 
 def package_page(readme: str) -> str:
@@ -26,7 +27,7 @@ def package_page(readme: str) -> str:
     """
     text = PICTURE.sub("", HERE_ONLY.sub("", readme))
     parts = FENCED.split(text)
-    return "".join(part if part.startswith("```") else LINK.sub(r"\1", part) for part in parts)
+    return "".join(part if part.startswith("```") else LINK.sub(r"\1", IMAGE.sub("", part)) for part in parts)
 
 
 class PackagePage(MetadataHookInterface):

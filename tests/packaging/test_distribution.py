@@ -26,6 +26,8 @@ from packaging.requirements import Requirement
 from keyturn._version import __version__
 from tests.table import each
 
+pytestmark = pytest.mark.timeout(180)  # an environment is made, which takes long where a machine is busy
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset|href)=\"([^\"]+)\"")
@@ -43,7 +45,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
         env={**kept, **environment},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -264,6 +266,7 @@ def test_the_suites_run_with_what_their_extra_installs(python: Path, tmp_path: P
     ("text", "expected"),
     [("[a](docs/a.md) b", "a b"), ("[a](https://x.org)", "[a](https://x.org)"), ("[a](#here)", "a"),
      ("x\n<!-- here only -->\ny\n<!-- /here only -->\n\nz", "x\nz"), ("```\n[a](b)\n```", "```\n[a](b)\n```"),
+     ("![a](docs/a.png) ![b](https://x.org/b.png)", " ![b](https://x.org/b.png)"),
      ("<picture>\n<img src='a'>\n</picture>\n\nz", "z")],
 )  # fmt: skip
 def test_what_leads_nowhere_is_words(text: str, expected: str) -> None:

@@ -195,6 +195,7 @@ def test_each_extra_has_a_first_use() -> None:
     assert set(FIRST_USE) == {*EXTRAS} - NO_MEMBER
 
 
+@pytest.mark.timeout(180)  # a process for each, and the machine may be busy
 @each("extra", sorted(FIRST_USE))
 def test_a_member_whose_package_is_missing_names_the_extra(
     extra: str, tmp_path_factory: pytest.TempPathFactory
