@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from keyturn import Agent, Runner, RunState, StateRejected, UserError, keys
 from keyturn.cli.main import main
 from keyturn.core.errors import LogDamaged
 from keyturn.core.seal import Chain, Ring
+from keyturn.core.upcasts import VERSION
 from keyturn.engine.run.log_cache import log_in
 from keyturn.journal.sqlite import SQLiteJournal
 from keyturn.keys import add_key, ring, secrets_in
@@ -24,6 +26,7 @@ ONE, TWO = "the-first-secret-of-all", "another-secret-altogether"
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A state directory without a key."""
     monkeypatch.delenv("KEYTURN_SECRET", raising=False)
+    monkeypatch.delenv("KEYTURN_SECRETS_OLD", raising=False)
     monkeypatch.setenv("KEYTURN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(keys, "_BELIEVED", 0.0)  # the file is changed under a process that has just looked at it
     return tmp_path / "home" / "keyturn"
@@ -158,19 +161,19 @@ def another_process_adds_a_key(home: Path) -> None:
 def test_by_command(
     capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert main(["key", "list"]) == 0
+    assert main(["keys", "list"]) == 0
     [old] = capsys.readouterr().out.splitlines()
-    assert main(["key", "new"]) == 0
+    assert main(["keys", "rotate"]) == 0
     new, after = capsys.readouterr().out.splitlines()
     assert new.endswith("seals, signs and verifies")
     assert after.split() == [old.split()[0], "verifies"]
     assert (home / "key").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in home.iterdir()] == ["key"]
     (home / "key").chmod(0o666)
-    assert main(["key", "list"]) == 1
+    assert main(["keys", "list"]) == 1
     assert "chmod 600" in capsys.readouterr().err
     monkeypatch.setenv("KEYTURN_SECRET", ONE)
-    assert main(["key", "new"]) == 1
+    assert main(["keys", "rotate"]) == 1
     assert "KEYTURN_SECRET" in capsys.readouterr().err
     assert ONE not in capsys.readouterr().err
 
@@ -183,3 +186,126 @@ async def test_a_state_of_another_purpose_or_key_is_refused(monkeypatch: pytest.
         await RunState.from_json(agent(), data)
     monkeypatch.setenv("KEYTURN_SECRET", f"{TWO} {ONE}")
     await RunState.from_json(agent(), data)
+
+
+# ----------------------------------------------------------------------------------------------------- keys are changed
+
+
+async def saved() -> str:
+    """Save a state with the key that signs now."""
+    return (await Runner.run(agent(), "hi")).to_state().to_string()
+
+
+async def loads(text: str) -> bool:
+    return bool((await RunState.from_string(agent(), text)).run_id)
+
+
+async def test_a_state_of_the_old_secret_loads_after_the_rotation_and_not_once_it_is_retired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KEYTURN_SECRET", ONE)
+    old = await saved()
+    monkeypatch.setenv("KEYTURN_SECRET", TWO)
+    monkeypatch.setenv("KEYTURN_SECRETS_OLD", ONE)
+    assert await loads(old)
+    new = await saved()
+    monkeypatch.delenv("KEYTURN_SECRETS_OLD")
+    assert await loads(new), "the newest signs"
+    with pytest.raises(StateRejected, match=r"another key, or with one that was retired since.*KEYTURN_SECRETS_OLD"):
+        await loads(old)
+    monkeypatch.setenv("KEYTURN_SECRET", ONE)
+    with pytest.raises(StateRejected):
+        await loads(new)
+
+
+async def test_a_rotated_key_file_and_a_retired_key(
+    capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
+) -> None:
+    journal = SQLiteJournal(tmp_path / "runs.db")
+    run = (await Runner.run(agent(), "hi", journal=journal)).run_id
+    text = await saved()
+    secret = secrets_in(home / "key")[0]
+    assert main(["keys", "rotate"]) == 0
+    old = capsys.readouterr().out.splitlines()[1].split()[0]
+    assert await loads(text)
+    assert main(["keys", "retire", old]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [f"{old}  retired"]
+    assert secret not in (home / "key").read_text()
+    with pytest.raises(StateRejected, match=f"signed with key {old}, which was retired") as refused:
+        await loads(text)
+    assert secret not in str(refused.value)
+    with pytest.raises(LogDamaged, match=f"sealed with key {old}, which was retired"):
+        Chain(ring, "default", run).open((await journal.read(run))[0])
+    assert main(["keys", "rotate"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [f"{old}  retired"], "a rotation remembers it"
+    await journal.close()
+
+
+async def test_a_retired_key_that_is_put_back_verifies_beside_the_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, secret = await saved(), secrets_in(home / "key")[0]
+    retired = ring().ids[0]
+    add_key()
+    keys.retire_key(retired)
+    monkeypatch.setenv("KEYTURN_SECRETS_OLD", secret)
+    assert await loads(text)
+    assert ring().ids[0] != retired
+    assert ring().retired == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("newest", "keyturn keys rotate"), ("nobody", "no key of this id"), ("", "no key of this id")]
+)
+def test_what_cannot_be_retired_is_said(name: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = ring().ids
+    assert main(["keys", "retire", before[0] if name == "newest" else name]) == 1
+    assert says in capsys.readouterr().err
+    assert ring().ids == before
+
+
+def test_secrets_of_the_environment_are_rotated_where_they_are_set(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYTURN_SECRET", TWO)
+    monkeypatch.setenv("KEYTURN_SECRETS_OLD", ONE)
+    assert main(["keys", "list"]) == 0
+    old = capsys.readouterr().out.splitlines()[1].split()[0]
+    for command in (["rotate"], ["retire", old]):
+        assert main(["keys", *command]) == 1
+        said = capsys.readouterr().err
+        assert "KEYTURN_SECRETS_OLD" in said
+        assert ONE not in said
+        assert TWO not in said
+
+
+@pytest.mark.parametrize("file", [True, False])
+def test_an_old_secret_that_is_too_short_is_refused_by_its_name(file: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not file:
+        monkeypatch.setenv("KEYTURN_SECRET", ONE)
+    monkeypatch.setenv("KEYTURN_SECRETS_OLD", f"{TWO} short")
+    with pytest.raises(UserError, match="KEYTURN_SECRETS_OLD is too short"):
+        ring()
+
+
+def test_old_secrets_alone_sign_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside no secret there is the key file; an empty secret is a slip and no wish for the file."""
+    monkeypatch.setenv("KEYTURN_SECRETS_OLD", ONE)
+    assert len(ring().ids) == 2
+    assert ring().ids[1:] == Ring([ONE.encode()]).ids
+    monkeypatch.setenv("KEYTURN_SECRET", "")
+    with pytest.raises(UserError, match="KEYTURN_SECRET is too short"):
+        ring()
+
+
+def test_a_mac_that_names_a_retired_key_is_no_way_to_write_on_somebodys_terminal(home: Path) -> None:
+    ring()
+    with (home / "key").open("a") as file:
+        file.write("retired:abcdef\n")
+    assert ring().retired == ("abcdef",)
+    with pytest.raises(StateRejected) as refused:
+        RunState.from_string_sync(agent(), json.dumps({**BLANK, "mac": "\x1b[2J.x"}))
+    assert "\x1b" not in str(refused.value)
+
+
+BLANK = {"schema_version": VERSION, **dict.fromkeys(("run", "agent", "context", "log", "undelivered"), "")}

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from .agents.agent import Agent
+from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
 from .core import commands as cm
@@ -28,8 +29,9 @@ from .engine.run.agents import AgentGraph
 from .engine.run.log_cache import log_in
 from .engine.run.open_run import OpenRun, chain_of, clock_ms, wrapped
 from .engine.runner import DEFAULT_MAX_TURNS, play_of
+from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
-from .engine.states.loading import found, waiting_tools
+from .engine.states.loading import ContextOptions, found, waiting_tools
 from .engine.states.state import RunState
 from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
@@ -40,6 +42,7 @@ from .inbox.restored import settle_whole
 from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
+from .lifespan import AppResources, Lifespan
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -82,8 +85,13 @@ class App:
     """Runs agents on a journal.
 
     `journal` is a store or its URL. The first `start` begins a worker in this process, unless `worker=False` leaves
-    the runs to others. A context that is not plain data needs both `context_serializer` and `context_deserializer`;
-    `sessions` makes the session of an id.
+    the runs to others. `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does
+    not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
+    makes the session of an id.
+
+    The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
+    closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
+    is moved and left when the app is closed, and tools find what it yields in `context.resources`.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -107,6 +115,8 @@ class App:
         sessions: Callable[[str], Any] | None = None,
         context_serializer: Callable[[Any], Any] | None = None,
         context_deserializer: Callable[[Any], Any] | None = None,
+        context_type: type[Any] | None = None,
+        lifespan: Lifespan | None = None,
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
@@ -119,20 +129,31 @@ class App:
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions
+        if context_type is not None and (context_serializer or context_deserializer):
+            raise UserError(
+                "context_type= says how the context comes back, and so does context_deserializer=: drop one"
+            )
         self._dump, self._make = context_serializer, context_deserializer
+        self._context_type = checked_type(context_type)
         self._embedded = worker
         self._slots = slots
         self._grace = grace
+        self._resources = AppResources(self, lifespan)
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
+        # How many `async with` blocks and calls of `work` need the resources.
+        self._users = 0
 
     async def __aenter__(self) -> Self:
+        await self._resources.open()
+        self._users += 1
         self._employ()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._users -= 1
         await self.stop()
 
     async def start(
@@ -149,7 +170,9 @@ class App:
 
         `requester` is the id of the person for whom it runs, who cannot decide calls whose terms say `not_requester`.
         """
-        self._employ()
+        kind = None if self._dump or self._make else self._context_type or declared_type(self._agent(agent))
+        check_returns(wrapped(context).context, self._dump, Maker(self._make, kind))
+        await self._at_work()
         start = {"context": context, "max_turns": max_turns, "session": self._session(session_id)}
         play = play_of(self._agent(agent), input, **self._options(), **start)
         first = play.state.undelivered.start
@@ -242,7 +265,7 @@ class App:
     async def resume(self, run_id: str, max_turns: int | None = None) -> None:
         """Resume a run that failed, with another limit of turns if one is given."""
         await self.inbox.tell(run_id, cm.Resume(max_turns))
-        self._employ()
+        await self._at_work()
 
     async def cancel(self, run_id: str, *, by: str | Decider = "app", why: str = "") -> None:
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
@@ -253,7 +276,7 @@ class App:
         self._agent((await self.get(run_id)).agent)
         log = forked(await log_in(self.journal, run_id), at, await self.journal.now())
         await Writer(log, self.journal, clock_ms).write_whole()
-        self._employ()
+        await self._at_work()
         return RunHandle(self, log.run.id)
 
     async def work(self, slots: int | None = None) -> None:
@@ -262,15 +285,31 @@ class App:
         A store that was brought back from a copy is settled first: what it lets run is in doubt from then on.
         """
         self._slots = self._slots if slots is None else slots
-        await self._hire().run()
+        await self._resources.open()
+        self._users += 1
+        try:
+            await self._hire().run()
+        finally:
+            self._users -= 1
+            await self._close_unused()
 
     async def stop(self) -> None:
-        """Stop this process's worker: what was begun ends, or is in doubt after the grace time."""
+        """Stop this process's worker: what was begun ends, or is in doubt after the grace time.
+
+        Then what the app owns is closed: the MCP servers of its agents, and its lifespan.
+        """
         if self._worker is not None:
             self._worker.stop()
-        if self._working is not None:
-            await self._working
-        self._worker = self._working = None
+        try:
+            if self._working is not None:
+                await self._working
+        finally:
+            self._worker = self._working = None
+            await self._close_unused()
+
+    async def _close_unused(self) -> None:
+        if not self._users and (self._working is None or self._working.done()):
+            await self._resources.close()
 
     @property
     def busy(self) -> int:
@@ -283,6 +322,12 @@ class App:
         error = None if self._worker is None else self._worker.error
         return None if error is None else str(error)
 
+    async def _at_work(self) -> None:
+        """Have a worker in this process, unless the app leaves runs to others, with what its agents need."""
+        if self._embedded:
+            await self._resources.open()
+            self._employ()
+
     def _employ(self) -> None:
         if self._embedded and (self._working is None or self._working.done()):
             self._working = asyncio.ensure_future(self._hire().run())
@@ -294,6 +339,7 @@ class App:
 
     async def _taken(self, claim: Claim) -> Execution:
         """Make the execution of a run that this worker holds."""
+        await self._resources.open()  # it may have ended by itself
         state = await self._state(claim.run, held=True)
         session = self._session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
@@ -301,7 +347,10 @@ class App:
         return play
 
     async def _state(self, run_id: str, *, held: bool = False) -> RunState[Any]:
-        return await RunState.of(await found(self.journal, run_id, self._agent, None, self._make, held=held))
+        makes: ContextOptions = {"context_deserializer": self._make, "context_type": self._context_type}
+        live = await found(self.journal, run_id, self._agent, makes, held=held)
+        live.context.resources, live.context.keep_server = self._resources.value, self._resources.keep
+        return await RunState.of(live)
 
     def _options(self) -> dict[str, Any]:
         return {"journal": self.journal, "run_config": self._config, "hooks": self._hooks}

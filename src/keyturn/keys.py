@@ -1,8 +1,9 @@
 """The key ring of this process: from `KEYTURN_SECRET`, else from a file made on first use.
 
 Several secrets may stand there, separated by white space, the newest first: the first seals and signs, all verify, so
-that keys can be changed without refusing what older ones signed. The file is in the user's state directory, never in
-the working directory, and is used only while nobody else can read or write it.
+that keys can be changed without refusing what older ones signed. What stands in `KEYTURN_SECRETS_OLD` verifies only,
+beside either. The file is in the user's state directory, never in the working directory, and is used only while nobody
+else can read or write it. It remembers the ids of retired keys, never their secrets.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
+from typing import Any, NamedTuple
 
 from .core.errors import UserError
-from .core.seal import Ring
+from .core.seal import Ring, key_id
 
 try:
     import fcntl
@@ -26,6 +28,8 @@ except ImportError:  # Windows has none
     fcntl = None
 
 VARIABLE = "KEYTURN_SECRET"
+OLD_VARIABLE = "KEYTURN_SECRETS_OLD"
+_RETIRED = "retired:"
 _SHORTEST = 16
 _SHORTEST_IN_FILE = 32
 _LARGEST = 64 * 1024
@@ -53,9 +57,10 @@ def state_directory() -> Path:
 def ring() -> Ring:
     """Return the keys of this process; one that another process adds verifies at once and seals a moment later."""
     given = os.environ.get(VARIABLE)
+    old = os.environ.get(OLD_VARIABLE, "")
     if given is not None:
-        return _given(given)
-    named = tuple(map(os.environ.get, _PLACES))
+        return _given(given, old)
+    named = (old, *map(os.environ.get, _PLACES))
     place, until, known = _looked
     if known is None or place != named or monotonic() >= until:
         known = _look_again(named)
@@ -68,14 +73,26 @@ def own_ring() -> Ring:
 
 
 @lru_cache(maxsize=8)
-def _given(given: str) -> Ring:
-    found = given.split()
-    if not found or min(map(len, found)) < _SHORTEST:
-        raise UserError(
-            f"{VARIABLE} is too short to be a secret: use at least {_SHORTEST} characters, with white space between "
-            "secrets and nowhere else"
-        )
-    return Ring([secret.encode("utf-8", "surrogateescape") for secret in found])
+def _given(given: str, old: str) -> Ring:
+    found = _told(VARIABLE, given)
+    if not found:
+        raise _too_short(VARIABLE)
+    return Ring([*found, *_told(OLD_VARIABLE, old)])
+
+
+def _told(variable: str, text: str) -> list[bytes]:
+    """Read the secrets of an environment variable."""
+    found = text.split()
+    if found and min(map(len, found)) < _SHORTEST:
+        raise _too_short(variable)
+    return [secret.encode("utf-8", "surrogateescape") for secret in found]
+
+
+def _too_short(variable: str) -> UserError:
+    return UserError(
+        f"{variable} is too short to be a secret: use at least {_SHORTEST} characters, with white space between "
+        "secrets and nowhere else"
+    )
 
 
 # What says where the state directory is.
@@ -89,25 +106,27 @@ _looked: tuple[tuple[str | None, ...], float, Ring | None] = ((), 0.0, None)
 def _look_again(named: tuple[str | None, ...]) -> Ring:
     """Read the keys from their file now."""
     global _looked
-    found = _in_file(state_directory() / "key")
+    found = _in_file(state_directory() / "key", os.environ.get(OLD_VARIABLE, ""))
     _looked = (named, monotonic() + _BELIEVED, found)
     return found
 
 
-_rings: dict[Path, tuple[tuple[int, ...], Ring]] = {}
+_rings: dict[Path, tuple[tuple[Any, ...], Ring]] = {}
 
 
-def _in_file(path: Path) -> Ring:
-    """Read the key file where it changed since it was read."""
+def _in_file(path: Path, old: str) -> Ring:
+    """Read the key file where it changed since it was read; what is `old` verifies beside it."""
     try:
         known = _rings.get(path)
         if known is None:
             _make(path)
         found, folder = os.lstat(path), os.stat(path.parent)
         mark = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, folder.st_mode, folder.st_uid)
-        if known is None or known[0] != mark:
-            secrets_now = [line.encode() for line in secrets_in(path)]
-            known = _rings[path] = (mark, Ring(secrets_now, newer=partial(_in_file, path)))
+        if known is None or known[0] != (mark, old):
+            entries = _entries(path)
+            secrets_now = [*(secret.encode() for secret in entries.secrets), *_told(OLD_VARIABLE, old)]
+            made = Ring(secrets_now, partial(_in_file, path, old), entries.retired)
+            known = _rings[path] = ((mark, old), made)
     except OSError as error:
         raise UserError(
             f"cannot keep the keys that sign states and journals in {path}: {error.strerror}; set {VARIABLE} instead"
@@ -115,8 +134,19 @@ def _in_file(path: Path) -> Ring:
     return known[1]
 
 
+class _Entries(NamedTuple):
+    """Holds what a key file has: the secrets, the newest first, and the ids of retired keys."""
+
+    secrets: list[str]
+    retired: list[str]
+
+
 def secrets_in(path: Path) -> list[str]:
     """Read the secrets of a key file that nobody else could have written or read."""
+    return _entries(path).secrets
+
+
+def _entries(path: Path) -> _Entries:
     _check_directory(path.parent)
     place = _opened(path)
     try:
@@ -124,10 +154,10 @@ def secrets_in(path: Path) -> list[str]:
         text = os.read(place, _LARGEST).decode("ascii", "replace")
     finally:
         os.close(place)
-    found = text.split()
+    found = [word for word in text.split() if not word.startswith(_RETIRED)]
     if not found or min(map(len, found)) < _SHORTEST_IN_FILE:
         raise UserError(f"the key file {path} is damaged; restore it, or delete it and lose what its keys signed")
-    return found
+    return _Entries(found, [word.removeprefix(_RETIRED) for word in text.split() if word.startswith(_RETIRED)])
 
 
 def _opened(path: Path) -> int:
@@ -188,11 +218,11 @@ def _make(path: Path) -> None:
         draft.unlink()
 
 
-def _draft(path: Path, found: list[str]) -> Path:
+def _draft(path: Path, found: list[str], retired: Iterable[str] = ()) -> Path:
     """Write a temporary key file beside the true one, readable by nobody else from its first byte on."""
     draft = path.with_name(f"key.{secrets.token_hex(8)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write("\n".join(found) + "\n")
+        file.write("\n".join([*found, *(_RETIRED + name for name in retired)]) + "\n")
         file.flush()
         os.fsync(file.fileno())
     return draft
@@ -202,14 +232,41 @@ def add_key() -> str:
     """Put a new secret first in the key file, and return its id; what older keys signed stays valid."""
     if os.environ.get(VARIABLE) is not None:
         raise UserError(
-            f"the keys of this process come from {VARIABLE}: put a new secret before the others there, with a space "
-            "between, wherever it is set"
+            f"the keys of this process come from {VARIABLE}: put a new secret there, and the one that stands there now "
+            f"into {OLD_VARIABLE}, before the others, wherever they are set"
         )
-    path = state_directory() / "key"
-    _in_file(path)  # it is there, and nobody else could have written it
-    with _alone(path.parent):
-        os.replace(_draft(path, [secrets.token_hex(32), *secrets_in(path)]), path)
+    with _changing() as path:
+        entries = _entries(path)
+        os.replace(_draft(path, [secrets.token_hex(32), *entries.secrets], entries.retired), path)
         return _look_again(()).ids[0]
+
+
+def retire_key(name: str) -> None:
+    """Take a key out of the key file for good: whatever it signed or sealed is refused from then on."""
+    if os.environ.get(VARIABLE) is not None:
+        raise UserError(
+            f"the keys of this process come from {VARIABLE} and {OLD_VARIABLE}: take the secret out there, wherever "
+            "they are set"
+        )
+    with _changing() as path:
+        entries = _entries(path)
+        ids = [key_id(secret.encode()) for secret in entries.secrets]
+        if name not in ids:
+            raise UserError(f"the key file {path} has no key of this id; `keyturn keys list` names those it has")
+        if name == ids[0]:
+            raise UserError("this key signs and seals: `keyturn keys rotate` adds a new one that takes its place first")
+        kept = [secret for secret, known in zip(entries.secrets, ids, strict=True) if known != name]
+        os.replace(_draft(path, kept, [*entries.retired, name]), path)
+        _look_again(())
+
+
+@contextmanager
+def _changing() -> Generator[Path]:
+    """Give the key file, which is there and is nobody else's, to who alone changes it."""
+    path = state_directory() / "key"
+    _in_file(path, "")
+    with _alone(path.parent):
+        yield path
 
 
 @contextmanager

@@ -117,7 +117,10 @@ class Agent(AgentBase[TContext], Generic[TContext]):
 
         Lists are shared unless they are among the changes.
         """
-        return replace(self, **changes)
+        made = replace(self, **changes)
+        if (kind := vars(self).get("__orig_class__")) is not None:  # Agent[Ctx]
+            vars(made)["__orig_class__"] = kind
+        return made
 
     def as_tool(
         self,

@@ -83,12 +83,15 @@ class AgentBase(Generic[TContext]):
     async def get_mcp_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
         """Return the tools of the MCP servers that are enabled now."""
         tools: list[Any] = []
+        keep = getattr(run_context, "keep_server", None)
         for server in self.mcp_servers:
             if not isinstance(server, ToolSource):
                 raise UserError(
                     f"mcp_servers of agent {self.name!r}: {type(server).__name__} brings no tools; it needs "
                     "an async method tools_for(context, agent)"
                 )
+            if keep is not None and hasattr(server, "hold"):
+                await keep(server)
             tools += [
                 tool for tool in await server.tools_for(run_context, self) if await is_enabled(tool, run_context, self)
             ]

@@ -18,7 +18,7 @@ COMMANDS: dict[str, str] = {
     "copy": "copy a journal: keyturn copy sqlite:///keyturn.db postgresql://...",
     "demo": "watch an agent wait for you, die, and go on in a new process",
     "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",
-    "key": "list the keys that sign and seal, or add a new one: keyturn key new",
+    "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
     "worker": "move an app's runs: keyturn worker module:app",
 }

@@ -57,15 +57,21 @@ class Ring:
     (True, False)
     """
 
-    __slots__ = ("_newer", "_secrets", "ids")
+    __slots__ = ("_newer", "_secrets", "ids", "retired")
 
-    def __init__(self, secrets: Sequence[bytes], newer: Callable[[], Ring] | None = None) -> None:
-        """Make a ring; `newer` gives the one that stands in its place by now, asked where a key is not known."""
+    def __init__(
+        self, secrets: Sequence[bytes], newer: Callable[[], Ring] | None = None, retired: Iterable[str] = ()
+    ) -> None:
+        """Make a ring; `newer` gives the one that stands in its place by now, asked where a key is not known.
+
+        `retired` names keys that were taken away, to say so of what they signed.
+        """
         if not secrets:
             raise UserError("a key ring needs at least one secret")
         self._secrets = {key_id(secret): secret for secret in secrets}
         self._newer = newer
         self.ids = tuple(self._secrets)
+        self.retired = tuple(name for name in dict.fromkeys(retired) if name not in self._secrets)
 
     def __contains__(self, name: str) -> bool:
         return self._secret(name) is not None
@@ -217,8 +223,10 @@ class Chain:
             why = "was erased, and the run was not"
         elif not tab and body.startswith(b'{"at":'):
             why = "was written by an older format, which this version does not read"
+        elif seal[_ID : _ID + 1] == b"." and named in self._ring.retired:
+            why = f"is sealed with key {named}, which was retired: put its secret back to read the run"
         elif seal[_ID : _ID + 1] == b"." and named not in self._ring:
-            why = "is sealed with a key that this process does not have (keyturn key list names those it has)"
+            why = "is sealed with a key that this process does not have (keyturn keys list names those it has)"
         else:
             why = "is not the line that was written there"
         return LogDamaged(self.run, self.count, why)

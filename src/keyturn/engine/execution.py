@@ -18,6 +18,7 @@ from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
+from ..mcp.base import MCPServerDown
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
@@ -178,7 +179,7 @@ class Execution:
     async def _look_up_tools(self) -> None:
         """Find the tools of the waiting calls, to check edits with; one that is gone has none."""
         waiting = self.run.groups["wait"].values()
-        self._tools = {call.id: await self.drive.find_tool(call) for call in waiting}
+        self._tools = {call.id: await self.drive.shown_tool(call) for call in waiting}
 
     async def _advanced(self) -> None:
         """Move the run as far as it goes, including what others decide while its session is written."""
@@ -201,6 +202,9 @@ class Execution:
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
         left = isinstance(error, StorageError)  # a store fails no run
+        if self.drive.patient and isinstance(error, MCPServerDown):  # nor a server: its calls wait for it
+            self.drive.stops.add("server_down")
+            left = True
         if "leaving" in self.drive.stops:  # nor does a worker that ends
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
@@ -336,10 +340,19 @@ class Execution:
         """Check that every tool that an open call needs is there, before anything is done."""
         for call in list(self.run.calls.values()):
             needs = call.state in READY or call.state in ("asked", "needs", "proposed")
-            if needs and call.state not in TO_SETTLE and await self.drive.find_tool(call) is None:
+            if needs and call.state not in TO_SETTLE and not await self._reaches(call):
                 if call.state != "needs" and self._rejects(call.id):
                     continue
                 raise ToolMissing(call.proposal.name, agent=call.agent)
+
+    async def _reaches(self, call: Call) -> bool:
+        """Return whether the tool of a call is there, or waits for its server, while others of the run go on."""
+        try:
+            return await self.drive.find_tool(call) is not None
+        except MCPServerDown:
+            if not self.drive.patient:
+                raise
+            return True
 
     def _rejects(self, call_id: str) -> bool:
         decision = self.said.decisions.get(call_id)

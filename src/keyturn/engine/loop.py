@@ -17,6 +17,7 @@ from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTrig
 from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
+from ..mcp.base import MCPServerDown
 from .driving.drive import Drive
 from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
@@ -139,8 +140,10 @@ class Loop:
         """
         if effect.do == "screen":
             return not isinstance(error, ToolInputGuardrailTripwireTriggered)
+        if self.drive.patient and isinstance(error, MCPServerDown):  # whatever waits for a server is not over
+            return True
         call = self.run.calls.get(effect.on) if effect.do == "run" else None
-        return isinstance(error, UserError) and call is not None and call.state in READY
+        return isinstance(error, UserError | MCPServerDown) and call is not None and call.state in READY
 
     async def _passed(self, effect: Effect) -> bool:
         """Return whether a refused command is obsolete: somebody decided meanwhile, or time went by.

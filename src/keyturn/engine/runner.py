@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Coroutine
-from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ..agents.agent import Agent
-from ..agents.context import RunContextWrapper
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
 from ..agents.settings import RunConfig, check_error_handlers
@@ -20,12 +15,11 @@ from ..journal.base import Journal
 from .execution import Execution, TurnLimit
 from .result import RunResult
 from .run.agents import AgentGraph
+from .run.blocking import waited_for
 from .run.frame_settings import FrameSettings
 from .run.open_run import OpenRun, wrapped
 from .states.state import RunState
 from .stream import RunResultStreaming
-
-T = TypeVar("T")
 
 
 class _Default(int):
@@ -96,7 +90,7 @@ class Runner:
     ) -> RunResult:
         """Run like `run`, without `await`; this works inside a notebook's running loop too."""
         given = _given(locals())
-        return _wait_for(_finish(given))
+        return waited_for(_finish(given))
 
     @classmethod
     def run_streamed(
@@ -127,28 +121,6 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
 
 async def _finish(given: dict[str, Any]) -> RunResult:
     return await play_of(**given).finish()
-
-
-def _wait_for(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    outcome: list[Any] = []
-
-    def apart() -> None:
-        try:
-            outcome.append((asyncio.run(work), None))
-        except BaseException as error:  # handed to the caller's thread, whatever it is
-            outcome.append((None, error))
-
-    thread = threading.Thread(target=copy_context().run, args=(apart,), name="keyturn-run-sync")
-    thread.start()
-    thread.join()
-    value, error = outcome[0]
-    if error is not None:
-        raise error
-    return value
 
 
 def play_of(starting_agent: Agent[Any], input: Any, **options: Any) -> Execution:
@@ -212,7 +184,7 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
         raise UserError("this run is not of that conversation, which has not seen what came before; leave the id out")
     if given["context"] is not None and given["context"] is not live.context:
         # Whatever wrapper it comes in, what the run has used goes on counting.
-        live.context = RunContextWrapper(wrapped(given["context"]).context, usage=live.context.usage)
+        live.context = live.context.around(wrapped(given["context"]).context)
     if given["session"] is not None:
         live.session = given["session"]
     journal = _journal(given["journal"])

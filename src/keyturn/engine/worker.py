@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, StoreRestored
 from ..journal.base import Claim, Store
+from ..mcp.base import MCPServerDown
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
 from .logger import WORDS, failure_words, tool_data_allowed
@@ -140,6 +141,7 @@ class Worker:
             await self._store.release(claim)  # it goes on when a person says so, and not because it was told
             return
         self._plays[claim.run] = play
+        play.drive.patient = True
         if self._leaving.is_set():
             play.drive.leave()
         try:
@@ -148,6 +150,8 @@ class Worker:
             log.info("run %s: %s", claim.run, error)
         except LogDamaged as error:
             self._frozen(error)
+        except MCPServerDown as error:
+            log.warning("run %s of agent %r waits, and is tried again soon: %s", claim.run, play.run.root_agent, error)
         except Exception as error:
             traced = tool_data_allowed() and not isinstance(error, KeyturnError) and not hasattr(error, WORDS)
             said = "run %s of agent %r stopped: %s"

@@ -32,6 +32,14 @@ class MCPServerError(KeyturnError):
         super().__init__(f"MCP server {server!r}: {problem}")
 
 
+class MCPServerDown(MCPServerError):
+    """Raised where an MCP server cannot be reached now: nothing was sent, and it may answer another time.
+
+    >>> MCPServerDown("files", "it could not be started").may_have_acted
+    False
+    """
+
+
 @dataclass(frozen=True)
 class RemoteTool:
     """Describes a tool as its server lists it.
@@ -103,6 +111,7 @@ class MCPServer(abc.ABC):
     """
 
     name: str
+    _entered = False
 
     @abc.abstractmethod
     async def connect(self) -> None:
@@ -131,9 +140,27 @@ class MCPServer(abc.ABC):
     async def tools_for(self, context: Any, agent: Any) -> list[Any]:
         """Return the tools as an agent has them: gated, checked, and named so that no two can be confused."""
 
+    async def hold(self, holder: object) -> None:
+        """Keep the server connected for a holder, such as an app, until that lets go; several may hold it at once."""
+        if holder not in self._holding:
+            await self.connect()
+            self._holding.add(holder)
+
+    async def release(self, holder: object) -> None:
+        """Let go of the server; the last holder closes it, unless it was entered by hand as well."""
+        self._holding.discard(holder)
+        if not self._holding and not self._entered:
+            await self.cleanup()
+
+    @property
+    def _holding(self) -> set[object]:
+        return vars(self).setdefault("_holders", set[object]())
+
     async def __aenter__(self) -> Self:
         await self.connect()
+        self._entered = True
         return self
 
     async def __aexit__(self, *_error: object) -> None:
+        self._entered = False
         await self.cleanup()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -90,6 +91,18 @@ class Offers:
         had[1].adopt(remote)
         had[1].needs_approval = offer.needs_approval
         return had[1]
+
+    def recorded(self, spec: Mapping[str, Any], agent: Any) -> MCPTool | None:
+        """Make a tool of what a log recorded of it; None where that is not this server's, or is another tool by now.
+
+        It is apart from the tools that agents have: what was recorded may not be what the server lists.
+        """
+        if spec.get("kind") != MCPTool.kind or spec.get("server") != self._server.name:
+            return None
+        about = {name: value for name, value in spec.items() if name in ("origin", *_ABOUT)}
+        remote = RemoteTool(self._server.name, spec["tool"], spec["description"], spec["schema"], about)
+        made = MCPTool(self._server, remote, self._offer(remote, agent))
+        return made if made.spec() == spec else None
 
     def _known(self, agent: Any) -> dict[str, tuple[Offer, MCPTool]]:
         try:

@@ -1,5 +1,8 @@
 """A server over the protocol's own client: lists tools, calls them, reconnects after a loss, whatever the transport.
 
+It is connected while its user wants it (`connect`) or somebody holds it, such as an app; who holds it has it connected
+when it is first needed.
+
 A call that may have acted is never sent again by itself, unless the user trusts the server's word that it may be. Each
 attempt goes to the connection on which its tool was last listed, or nowhere. A member provides the transport. All work
 on the connection runs on the MCP loop.
@@ -10,11 +13,12 @@ from __future__ import annotations
 import abc
 import asyncio
 import inspect
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from ..core.errors import UserError
-from .base import MCPServer, MCPServerError, RemoteCall, RemoteTool, ToolReply
+from .base import MCPServer, MCPServerDown, MCPServerError, RemoteCall, RemoteTool, ToolReply
 from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
@@ -63,9 +67,9 @@ class ProtocolServer(MCPServer):
         self.settings = settings
         self._origin = origin
         self._offers = Offers(self, settings)
-        self._lock = asyncio.Lock()
         self._calls = OpenCalls()
         self._connection: ConnectionLike | None = None
+        self._opening: asyncio.Task[ConnectionLike] | None = None
         self._wanted = False
         self._cache: dict[str, RemoteTool] | None = None
         self._callers: asyncio.AbstractEventLoop | None = None
@@ -82,17 +86,29 @@ class ProtocolServer(MCPServer):
         self._wanted = True
         try:
             await on_mcp_loop(self._line())
-        except Unsent as problem:
+        except BaseException as problem:
             self._wanted = False
-            raise MCPServerError(self.name, f"it could not be connected: {problem}") from None
-        except BaseException:
-            self._wanted = False
+            if not self._holding:
+                await asyncio.shield(on_mcp_loop(self._close()))
+            if isinstance(problem, Unsent):
+                raise MCPServerDown(self.name, f"it could not be connected: {problem}") from None
             raise
 
     async def cleanup(self) -> None:
-        """Close the connection; calls open on it are lost."""
+        """Close the connection, and lose calls open on it; where others hold the server, leave it to the last."""
         self._wanted = False
-        await on_mcp_loop(self._close())
+        if not self._holding:
+            await on_mcp_loop(self._close())
+
+    async def hold(self, holder: object) -> None:
+        """Have the server connected when it is next needed, until everybody lets go."""
+        self._holding.add(holder)
+
+    async def release(self, holder: object) -> None:
+        """Let go of the server; the last one closes it."""
+        self._holding.discard(holder)
+        if not self._holding and not self._wanted:
+            await on_mcp_loop(self._close())
 
     async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
         """List the tools that the filter lets through, as the protocol's own objects."""
@@ -117,6 +133,10 @@ class ProtocolServer(MCPServer):
     async def tools_for(self, context: Any, agent: Any) -> list[Any]:
         """Return the tools as an agent has them; a tool that did not change is the same object as before."""
         return [self._offers.tool(remote, agent) for remote in await self._filtered(context, agent)]
+
+    def recorded_tool(self, spec: Mapping[str, Any], agent: Any) -> Any:
+        """Return a tool as a log recorded it, for people who look and decide while the server is down; else None."""
+        return self._offers.recorded(spec, agent)
 
     async def listing(self, *, fresh: bool = False) -> dict[str, RemoteTool]:
         """Return all tools by name; `fresh` asks the server and not the cache."""
@@ -224,32 +244,48 @@ class ProtocolServer(MCPServer):
             except CallRefused as problem:
                 raise MCPServerError(self.name, f"it lists no tools: {problem}") from None
             if attempt >= max(free, self.settings.max_retry_attempts):
-                raise MCPServerError(self.name, f"its tools could not be listed: {reason}")
+                raise MCPServerDown(self.name, f"its tools could not be listed: {reason}")
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 
     async def _line(self) -> ConnectionLike:
-        """Return the connection, reopened where it is closed."""
-        async with self._lock:
-            if not self._wanted:
-                raise MCPServerError(self.name, "it is not connected: use `async with server:`, or call connect()")
-            line = self._connection
-            if line is None or not line.alive:
-                if line is not None:
-                    await line.close()
-                line = _connection(self)
-                await line.open(self.settings.connect_timeout_seconds)
-                self._connection, self._cache = line, None
+        """Return the connection, opened where there is none: once for all who need it now."""
+        if not self._wanted and not self._holding:
+            raise MCPServerError(
+                self.name,
+                "it is not connected: use `async with server:`, or call connect(), or run the agent in an App",
+            )
+        line = self._connection
+        if line is not None and line.alive:
             return line
+        opening = self._opening = self._opening or asyncio.ensure_future(self._open())
+        await asyncio.wait({opening})  # who is cancelled stops waiting, and the others still get it
+        if opening.cancelled():
+            raise Unreached("it was closed")
+        return opening.result()
+
+    async def _open(self) -> ConnectionLike:
+        try:
+            if self._connection is not None:
+                await self._connection.close()
+                self._connection = None
+            line = _connection(self)
+            await line.open(self.settings.connect_timeout_seconds)
+            self._connection, self._cache = line, None
+            return line
+        finally:
+            self._opening = None
 
     async def _close(self) -> None:
-        async with self._lock:
-            line = self._connection
-            self._connection = None
-            self._cache = None
-            self._calls.drop()
-            if line is not None:
-                await line.close()
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait({self._opening})
+        line = self._connection
+        self._connection = None
+        self._cache = None
+        self._calls.drop()
+        if line is not None:
+            await line.close()
 
     async def _filtered(self, context: Any, agent: Any) -> list[RemoteTool]:
         about = ToolFilterContext(context, agent, self.name)

@@ -8,7 +8,7 @@ and what stands already is asked of the run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Required, TypedDict, Unpack
 
@@ -40,6 +40,8 @@ class WrapperDecision(NamedTuple):
 class RunContextWrapper(Generic[TContext]):
     """Carries the user's context and the run's usage to tools, hooks, guardrails and instructions.
 
+    `resources` is what the lifespan of the run's app yielded, None without one.
+
     >>> RunContextWrapper({"user": "ann"}).context["user"]
     'ann'
     """
@@ -50,6 +52,13 @@ class RunContextWrapper(Generic[TContext]):
     tool_input: Any = None
     decisions: list[WrapperDecision] = field(default_factory=list[WrapperDecision], kw_only=True, repr=False)
     known: Known | None = field(default=None, kw_only=True, repr=False)
+    resources: Any = field(default=None, kw_only=True, repr=False)
+    # Keeps a server for as long as the run's app is at work; None where the caller connects servers.
+    keep_server: Callable[[Any], Awaitable[None]] | None = field(default=None, kw_only=True, repr=False)
+
+    def around(self, context: Any) -> RunContextWrapper[Any]:
+        """Wrap another context for the same run: its usage goes on counting, and its app's resources are there."""
+        return RunContextWrapper(context, self.usage, resources=self.resources, keep_server=self.keep_server)
 
     def approve_tool(self, approval_item: Any, always_approve: bool = False) -> None:
         """Approve a waiting call; with `always_approve`, later calls of the same tool of the same agent too."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...agents.agent_base import is_enabled
-from ...agents.context import LetRun, ToolContext
+from ...agents.context import LetRun, RunContextWrapper, ToolContext
 from ...agents.handoff import handoffs_of
 from ...core import commands as cm
 from ...core import events as ev
@@ -19,6 +19,7 @@ from ...core.records import Report
 from ...core.run import Call, Frame, request_id
 from ...tools.base import Resumed, Tool
 from ..run.frame_settings import FrameSettings, Toolset
+from ..run.known_tools import known_tool, own_tools
 from ..run.open_run import OpenRun
 from ..views.decisions_by_label import decision_on
 from ..views.event_stream import AgentAtWork, Delta, Tap
@@ -35,6 +36,8 @@ class Drive(Writer):
         self.agent = live.graph.agent
         self.meter = UsageMeter(live)
         self.uncertain: set[str] = set()
+        # Whether the run waits for a server that is down, as it does under a worker: nobody is there to be told.
+        self.patient = False
         # Calls whose start is recorded and whose tool was not touched yet, with how often they had been asked about.
         self.begun: dict[str, int] = {}
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
@@ -72,7 +75,7 @@ class Drive(Writer):
         known = self._toolsets.get(frame.id)
         if known is not None and not fresh and known.agent == frame.agent:
             return known
-        agent, context = self.agent(frame.agent), (await self.enter(frame.id)).context
+        agent, context = self.agent(frame.agent), await self._context_of(frame)
         tools, handoffs = agent.static_tools(), []
         if tools is None:
             tools = await agent.get_all_tools(context)
@@ -83,9 +86,25 @@ class Drive(Writer):
         return known
 
     async def find_tool(self, call: Call) -> Tool | None:
-        """Return the tool that a call means, if its agent still has it."""
+        """Return the tool that a call means, if its agent still has it; a server is asked for its own tools only."""
         frame = self.run.frames[call.frame]
+        agent, known = self.agent(frame.agent), self._toolsets.get(frame.id)
+        if agent.mcp_servers and (known is None or known.agent != frame.agent):
+            own = await own_tools(agent, frame.agent, await self._context_of(frame))
+            if (tool := own.find(call.raw)) is not None:
+                return tool
         return (await self.toolset(frame)).find(call.raw)
+
+    async def shown_tool(self, call: Call) -> Tool | None:
+        """Return the tool that a call means, for people and for words to the model, without asking a server."""
+        frame = self.run.frames[call.frame]
+        known = self._toolsets.get(frame.id)
+        if known is not None and known.agent == frame.agent:
+            return known.find(call.raw)
+        return await known_tool(self.run, call, self.agent(frame.agent), await self._context_of(frame))
+
+    async def _context_of(self, frame: Frame) -> RunContextWrapper[Any]:
+        return (await self.enter(frame.id)).context
 
     async def tool_of(self, call: Call) -> Tool:
         """Return the tool that a call means, or raise `ToolMissing`."""

@@ -14,16 +14,18 @@ import msgspec
 from ...core.digest import canonical
 from ...core.preview import Preview
 from ...core.run import Call
+from ...mcp.base import MCPServerDown
 from ...tools.base import Tool, not_blank, plain_preview
 from ..logger import error_words, logger
 
 CHANGED = "what it would change is not as it was when it was shown: look again before you decide"
 
 
-async def look(tool: Tool, call: Call) -> Preview:
+async def look(tool: Tool, call: Call, *, again: bool = False) -> Preview:
     """Make the preview now; where that fails, the arguments are shown and the call still asks.
 
-    One that fails neither hides the call nor lets it pass: the arguments are there to show.
+    One that fails neither hides the call nor lets it pass: the arguments are there to show. Where somebody has decided
+    and it is looked at `again`, a server that is down takes nothing of that back: it is raised.
     """
     try:
         made: Any = tool.preview(call.params)
@@ -33,6 +35,8 @@ async def look(tool: Tool, call: Call) -> Preview:
         logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
         note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
     except Exception as error:
+        if again and isinstance(error, MCPServerDown):
+            raise
         logger.warning("the preview of %r failed, people are shown its arguments: %s", tool.name, error_words(error))
         note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
     return plain_preview(call.params, call.proposal.secrets, note)
@@ -50,7 +54,7 @@ async def changed_since(tool: Tool, call: Call) -> bool:
     if not tool.looks or call.preview is None:
         return False
     shown = call.preview.basis
-    now = (await look(tool, call)).basis
+    now = (await look(tool, call, again=True)).basis
     decision = call.decision
     if decision is None or decision.args is None:
         return now != shown

@@ -7,7 +7,9 @@ from typing import Any
 from ...core import commands as cm
 from ...core.items import Item
 from ...core.run import Call
+from ...mcp.base import MCPServerDown
 from ...sessions.history import superseded_output
+from ...tools.base import Tool
 from ..driving.drive import Drive
 from ..facts.values import jsonable
 from .result_words import told_of_edit, worded
@@ -24,12 +26,20 @@ _WORDS = {
 async def settle(drive: Drive, call_id: str) -> None:
     """Give a call that will not run its result."""
     call = drive.run.calls[call_id]
-    tool = await drive.find_tool(call)
+    tool = await drive.shown_tool(call) or await _found(drive, call)
     value = await _value(drive, call)
     item: Item = tool.output(call.raw, value) if tool is not None else _plain(call, value)
     if call.state == "ran":
         item = told_of_edit(call, tool, item)
     await drive.commit(cm.FinishCall(call_id, item, None if isinstance(value, str) else jsonable(value)))
+
+
+async def _found(drive: Drive, call: Call) -> Tool | None:
+    """Return the tool as its agent has it now; a server that is down is not needed for the result of no run."""
+    try:
+        return await drive.find_tool(call)
+    except MCPServerDown:
+        return None
 
 
 async def _value(drive: Drive, call: Call) -> Any:

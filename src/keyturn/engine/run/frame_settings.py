@@ -57,7 +57,7 @@ class FrameSettings:
             policy=self.config.policy if inherited else config.policy,
             model_provider=config.model_provider or self.config.model_provider,
         )
-        context = RunContextWrapper(self.context.context, usage=self.context.usage)
+        context = self.context.around(self.context.context)
         return FrameSettings(
             config,
             context,

@@ -13,7 +13,7 @@ import msgspec
 
 from ...core.errors import StateRejected
 from ...core.upcasts import VERSION, readable
-from ...keys import VARIABLE, ring
+from ...keys import OLD_VARIABLE, VARIABLE, ring
 
 MAX_BYTES = 64 * 1024 * 1024
 _PARTS = ("run", "agent", "context", "log", "undelivered")
@@ -108,9 +108,16 @@ def _check_mac(data: Mapping[str, Any]) -> None:
     mac, keys = data.get("mac"), ring()
     if not isinstance(mac, str):
         raise StateRejected("this state is not signed; to read it all the same, pass allow_unsigned=True")
-    if mac.partition(".")[0] not in keys:
+    name = mac.partition(".")[0]
+    if name in keys.retired:
         raise StateRejected(
-            f"this state was signed with another key; give every process that shares states the same {VARIABLE}"
+            f"this state was signed with key {name}, which was retired; put its secret into {OLD_VARIABLE} to read it "
+            "all the same, or start its run anew"
+        )
+    if name not in keys:
+        raise StateRejected(
+            f"this state was signed with another key, or with one that was retired since; give every process that "
+            f"shares states the same {VARIABLE}, and older secrets that still count in {OLD_VARIABLE}"
         )
     try:
         fits = keys.fits(_STATE, mac, *_framed(data))

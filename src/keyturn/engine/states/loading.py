@@ -10,19 +10,27 @@ import msgspec
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper
-from ...agents.handoff import handoffs_of
+from ...agents.context_type import checked_type, declared_type
 from ...core.errors import AgentMissing, RunMissing, StateRejected
 from ...core.items import own_copy
 from ...journal.base import Journal
 from ..run.agents import AgentGraph
-from ..run.frame_settings import Toolset
+from ..run.known_tools import known_tool
 from ..run.log_cache import log_in, recall
 from ..run.open_run import OpenRun, journal_clock, wrapped
 from .blob import MAX_BYTES, unpack
-from .context_data import load_context, made_of
+from .context_data import Maker, load_context, made_of
 from .undelivered import UndeliveredDecisions
 
 _RUN_ID = re.compile("[0-9a-f]{32}")
+
+
+class ContextOptions(TypedDict, total=False):
+    """Says what the context of a run is that is loaded from a journal."""
+
+    context: Any
+    context_deserializer: Callable[[Any], Any] | None
+    context_type: type[Any] | None
 
 
 class LoadOptions(TypedDict, total=False):
@@ -30,6 +38,7 @@ class LoadOptions(TypedDict, total=False):
 
     context_override: Any
     context_deserializer: Callable[[Any], Any] | None
+    context_type: type[Any] | None
     strict_context: bool
     allow_unsigned: bool
     max_bytes: int
@@ -43,7 +52,7 @@ def open_saved(
     blob = unpack(data, allow_unsigned=allow, max_bytes=size)
     if blob.agent != agent.name:
         raise AgentMissing(blob.agent)
-    live = OpenRun(recall(blob.run, blob.log), AgentGraph(agent), _context(blob.context, options))
+    live = OpenRun(recall(blob.run, blob.log), AgentGraph(agent), _context(blob.context, agent, options))
     if not live.log.steps:
         live.run.id = blob.run
     elif live.run.id != blob.run:
@@ -57,20 +66,20 @@ def open_saved(
     return live, said
 
 
-def _context(saved: str, options: LoadOptions) -> RunContextWrapper[Any]:
+def _context(saved: str, agent: Agent[Any], options: LoadOptions) -> RunContextWrapper[Any]:
     override = options.get("context_override")
     if isinstance(override, RunContextWrapper):
         return cast("RunContextWrapper[Any]", override)
+    kind = checked_type(options.get("context_type")) or declared_type(agent)
     strict = options.get("strict_context", False)
-    return load_context(saved, override, options.get("context_deserializer"), strict=strict)
+    return load_context(saved, override, Maker(options.get("context_deserializer"), kind), strict=strict)
 
 
 async def found(
     journal: Journal,
     run_id: str,
     agent: Callable[[str], Agent[Any]],
-    context: Any,
-    deserializer: Callable[[Any], Any] | None,
+    options: ContextOptions,
     *,
     held: bool = False,
 ) -> OpenRun:
@@ -81,19 +90,20 @@ async def found(
     log = await log_in(journal, run_id)
     if not log.steps:
         raise RunMissing(run_id)
+    root, context = agent(log.run.root_agent), options.get("context")
+    maker = Maker(options.get("context_deserializer"), checked_type(options.get("context_type")) or declared_type(root))
     kept = log.run.context if context is None else None
-    given = wrapped(context) if kept is None else made_of(own_copy(kept), deserializer)
-    live = OpenRun(log, AgentGraph(agent(log.run.root_agent)), given, journal, kept=True)
+    given = wrapped(context) if kept is None else made_of(own_copy(kept), maker)
+    live = OpenRun(log, AgentGraph(root), given, journal, kept=True)
     if not held:  # what is decided on it is decided by the journal's time, and not by ours
         live.clock = await journal_clock(journal)
     return live
 
 
 async def waiting_tools(live: OpenRun) -> dict[str, Any]:
-    """Return the tools of the waiting calls, for their previews and to check edits."""
-    found: dict[str, Any] = {}
-    for call in live.run.groups["wait"].values():
-        agent = live.graph.agent(call.agent)
-        toolset = Toolset(call.agent, await agent.get_all_tools(live.context), handoffs_of(agent))
-        found[call.id] = toolset.find(call.raw)
-    return found
+    """Return the tools of the waiting calls, for their previews and to check edits; no server is asked for them."""
+    run = live.run
+    return {
+        call.id: await known_tool(run, call, live.graph.agent(call.agent), live.context)
+        for call in run.groups["wait"].values()
+    }

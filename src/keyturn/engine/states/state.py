@@ -29,13 +29,14 @@ from ..facts.reaches import reach_of
 from ..facts.values import checked_items, said_items
 from ..logger import logger
 from ..run.agents import AgentGraph
+from ..run.blocking import waited_for
 from ..run.log_cache import keep
 from ..run.open_run import OpenRun, new_id, wrapped
 from ..views.items import ToolApprovalItem
 from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
-from .loading import LoadOptions, found, open_saved, waiting_tools
+from .loading import ContextOptions, LoadOptions, found, open_saved, waiting_tools
 from .undelivered import UndeliveredDecisions, edited
 
 
@@ -286,8 +287,9 @@ class RunState(Generic[TContext]):
     ) -> RunState[Any]:
         """Load the state that `to_json` made, for the agent that started its run.
 
-        `context_override` takes the saved context's place, `context_deserializer` makes it of its data, and
-        `strict_context=True` refuses to load it as less than it was. Unsigned states need `allow_unsigned=True`.
+        `context_override` takes the saved context's place. `context_deserializer` makes it of its data, and so does
+        `context_type`, a dataclass or pydantic model, which `Agent[Ctx]` says as well. `strict_context=True` refuses to
+        load it as less than it was. Unsigned states need `allow_unsigned=True`.
         """
         live, said = open_saved(initial_agent, state_json, options)
         return await cls.of(live, said)
@@ -301,18 +303,40 @@ class RunState(Generic[TContext]):
         return await cls.from_json(initial_agent, from_text(state_string, limit), **options)
 
     @classmethod
+    def from_json_sync(
+        cls, initial_agent: Agent[Any], state_json: Mapping[str, Any], **options: Unpack[LoadOptions]
+    ) -> RunState[Any]:
+        """Load like `from_json`, without `await`; this works inside a notebook's running loop too."""
+        return waited_for(cls.from_json(initial_agent, state_json, **options))
+
+    @classmethod
+    def from_string_sync(
+        cls, initial_agent: Agent[Any], state_string: str, **options: Unpack[LoadOptions]
+    ) -> RunState[Any]:
+        """Load like `from_string`, without `await`; this works inside a notebook's running loop too."""
+        return waited_for(cls.from_string(initial_agent, state_string, **options))
+
+    @classmethod
+    def load_sync(
+        cls, journal: Journal | str, run_id: str, agent: Agent[Any], **options: Unpack[ContextOptions]
+    ) -> RunState[Any]:
+        """Load like `load`, without `await`; this works inside a notebook's running loop too."""
+        return waited_for(cls.load(journal, run_id, agent, **options))
+
+    @classmethod
     async def load(
         cls,
         journal: Journal | str,
         run_id: str,
         agent: Agent[Any],
-        *,
-        context: Any = None,
-        context_deserializer: Callable[[Any], Any] | None = None,
+        **options: Unpack[ContextOptions],
     ) -> RunState[Any]:
-        """Load a run from a journal or its URL; `context` replaces the one that was saved with the run."""
+        """Load a run from a journal or its URL; `context` replaces the one that was saved with the run.
+
+        The saved one is made by `context_deserializer`, or as a `context_type`, which `Agent[Ctx]` says as well.
+        """
         journal = opened(journal) if isinstance(journal, str) else journal
-        return await cls.of(await found(journal, run_id, lambda _name: agent, context, context_deserializer))
+        return await cls.of(await found(journal, run_id, lambda _name: agent, options))
 
     @classmethod
     async def of(cls, live: OpenRun, said: UndeliveredDecisions | None = None) -> RunState[Any]:
