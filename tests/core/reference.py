@@ -317,12 +317,12 @@ class Reference(Loans):
 
     def never_again(self, call: Any, terms: Any) -> bool:
         call["terms"] = terms
-        covering = [g for g in self.grants.values() if self.covers(g, call)]
+        covering = self.covering(call)
         return call["voided"] or bool(covering and covering[-1]["terms"].verdict == "reject")
 
     def ask(self, call: Any, terms: Any, preview: Any = None) -> None:
         call["terms"] = terms
-        covering = [g for g in self.grants.values() if not call["voided"] and self.covers(g, call)]
+        covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
             call["state"] = "allowed"
@@ -531,6 +531,11 @@ class Reference(Loans):
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
 
     # Grants and time -------------------------------------------------------------------------------------------------
+
+    def covering(self, call: Any) -> list[Any]:
+        """What covers a call, the one that counts last: the newest, of those that were given here where there are."""
+        covering = [grant for grant in self.grants.values() if self.covers(grant, call)]
+        return sorted(covering, key=lambda grant: grant["terms"].call is None)
 
     def covers(self, grant: Any, call: Any) -> bool:
         terms, params = grant["terms"], json.loads(call["args"] or "{}")

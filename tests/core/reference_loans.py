@@ -20,14 +20,14 @@ class Loans(Seen):
         self.lent: dict[tuple[str, str], str] = {}
 
     def lend_grant(self, c: cm.LendGrant) -> None:
+        need(c.grant in self.grants and c.run != "run")
+        grant = self.grants[c.grant]
+        terms = grant["terms"]
+        need(not grant["revoked"] and terms.call is None and terms.reach and terms.reach in c.reaches)
+        need(terms.expires_at is None or self.now < terms.expires_at)
         if self.lent.get((c.run, c.call)) == c.grant:
             return
-        need(c.grant in self.grants and (c.run, c.call) not in self.lent and c.run != "run")
-        grant = self.grants[c.grant]
-        need(not grant["revoked"])
-        terms = grant["terms"]
-        need(terms.reach and terms.reach in c.reaches and (terms.uses is None or grant["uses"] < terms.uses))
-        need(terms.expires_at is None or self.now < terms.expires_at)
+        need((c.run, c.call) not in self.lent and (terms.uses is None or grant["uses"] < terms.uses))
         grant["uses"] += 1
         self.lent[c.run, c.call] = c.grant
 
