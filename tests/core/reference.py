@@ -317,8 +317,7 @@ class Reference(Loans):
 
     def never_again(self, call: Any, terms: Any) -> bool:
         call["terms"] = terms
-        covering = self.covering(call)
-        return call["voided"] or bool(covering and covering[-1]["terms"].verdict == "reject")
+        return call["voided"] or [grant["terms"].verdict for grant in self.covering(call)][-1:] == ["reject"]
 
     def ask(self, call: Any, terms: Any, preview: Any = None) -> None:
         call["terms"] = terms
@@ -531,11 +530,6 @@ class Reference(Loans):
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
 
     # Grants and time -------------------------------------------------------------------------------------------------
-
-    def covering(self, call: Any) -> list[Any]:
-        """What covers a call, the one that counts last: the newest, of those that were given here where there are."""
-        covering = [grant for grant in self.grants.values() if self.covers(grant, call)]
-        return sorted(covering, key=lambda grant: grant["terms"].call is None)
 
     def covers(self, grant: Any, call: Any) -> bool:
         terms, params = grant["terms"], json.loads(call["args"] or "{}")

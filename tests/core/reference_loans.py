@@ -39,6 +39,14 @@ class Loans(Seen):
         need(c.home not in ("", "run"))
         self.grants[c.grant.id] = {"terms": c.grant, "uses": 0, "revoked": False}
 
+    def covering(self, call: Any) -> list[Any]:
+        """What covers a call, the one that counts last: the newest, of those that were given here where there are."""
+        given = sorted(self.grants.values(), key=lambda grant: grant["terms"].call is None)
+        return [grant for grant in given if self.covers(grant, call)]
+
+    def covers(self, grant: Any, call: Any) -> bool:
+        raise NotImplementedError
+
     def revoke(self, c: cm.Revoke) -> None:
         need(c.grant in self.grants and not self.grants[c.grant]["revoked"])
         self.grants[c.grant]["revoked"] = True

@@ -22,7 +22,8 @@ def lend(run: Run, c: cm.LendGrant) -> Events:
     One call uses it once: a process that died before the loan was taken over asks again, and nothing is counted. What
     was revoked or has run out meanwhile is not lent again.
     """
-    grant, user = run.grants.get(c.grant), used_by(c.run, c.call)
+    grant = run.grants.get(c.grant)
+    user = used_by(c.run, c.call)
     if grant is None or grant.call is not None or not grant.reach or grant.reach not in c.reaches or c.run == run.id:
         raise NotPending("this run has no such grant for that one; it was revoked already or was never given")
     if grant.expires_at is not None and run.now >= grant.expires_at:

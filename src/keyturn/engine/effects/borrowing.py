@@ -55,38 +55,44 @@ async def _borrow(drive: Drive, agent: str, asking: Iterable[tuple[Call, Approva
     journal: Any = drive.journal
     if not hasattr(journal, "grants"):  # none, or one that keeps no rows
         return []
+    reaches = list(reaches_of(drive.run, journal).values())
     needing = {call.id: (call, terms) for call, terms in asking if grant_for(drive.run, call, terms) is None}
     made = list[cm.BorrowGrant]()
-    reaches = list(reaches_of(drive.run, journal).values())
     query = Query(agent=agent, state="open", reaches=tuple(reaches), limit=_PAGE)
     while needing:
         page: list[GrantRow] = await journal.grants(query)
-        for row, terms in _promising(page, drive):
-            for call, on_terms in list(needing.values()):
-                if covers(drive.run, borrowed(terms, call.id), call, on_terms):
-                    lent = await _lent(drive, row, reaches, call, on_terms)
-                    made += [] if lent is None else [lent]
-                    needing.pop(call.id if lent is not None else "", None)
+        for row, call, terms in _promising(drive, page, needing):
+            lent = await _lent(drive, row, reaches, call, terms)
+            if lent is not None:
+                made.append(lent)
+                del needing[call.id]
         if len(page) < _PAGE:
             break
         query = replace(query, after=(0, f"{page[-1].run}/{page[-1].id}"))
     return made
 
 
-def _promising(page: Iterable[GrantRow], drive: Drive) -> Iterator[tuple[GrantRow, GrantTerms]]:
-    """Yield the grants of other runs that are not used up, as their rows tell them.
+def _promising(
+    drive: Drive, page: Iterable[GrantRow], needing: dict[str, tuple[Call, Approval | None]]
+) -> Iterator[tuple[GrantRow, Call, Approval | None]]:
+    """Yield each grant with each call that it covers, as its row tells; `needing` gets smaller meanwhile.
 
     A row is believed only where it says no: that costs a question to a person, and saves reading a log.
     """
     for row in page:
-        if row.run == drive.run.id or row.damaged:
+        given = None if row.damaged or row.run == drive.run.id else _terms_of(row)
+        if given is None or (given.uses is not None and row.uses >= given.uses):
             continue
-        try:
-            terms = decode(row.body, type=GrantTerms)
-        except MsgspecError:
-            continue
-        if terms.uses is None or row.uses < terms.uses:
-            yield row, terms
+        for call, terms in list(needing.values()):
+            if covers(drive.run, borrowed(given, call.id), call, terms):
+                yield row, call, terms
+
+
+def _terms_of(row: GrantRow) -> GrantTerms | None:
+    try:
+        return decode(row.body, type=GrantTerms)
+    except MsgspecError:
+        return None
 
 
 async def _lent(
