@@ -16,6 +16,7 @@ from keyturn.audit.log import LogAutomaton
 from keyturn.audit.report import CheckReport
 from keyturn.core import events as ev
 from keyturn.engine.run.log_cache import log_in
+from keyturn.inbox.restored import settle
 from keyturn.journal import open_journal
 from keyturn.journal.moving import copy_store
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
@@ -111,6 +112,16 @@ async def test_a_store_that_was_moved_keeps_its_loans(tmp_path: Path) -> None:
     assert desk.paid == [5, 5]
     for journal in (one, other):
         await journal.close()
+
+
+async def test_a_store_that_was_restored_is_not_accused_of_what_was_used_up_before(tmp_path: Path) -> None:
+    journal = open_journal(f"sqlite:///{tmp_path}/j.db")
+    desk, _home, borrower = await lent(journal)
+    await App([desk.agent], journal, worker=False).fork(borrower)
+    await journal.taken_for_restored("was brought back")
+    await settle(journal)
+    assert await violations(journal) == []
+    await journal.close()
 
 
 # ------------------------------------------------------------------------------------------------------------ forgeries

@@ -103,6 +103,8 @@ class Standing(Frames):
         why = self.uncovered(grant, call, call.terms)
         need(not why, "I1", f"grant {grant.id} decided call {call.id} and {why}")
         self.uses[grant.id] += 1
+        if grant.call is not None:  # it was borrowed for this call, and covers nothing more
+            del self.grants[grant.id]
 
     def newest(self, call: AuditedCall, terms: Approval | None) -> str:
         """Return what the newest grant that covers a call says, the run's own first; "" where none does."""
