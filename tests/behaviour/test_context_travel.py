@@ -175,7 +175,7 @@ async def test_a_wrapper_may_be_passed_as_context(run: Run) -> None:
     made = agent()
     wrapper: RunContextWrapper[Any] = RunContextWrapper({"user": "ann"})
     result = await run(made, "go", context=wrapper)
-    assert result.context_wrapper is wrapper
+    assert result.context_wrapper.context is wrapper.context
     result = await run(made, await approved(result, made), context=RunContextWrapper({"user": "bob"}))
     assert outputs(result.to_input_list())["c1"] == "bob"
     assert result.context_wrapper.usage.requests == result.usage.requests == 2

@@ -215,9 +215,9 @@ async def test_ids_of_reasoning_can_be_left_out(world: World, run: Run, saved: b
     agent = asking(world, [thought, call("ask", "c1")], "done")
     config = RunConfig(reasoning_item_id_policy="omit")
     result = await run(agent, "go", run_config=config)
-    result = await run(agent, await approved(result, agent, saved), run_config=config)
-    assert asked(agent)[1].input[1] == {"type": "reasoning", "summary": []}
-    assert result.to_input_list()[1] == thought
+    result = await run(agent, await approved(result, agent, saved))  # the run keeps its policy
+    assert asked(agent)[1].input[1] == result.to_input_list()[1] == {"type": "reasoning", "summary": []}
+    assert result.new_items[0].raw_item == thought
 
 
 async def test_without_any_id_everything_is_sent_and_none_is_named(world: World, run: Run) -> None:

@@ -11,8 +11,12 @@ from pydantic import BaseModel
 
 from keyturn import (
     Agent,
+    GuardrailFunctionOutput,
     InvalidArguments,
+    OutputGuardrailTripwireTriggered,
+    RunConfig,
     UserError,
+    output_guardrail,
 )
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import ScriptedModel, last_user_text, tool_outputs
@@ -253,3 +257,65 @@ async def test_a_listener_that_keeps_up_hears_everything(world: World, run: Run,
 def test_a_limit_of_nothing_is_refused(most: Any) -> None:
     with pytest.raises(UserError, match="on_stream_max_pending_events must be 1 or more, or None"):
         Agent("inner").as_tool("inner", "a", on_stream_max_pending_events=most)
+
+
+# What its guardrails say of its answer.
+def withheld(words: str = "SECRET") -> Any:
+    """An output guardrail that stops an answer with these words, and what it was asked about."""
+    asked_about: list[Any] = []
+
+    @output_guardrail(name="secrets")
+    async def look(_context: Any, agent: Any, output: Any) -> GuardrailFunctionOutput:
+        asked_about.append((agent.name, output))
+        return GuardrailFunctionOutput("looked", words in str(output))
+
+    return look, asked_about
+
+
+@pytest.mark.parametrize("whose", ["the agent's", "its tool's", "the run's"])
+@pytest.mark.parametrize("extracted", [False, True], ids=["as it is", "extracted"])
+async def test_output_guardrails_judge_the_answer_of_an_agent_tool(
+    world: World, run: Run, saved: bool, whose: str, extracted: bool
+) -> None:
+    look, looked_at = withheld()
+    config = RunConfig(output_guardrails=[look])
+    inner = asking_as(world, "inner", [call("ask", "i1")], "the SECRET")
+    inner.output_guardrails = [look] if whose == "the agent's" else []
+    told = (lambda result: f"extracted {result.final_output}") if extracted else None
+    tool = inner.as_tool(
+        "inner", "asks", custom_output_extractor=told, run_config=config if whose == "its tool's" else None
+    )
+    agent = outer(call("inner", "o1", input="x"), tools=[tool])
+    options: Any = {"run_config": config} if whose == "the run's" else {}
+    paused = await run(agent, "go", **options)
+    result = await run(agent, await approved(paused, agent, saved), **options)
+    assert looked_at[0] == ("inner", "the SECRET")
+    assert outputs(result.to_input_list())["o1"].startswith("An error occurred")
+    assert "SECRET" not in str([request.input for request in asked(agent)])
+    assert [(one.guardrail.get_name(), one.output.tripwire_triggered) for one in result.output_guardrail_results][
+        :1
+    ] == [("secrets", True)]
+
+
+@pytest.mark.parametrize("behavior", ["run_llm_again", "stop_on_first_tool"])
+async def test_an_answer_that_a_guardrail_stops_stops_the_run_where_errors_do(
+    world: World, run: Run, behavior: Any
+) -> None:
+    look, _ = withheld()
+    inner = asking_as(world, "inner", [call("free", "i1")], "the SECRET", tool_use_behavior=behavior)
+    if behavior == "stop_on_first_tool":
+        look, _ = withheld("free(0)")
+    inner.output_guardrails = [look]
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "a", failure_error_function=None)])
+    with pytest.raises(OutputGuardrailTripwireTriggered):
+        await run(agent, "go")
+    assert len(asked(agent)) == 1
+
+
+async def test_an_answer_that_its_guardrails_let_pass_is_the_result(world: World, run: Run, saved: bool) -> None:
+    look, looked_at = withheld("never")
+    inner = asking_as(world, "inner", [call("ask", "i1")], "inside")
+    inner.output_guardrails = [look]
+    agent = outer(call("inner", "o1", input="x"), tools=[inner.as_tool("inner", "a", on_stream=lambda _event: None)])
+    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    assert (outputs(result.to_input_list()), looked_at) == ({"o1": "inside"}, [("inner", "inside")])

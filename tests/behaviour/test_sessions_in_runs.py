@@ -40,6 +40,7 @@ from tests.playing import (
     shape,
     state_of,
     streamed,
+    user,
 )
 from tests.waiting import turns_of_the_loop, until
 
@@ -466,15 +467,47 @@ async def test_a_session_and_a_provider_kept_conversation_exclude_each_other(wor
             await plain(agent, "go", session=MemorySession("s"), **kept)
 
 
-async def test_a_session_cannot_be_given_later(world: World, run: Run, saved: bool) -> None:
-    """What came before it would be missing; and it must not be a setting without effect."""
+async def test_a_session_that_is_given_at_a_resume_holds_the_whole_run(
+    world: World, run: Run, saved: bool, session: Any
+) -> None:
+    """What came before it is not missing there, and what was there stays, unread by this run."""
+    await session.add_items([user("before"), {"role": "assistant", "content": "yes"}])
+    agent = asking(world, [call("free", "c0")], [call("ask", "c1"), call("free", "c2")], [call("ask", "c3")], "done")
+    state = await state_of(await run(agent, "go"), agent, saved)
+    state.approve(state.get_interruptions()[0])
+    result = await run(agent, state, session=session)
+    told = ["user", "assistant", "user", "call c0", "output c0", "call c1", "call c2"]
+    assert shape(await session.get_items())[:7] == told
+    result = await run(agent, await approved(result, agent, saved), session=session)
+    assert shape(await session.get_items())[7:] == ["output c2", "output c1", "call c3", "output c3", "assistant"]
+    assert shape(asked(agent)[-1].input)[0] == "user"
+    assert len(asked(agent)[-1].input) == 9
+    agent.model = model("I remember")
+    await run(agent, "and now?", session=session)
+    assert len(asked(agent)[-1].input) == 13
+
+
+async def test_a_session_that_was_given_at_a_resume_is_needed_from_then_on(world: World, run: Run) -> None:
+    agent = asking(world, [call("ask", "c1")], [call("ask", "c2")], "done")
+    session = MemorySession("s")
+    result = await run(agent, await approved(await run(agent, "go"), agent, True), session=session)
+    state = await approved(result, agent, True)
+    with pytest.raises(UserError, match="pass the same session="):
+        await run(agent, state)
+    assert (await run(agent, state, session=session)).final_output == "done"
+    assert shape(await session.get_items()) == ["user", "call c1", "output c1", "call c2", "output c2", "assistant"]
+
+
+async def test_a_session_is_refused_where_the_provider_keeps_the_conversation(
+    world: World, run: Run, saved: bool
+) -> None:
+    """A resume that is refused leaves its state as good as before."""
     agent = asking(world, [call("ask", "c1")], "done")
-    for options in ({}, {"conversation_id": "conv"}):
-        agent.model = model([call("ask", "c1")], "done")
-        state = await approved(await run(agent, "go", **options), agent, saved)
-        with pytest.raises(UserError, match="without a session"):
-            await run(agent, state, session=Own())
+    state = await approved(await run(agent, "go", conversation_id="conv"), agent, saved)
+    with pytest.raises(UserError, match="exclude each other"):
+        await run(agent, state, session=Own())
     assert world.done == []
+    assert (await run(agent, state)).final_output == "done"
 
 
 async def test_a_handoff_within_a_session(world: World, run: Run, saved: bool, session: Any) -> None:

@@ -298,6 +298,17 @@ async def test_a_run_whose_grant_stands_is_not_erased_for_its_age() -> None:
     assert await erase_ended(journal, time[0]) == 2
 
 
+async def test_a_run_whose_grant_is_used_up_is_erased_for_its_age() -> None:
+    journal, desk = MemoryJournal(lambda: time[0]), Desk()
+    time = [1_000]
+    await granted(journal, desk, Grant(uses=1, scope="agent"))
+    time[0] += DAY
+    assert await erase_ended(journal, time[0]) == 0
+    assert await paid(journal, desk) == 1
+    time[0] += DAY
+    assert await erase_ended(journal, time[0]) == 2
+
+
 async def test_an_erased_home_lends_nothing(streamed: bool) -> None:
     journal, desk = MemoryJournal(), Desk()
     home = await granted(journal, desk, Grant(scope="agent"))

@@ -65,7 +65,7 @@ class Reference(Loans):
     def begin(self, name: str, c: Any) -> None:
         self.frames[name] = {
             "agent": c.agent, "items": list(c.items), "limit": c.max_turns, "guard": c.guarded, "tripped": False,
-            "turn": 0, "then": "model", "calls": [], "queued": [], "called": False,
+            "turn": 0, "then": "model", "calls": [], "queued": [], "called": False, "unread": False,
             "barrier": True,
         }  # fmt: skip
 
@@ -144,6 +144,7 @@ class Reference(Loans):
         need(c.frame in self.frames)
         frame = self.frames[c.frame]
         frame["queued" if self.held(c.frame) else "items"] += c.items
+        frame["unread"] = True
         if not self.held(c.frame) and not frame["called"]:
             frame["then"] = "model"  # an answer that nobody took yet is answered, not judged
 
@@ -160,7 +161,7 @@ class Reference(Loans):
         frame["turn"] += 1
         frame["items"] += c.output
         frame["then"] = "judge" if frame["barrier"] and (c.judged or not c.proposals) else "model"
-        frame["called"] = bool(c.proposals)
+        frame |= {"called": bool(c.proposals), "unread": False}
         made = [f"{c.frame}/{frame['turn']}.{place}" for place in range(len(c.proposals))]
         for place, proposal in enumerate(c.proposals):
             name = made[place]
@@ -190,7 +191,7 @@ class Reference(Loans):
         need(not c.final or (c.item is None) == (c.frame == "r"))
         if any(report.tripped for report in c.reports):
             frame["tripped"] = True
-        elif c.final:
+        elif c.final and not frame["unread"]:
             self.close(c.frame, c.item, "finished")
         else:
             frame["then"] = "model"

@@ -151,6 +151,7 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.RunStarted, "input"): st.text() | st.lists(ITEM),
     (ev.RunStarted, "about"): ITEM,
     (ev.RunResumed, "limits"): st.none() | ITEM,
+    (ev.RunResumed, "about"): ITEM,
     (ev.FrameOpened, "items"): st.lists(ITEM | st.integers(0, 99), max_size=3),
     (ev.InputAdded, "items"): st.lists(ITEM, max_size=2),
     (ev.ReplyRecorded, "output"): st.lists(ITEM, max_size=2),

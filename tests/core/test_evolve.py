@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from keyturn.core import commands as cm
 from keyturn.core import events as ev
 from keyturn.core import evolve as module
+from keyturn.core.errors import Conflict
 from keyturn.core.evolve import evolve, fold, viewed
 from keyturn.core.run import new_run, request_id
 from keyturn.core.usage import Counts
@@ -186,8 +187,14 @@ def test_the_tape_is_the_conversation_without_its_history() -> None:
     assert root.items[:2] == [0, 1]
 
 
-def test_without_a_session_there_is_no_tape() -> None:
-    assert run_all(asked(tool("c0")), 0).root().tape == []
+def test_a_session_that_is_given_later_is_to_hold_the_whole_conversation() -> None:
+    pen = run_all(asked(tool("c0")), 0)
+    pen(cm.AddInput("r", [user("more")]))
+    assert pen.root().prefix is None
+    assert pen.root().tape == pen.root().items
+    assert pen(cm.WroteSession("r", 0, "0:x")) == [ev.SessionWritten("r", 0, "0:x")]
+    assert (pen.root().prefix, pen.root().written) == ("0:x", 0)
+    pen.refuses(Conflict, cm.WroteSession("r", 0, "0:y"))
 
 
 def test_what_is_in_the_session_is_known() -> None:

@@ -240,6 +240,52 @@ async def test_an_editor_of_ones_own_is_called_with_the_context(run: Run) -> Non
     assert "hunter2" not in json.dumps(result.to_input_list())
 
 
+class OnlyUpdates:
+    """An editor that does one of the three things."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def update_file(self, operation: ApplyPatchOperation) -> str:
+        self.done.append(operation.path)
+        return "updated"
+
+
+@pytest.mark.parametrize("kind", ["create_file", "delete_file"])
+async def test_an_editor_need_not_have_every_method_and_refuses_the_others(run: Run, saved: bool, kind: str) -> None:
+    editor = OnlyUpdates()
+    desk = agent(ApplyPatchTool(editor), [call(kind, "a", "+x\n"), call("update_file", "b", "-a\n+b\n", label="c2")])
+    result = await run(desk, "go")
+    assert [item.call_id for item in result.interruptions] == ["c2"]  # nobody is asked about what cannot be done
+    state = await state_of(result, desk, saved)
+    state.approve(state.get_interruptions()[0])
+    refused, done = outputs(await run(desk, state))
+    assert (refused["status"], done["status"], editor.done) == ("failed", "completed", ["b"])
+    assert f"{kind} is not possible here" in refused["output"]
+
+
+async def test_a_patch_that_needs_a_method_which_is_not_there_is_refused_as_a_whole(run: Run) -> None:
+    editor = OnlyUpdates()
+    patch = "*** Begin Patch\n*** Update File: b\n@@\n-a\n+b\n*** Delete File: c\n*** End Patch\n"
+    desk = agent(ApplyPatchTool(editor, needs_approval=False), [function_call("apply_patch", {"patch": patch})])
+    result = await run(desk, "go")
+    assert "delete_file is not possible here" in outputs(result)[0]["output"]
+    assert editor.done == []
+
+
+async def test_an_editor_that_loses_a_method_while_a_call_waits_does_nothing(run: Run) -> None:
+    class Changing(OnlyUpdates):
+        delete_file: Any = lambda self, operation: self.done.append(operation.path)
+
+    editor = Changing()
+    desk = agent(ApplyPatchTool(editor), [call("delete_file", "a")])
+    state = await state_of(await run(desk, "go"), desk, False)
+    state.approve(state.get_interruptions()[0])
+    Changing.delete_file = None
+    [output] = outputs(await run(desk, state))
+    assert (output["status"], editor.done) == ("failed", [])
+
+
 async def test_of_an_editor_that_cannot_look_people_see_the_patch(run: Run) -> None:
     result = await run(agent(ApplyPatchTool(Own()), [call("update_file", "y", "-y\n+z\n")]), "go")
     assert result.interruptions[0].preview == Preview((Text("-y\n+z\n", label="update file y"),))

@@ -30,7 +30,7 @@ from keyturn.testing import ModelStep, ScriptedModel, ToolSuite, assistant_messa
 from keyturn.testing.crash import Effects
 from keyturn.testing.loopback.responses import ResponsesServer
 from tests.models.openai.serving import served
-from tests.playing import play, through_text
+from tests.playing import approved, play, through_text
 from tests.table import each
 from tests.tools.wire import bodies, decided
 
@@ -106,6 +106,24 @@ async def test_what_people_see_of_a_request() -> None:
         "files (https://files.example.com/mcp), called by the provider", label="server"
     )
     assert type(result.new_items[0]) is MCPApprovalRequestItem
+
+
+@pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": ""}], ids=str)
+async def test_a_request_without_arguments_asks_a_person(streamed: bool, saved: bool, arguments: Item) -> None:
+    request = {"type": "mcp_approval_request", "id": "r1", "server_label": "files", "name": "list", **arguments}
+    agent, model = agent_of([request])
+    result = await play(agent, "go", streamed)
+    assert [(item.name, item.arguments, item.params) for item in result.interruptions] == [("list", "{}", {})]
+    result = await play(agent, await approved(result, agent, saved), streamed)
+    assert (result.final_output, model.calls[-1].input[-1]) == ("done", response("r1"))
+
+
+@pytest.mark.parametrize("arguments", [{"path": "a"}, ["a"], 5, "[]", "null", "not JSON"], ids=str)
+async def test_a_request_whose_arguments_cannot_be_shown_is_not_approved(streamed: bool, arguments: Any) -> None:
+    agent, model = agent_of([asks("r1", arguments)])
+    result = await play(agent, "go", streamed)
+    assert (result.interruptions, result.final_output) == ([], "done")
+    assert model.calls[-1].input[-1]["approve"] is False
 
 
 @pytest.mark.parametrize("kept", [None, "previous", "auto", "conversation"])

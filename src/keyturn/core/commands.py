@@ -54,12 +54,14 @@ class OpenFrame(RunCommand, frozen=True):
 class Resume(RunCommand, frozen=True):
     """Resume a run.
 
-    `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage.
+    `max_turns` is a new limit, `unlimited` takes it away; `limits` are those on its usage, `about` is what its caller
+    says now.
     """
 
     max_turns: int | None = None
     unlimited: bool = False
     limits: dict[str, Any] | None = None
+    about: dict[str, Any] = {}
 
 
 class SaveContext(RunCommand, frozen=True):
@@ -239,16 +241,21 @@ class CloseRun(RunCommand, frozen=True):
 
 
 class WroteSession(RunCommand, frozen=True):
-    """Record how much of a frame's tape its session holds."""
+    """Record how much of a frame's tape its session holds.
+
+    With `prefix`, the frame had no session and has one from now on, in which that history comes before its tape.
+    """
 
     frame: str
     count: int
+    prefix: str | None = None
 
 
 class Fail(RunCommand, frozen=True):
-    """Record that the run stopped on an error."""
+    """Record that the run stopped on an error, and where it was raised."""
 
     error: str
+    traceback: str = ""
 
 
 class Cancel(RunCommand, frozen=True):

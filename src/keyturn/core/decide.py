@@ -76,8 +76,9 @@ def _open_frame(run: Run, c: cm.OpenFrame) -> Events:
 def _resume(run: Run, c: cm.Resume) -> Events:
     open_run(run)
     limits = c.limits if c.limits != run.limits else None
-    if c.max_turns is not None or c.unlimited or limits is not None or run.status == "failed":
-        yield ev.RunResumed(c.max_turns, c.unlimited, limits)
+    about = {name: own_copy(said) for name, said in c.about.items() if name not in run.about or run.about[name] != said}
+    if c.max_turns is not None or c.unlimited or limits is not None or about or run.status == "failed":
+        yield ev.RunResumed(c.max_turns, c.unlimited, limits, about)
 
 
 def _save_context(run: Run, c: cm.SaveContext) -> Events:
@@ -202,7 +203,7 @@ def _judge_frame(run: Run, c: cm.JudgeFrame) -> Events:
         yield ev.GuardrailReported(c.frame, c.reports)
         if frame.tripped is not None:
             return
-    if not c.final:
+    if not c.final or frame.unread:  # an answer that passes over a message is not the last word
         yield ev.ToolsJudged(c.frame)
         return
     yield ev.FrameClosed(c.frame, own_copy(c.output))
@@ -241,13 +242,16 @@ def _close_run(run: Run, c: cm.CloseRun) -> Events:
 
 
 def _wrote_session(run: Run, c: cm.WroteSession) -> Events:
-    if _frame(run, c.frame).written != c.count:
-        yield ev.SessionWritten(c.frame, c.count)
+    frame = _frame(run, c.frame)
+    if c.prefix is not None and frame.prefix is not None:
+        raise Conflict("this agent's conversation has a session already")
+    if frame.written != c.count or c.prefix is not None:
+        yield ev.SessionWritten(c.frame, c.count, c.prefix)
 
 
 def _fail(run: Run, c: cm.Fail) -> Events:
     if run.status == "running":
-        yield ev.RunFailed(c.error)
+        yield ev.RunFailed(c.error, c.traceback)
 
 
 def _cancel(run: Run, c: cm.Cancel) -> Events:

@@ -49,12 +49,14 @@ class RunStarted(Event, frozen=True):
 class RunResumed(Event, frozen=True):
     """Somebody took the run up again, perhaps with other limits; `limits` are all of those on its usage.
 
-    `max_turns` is the new limit if there is one, and `unlimited` says that there is none any more.
+    `max_turns` is the new limit if there is one, and `unlimited` says that there is none any more. `about` holds what
+    its caller says otherwise than before.
     """
 
     max_turns: int | None = None
     unlimited: bool = False
     limits: dict[str, Any] | None = None
+    about: dict[str, Any] = {}
 
 
 class ContextSaved(Event, frozen=True):
@@ -289,16 +291,24 @@ class FrameClosed(Event, frozen=True):
 
 
 class SessionWritten(Event, frozen=True):
-    """The first `count` items of the frame's tape were written to the session."""
+    """The first `count` items of the frame's tape were written to the session.
+
+    `prefix` is the content address of the history before them, where the frame has a session only from now on.
+    """
 
     frame: str
     count: int
+    prefix: str | None = None
 
 
 class RunFailed(Event, frozen=True):
-    """The run stopped on an error; what ran is recorded and it can be resumed."""
+    """The run stopped on an error; what ran is recorded and it can be resumed.
+
+    `traceback` says where it was raised, as far as that may be kept.
+    """
 
     error: str
+    traceback: str = ""
 
 
 class RunCancelled(Event, frozen=True):

@@ -44,9 +44,12 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
 def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.move("resume")
     run.error = ""
+    run.traceback = ""
     run.restored = None
     if event.limits is not None:
         run.limits = event.limits
+    if event.about:
+        run.about = run.about | event.about
     if event.max_turns is not None or event.unlimited:
         run.max_turns = run.frames[ev.ROOT].max_turns = None if event.unlimited else event.max_turns
 
@@ -66,7 +69,7 @@ def _frame_opened(run: Run, event: ev.FrameOpened) -> None:
         written=event.written,
         response_id=event.response_id,
         history=len(event.items),
-        tape=[item for item in event.items if type(item) is dict] if event.prefix is not None else [],
+        tape=[item for item in event.items if type(item) is dict],
         barrier=event.barrier,
     )
     if event.frame == ev.ROOT:
@@ -81,14 +84,18 @@ def _input_added(run: Run, event: ev.InputAdded) -> None:
         frame.queued.extend(event.items)
         return
     read_in(frame, event.items)
-    if frame.phase == "judge" and not frame.results:  # whoever answers an answer that was not taken asks for another
-        frame.move("continue")
+    if frame.phase == "judge":
+        if frame.results:
+            frame.unread = True
+        else:  # whoever answers an answer that was not taken asks for another
+            frame.move("continue")
 
 
 def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     frame = run.frames[event.frame]
     frame.turn += 1
     frame.fresh = False
+    frame.unread = False
     read_in(frame, event.output)
     frame.sent = len(frame.items)
     frame.replied = len(event.output)
@@ -271,6 +278,7 @@ def _handed_off(run: Run, event: ev.HandedOff) -> None:
     frame.agent = event.agent
     frame.fresh = True
     frame.judged = False
+    frame.unread = False
     frame.used_tools = False
     frame.results = []
     frame.move("hand_off")
@@ -296,6 +304,7 @@ def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item |
 def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
     frame = run.frames[event.frame]
     frame.judged = False
+    frame.unread = False
     frame.results = []
     frame.move("continue")
 
@@ -314,22 +323,28 @@ def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
         run.move("finish")
         run.output = event.output
         run.error = ""
+        run.traceback = ""
     else:
         del run.frames[event.frame]
 
 
 def _session_written(run: Run, event: ev.SessionWritten) -> None:
-    run.frames[event.frame].written = event.count
+    frame = run.frames[event.frame]
+    frame.written = event.count
+    if event.prefix is not None:
+        frame.prefix = event.prefix
 
 
 def _run_failed(run: Run, event: ev.RunFailed) -> None:
     run.move("fail")
     run.error = event.error
+    run.traceback = event.traceback
 
 
 def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.move("cancel")
     run.error = event.why
+    run.traceback = ""
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
@@ -338,6 +353,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
 def _run_restored(run: Run, event: ev.RunRestored) -> None:
     run.move("restore")
     run.error = RESTORED
+    run.traceback = ""
     run.restored = event.nonce or event.why
     for call in run.groups["wait"].values():
         call.revoked = True

@@ -69,6 +69,15 @@ def own_copies(items: list[Item]) -> list[Item]:
         return [own_copy(item) for item in items]
 
 
+def without_id(item: Item) -> Item:
+    """Return an item without its id: a provider that does not keep it refuses to be reminded.
+
+    >>> without_id({"type": "reasoning", "id": "rs_1", "summary": []})
+    {'type': 'reasoning', 'summary': []}
+    """
+    return {name: value for name, value in item.items() if name != "id"}
+
+
 def _readable(value: Any) -> Any:
     if type(value) is dict:
         return RawItem(cast("dict[str, Any]", value))

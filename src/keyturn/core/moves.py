@@ -66,7 +66,7 @@ def _settled(run: Run, call: Call) -> None:
         if call.item is not None:
             read_in(frame, [call.item])
         return
-    if call.item is not None and frame.prefix is not None:
+    if call.item is not None:
         frame.tape.append(call.item)
     if frame.open == 0:
         _pass_barrier(run, frame)
@@ -80,6 +80,7 @@ def _pass_barrier(run: Run, frame: Frame) -> None:
     if frame.queued:
         read_in(frame, frame.queued)
         frame.queued = []
+        frame.unread = frame.judged
     frame.results = done if frame.judged else []
     frame.move("settle_for_judgement" if frame.judged else "settle")
 
@@ -123,5 +124,4 @@ def drop_below(run: Run, frame: str) -> None:
 def read_in(frame: Frame, items: list[Item]) -> None:
     """Put items where the next model call reads them, and into the session in that same order."""
     frame.items.extend(items)
-    if frame.prefix is not None:
-        frame.tape.extend(items)
+    frame.tape.extend(items)

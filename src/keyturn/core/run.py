@@ -145,7 +145,8 @@ class Frame(msgspec.Struct):
     calls: list[str] = []  # the calls of this turn, by id
     results: list[Call] = []  # settled calls whose results the agent judges
     queued: list[Item] = []  # what the model reads after the results
-    tape: list[Item] = []  # what its session is to hold
+    unread: bool = False  # a message came with the results: they are no answer before the model has read it
+    tape: list[Item] = []  # what its session holds or would hold
     tripped: ev.Report | None = None  # the guardrail report that stopped it
     barrier: bool = True  # the model waits for all results; without it, it goes on talking
 
@@ -189,6 +190,7 @@ class Run(msgspec.Struct):
     response_id: str | None = None  # the provider's id of the root's last reply
     output: Any = None  # the final output
     error: str = ""  # why it failed
+    traceback: str = ""  # where that was raised
     restored: str | None = None  # why it stopped, if its store was restored from a copy
 
     def move(self, verb: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -213,6 +213,13 @@ class Usage:
         self.output_tokens_details.reasoning_tokens += counts.reasoning_tokens
         self.input_tokens_details.cache_write_tokens += counts.cache_write_tokens
         self.replies.append((model, counts))
+
+    def copy(self) -> Usage:
+        """Return the same counts, to be counted on apart."""
+        details = replace(self.input_tokens_details), replace(self.output_tokens_details)
+        return replace(
+            self, input_tokens_details=details[0], output_tokens_details=details[1], replies=self.replies.copy()
+        )
 
     def cost(self, prices: Prices) -> Decimal | None:
         """Return the cost by your prices; None where a model has none or a request is not known apart.

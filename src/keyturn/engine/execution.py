@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -24,16 +25,18 @@ from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
-from .effects.proposals import check_terms
 from .effects.recover import recover
-from .logger import error_words, failure_words, logger
+from .facts.proposals import check_terms
+from .logger import error_words, failure_trace, failure_words, logger
 from .loop import Loop
 from .result import RunResult
+from .run.about import about_run
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
-from .run.open_run import OpenRun, claimant, journal_clock, new_id, new_salt
+from .run.open_run import Attachments, OpenRun, claimant, journal_clock, new_id, new_salt
 from .session.sync import opening, reopen, save_session
 from .states.context_data import context_now, keep_context
+from .states.resumable import check_resumable
 from .states.state import RunState
 from .states.undelivered import refused
 from .tracing.spans import tracing
@@ -62,6 +65,11 @@ class Execution:
         self.said = state.undelivered.taken()
         live.context.known = partial(decision_on, live, ev.ROOT)
         self.claim: Claim | None = None
+        # What was attached to the run before this resume: a resume that is refused leaves no trace.
+        self.before: Attachments | None = None
+        self._given = live.attached
+        # Who moved the run before, and may be about to stop.
+        self._hand_over = live.hand_over
         self._sink: Sink | None = None
         self._tools: dict[str, Any] = {}
         self._at_work = False
@@ -71,9 +79,9 @@ class Execution:
         """Return the run as it stands."""
         return self.live.run
 
-    def listen(self, sink: Sink) -> None:
-        """Send the root's events to a sink."""
-        feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink)
+    def listen(self, sink: Sink, unread: Callable[[], int]) -> None:
+        """Send the root's events to a sink; `unread` counts those that whoever reads along has not dealt with."""
+        feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink, unread)
         feed.catch_up(self.live.log.steps)
         root = self.run.frames.get(ev.ROOT)
         if root is not None and not root.fresh:  # a fresh one is announced when it is asked
@@ -101,18 +109,31 @@ class Execution:
     async def finish(self) -> RunResult:
         """Drive the run until it is finished or only people can move it."""
         run_id = self.state.run_id
+        ended = None if self._hand_over is None else await self._hand_over()
+        if ended is not None:
+            self.state.moved(ended)
         used = self.live.used if self.claim is None else None  # under a claim the journal knows who may move the run
-        if used is not None:
-            used.take(run_id, self.state.position)
+        try:
+            if used is not None:
+                used.take(run_id, self.state.position)
+        except Conflict:
+            self._refused()
+            raise
         try:
             if self.run.status == "finished":
                 return self.result()
             with tracing(self.live, self.scope.config) as self.drive.traces:
                 return await self._held()
         finally:
+            self._refused()
             if used is not None:
                 over = self.run.status == "finished" and not self.live.handed_out
                 used.give_back(run_id, None if over else len(self.live.log))
+
+    def _refused(self) -> None:
+        """Take back what this resume attached, where nothing was done on it."""
+        if self.before is not None and not self._at_work and self.run.status != "finished":
+            self.live.detach(self._given, self.before)
 
     async def _held(self) -> RunResult:
         """Move the run, under a lease where a journal keeps it."""
@@ -134,7 +155,6 @@ class Execution:
         mine = self.live.log
         log = await log_in(journal, self.run.id)
         if not log.steps:
-            self.live.journal = None  # the state is as good as it was
             raise UserError(
                 f"this journal does not have run {self.run.id!r}, which was not begun in it; resume the state without "
                 "journal=, or with the journal that keeps the run"
@@ -209,7 +229,7 @@ class Execution:
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
             try:
-                await self.drive.commit(cm.Fail(failure_words(error)))
+                await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
             except (Conflict, StorageError) as other:  # what stopped the run is told, not what followed from it
                 logger.warning(
                     "that run %s failed is not recorded, whoever takes it up goes on with it: %s",
@@ -251,7 +271,7 @@ class Execution:
                 self.run.id,
                 new_salt(self.run.id),
                 given["input"],
-                self._about(given),
+                about_run(given, self.scope, self.live.session),
                 agent.name,
                 items,
                 limit,
@@ -267,53 +287,25 @@ class Execution:
         self.live.kept = self.live.journal is not None
         self.state.delivered(len(self.live.log), self.said)
 
-    def _about(self, given: dict[str, Any]) -> dict[str, Any]:
-        config = self.scope.config
-        about: dict[str, Any] = dict(given.get("about", {}))
-        if config.workflow_name:
-            about["workflow"] = config.workflow_name
-        if config.policy is not None:
-            about["policy"] = True
-        if given["conversation_id"] is not None:
-            about["conversation_id"] = given["conversation_id"]
-        if self.scope.chained:
-            about["chained"] = True
-        if isinstance(session := getattr(self.live.session, "session_id", None), str):
-            about["session_id"] = session
-        for name in ("trace_id", "group_id", "trace_metadata"):
-            if getattr(config, name) is not None:
-                about[name] = getattr(config, name)
-        return about
-
     async def _take_up(self) -> None:
         run = self.run
         said = self.said
         drive = self.drive
-        if said.journalled and self.live.journal is None:
-            raise UserError(
-                "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
-                "journal= to resume it"
-            )
-        if (run.about.get("policy") or run.under_policy) and self.scope.config.policy is None:
-            raise UserError("this run is under a policy; pass policy= to resume it under one")
+        check_resumable(self.live, self.scope, said)
         for frame in run.frames.values():
             drive.agent(frame.agent)
         await self._let_time_pass()
         await self._check_reachable()
+        resume: list[cm.RunCommand] = [self._resume()]
         for frame in list(run.frames.values()):
-            await reopen(drive, frame, await drive.enter(frame.id))
+            resume += await reopen(drive, frame, await drive.enter(frame.id))
         await recover(drive, said.decisions)
         if said.empty and self.max_turns is None:
-            if pending(run) or run.status == "failed" or self.limits is not None:
-                await drive.commit(cm.Resume(limits=self.limits), cm.Tick())
-            else:
-                await drive.commit(cm.Tick())
+            await drive.commit(*resume, cm.Tick())
             return
         self._check_limits()
-        most = self.max_turns
-        resume = cm.Resume(limits=self.limits) if most is None else cm.Resume(most.most, most.most is None, self.limits)
         try:
-            await deliver(drive, [*said.decisions.values()], resume, *said.commands(), cm.Tick())
+            await deliver(drive, [*said.decisions.values()], *resume, *said.commands(), cm.Tick())
         except (Conflict, Expired, UserError):  # refused once: the next resume goes on with what still counts
             late = refused(run, said, drive.clock())
             if not late.empty:
@@ -322,6 +314,14 @@ class Execution:
             raise
         self.state.delivered(len(self.live.log), self.said)
         self.live.context.decisions.clear()
+
+    def _resume(self) -> cm.Resume:
+        """Return the command to resume the run under the limits and settings that its caller gives now."""
+        policy, most = self.scope.config.reasoning_item_id_policy, self.max_turns
+        about = {} if policy is None else {"reasoning_item_id_policy": policy}
+        if most is None:
+            return cm.Resume(limits=self.limits, about=about)
+        return cm.Resume(most.most, most.most is None, self.limits, about)
 
     async def _let_time_pass(self) -> None:
         """Record what expired, before anything else, since that needs no tool and no policy.

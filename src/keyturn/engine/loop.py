@@ -22,8 +22,11 @@ from .driving.drive import Drive
 from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
 from .effects.table import PERFORM
+from .user_errors import RaisedByUser
 
 _ON_CALLS = ("run", "screen", "settle")
+# With these begins what a reader may not want any more; a screening may record a start.
+_BEGINS = ("model", "run", "screen")
 
 
 class Loop:
@@ -52,7 +55,9 @@ class Loop:
                     await self.drive.kept()
                 if self.drive.begun and self.run.status == "cancelled":
                     await self._abandon()
-                todo = [] if "failed" in self.drive.stops else self._todo()
+                todo = self._todo()
+                if any(effect.do in _BEGINS for effect in todo) and await self._listened():
+                    todo = self._todo()
                 if not todo and not self._jobs:
                     break
                 if len(todo) == 1 and not self._jobs and self.drive.claim is None:
@@ -79,8 +84,18 @@ class Loop:
         """Return how often somebody asked the task of this drive to stop."""
         return 0 if self._task is None else self._task.cancelling()
 
+    async def _listened(self) -> bool:
+        """Let who reads the run's events along catch up; return whether anybody does."""
+        feed = self.drive.feeds.get(ev.ROOT)
+        if feed is None or self.drive.begun:  # what is begun is done: between its start and its tool comes nothing
+            return False
+        await feed.caught_up()
+        return True
+
     def _todo(self) -> list[Effect]:
         stops = self.drive.stops
+        if "failed" in stops:
+            return []
         if self.drive.begun or "leaving" in stops:  # what is begun is done, even by who leaves
             return [Effect("run", call) for call in self.drive.begun if Effect("run", call) not in self._jobs]
         effects = pending(self.run)
@@ -143,7 +158,9 @@ class Loop:
         if self.drive.patient and isinstance(error, MCPServerDown):  # whatever waits for a server is not over
             return True
         call = self.run.calls.get(effect.on) if effect.do == "run" else None
-        return isinstance(error, UserError | MCPServerDown) and call is not None and call.state in READY
+        if isinstance(error, RaisedByUser) or not isinstance(error, UserError | MCPServerDown):
+            return False
+        return call is not None and call.state in READY
 
     async def _passed(self, effect: Effect) -> bool:
         """Return whether a refused command is obsolete: somebody decided meanwhile, or time went by.

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, TypeVar, cast
+from copy import copy
+from functools import cached_property, partial
+from typing import Any, Literal, TypeVar, cast
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
+from ..agents.guardrail import InputGuardrailResult, OutputGuardrailResult
 from ..agents.output import output_schema_for
+from ..agents.tool_guardrail import ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ..core import events as ev
 from ..core.errors import UserError
-from ..core.items import Item, as_given, input_items, message_text, own_copy
-from ..core.run import Frame, Run
+from ..core.evolve import fold
+from ..core.items import Item, as_given, input_items, message_text, own_copies, own_copy, without_id
+from ..core.run import Frame, Run, new_run
 from ..models.base import ModelResponse, Usage
 from ..sessions.history import orphan_calls, superseded_output
 from .logger import error_words, logger
 from .run.open_run import OpenRun
 from .states.state import RunState
+from .views.decisions_by_label import decision_on
 from .views.invocation import AgentToolInvocation
 from .views.items import AddedInputItem, MCPApprovalResponseItem, RunItem, ToolApprovalItem, ToolCallOutputItem
 from .views.projection import Projection, requests_of, results_of
@@ -48,8 +53,18 @@ class RunResult:
         self.interruptions: list[ToolApprovalItem] = [] if self._finished else requests_of(live, tools or {})
         self.final_output: Any = value if frame != ev.ROOT else _final_output(live)
         self._usage = Usage.of(run.replies, run.usage)
+        self._context = self._pinned(live.context)
+        self._graph = live.graph
+        self._without_ids = run.about.get("reasoning_item_id_policy") == "omit"
         path = run.frames[frame].agent if frame in run.frames else run.last_agent
         self._last_agent = live.graph.agent(path)
+
+    def _pinned(self, wrapper: RunContextWrapper[Any]) -> RunContextWrapper[Any]:
+        """Return the wrapper as it is now: the run goes on counting, and deciding, in its own."""
+        pinned = copy(wrapper)
+        pinned.usage = wrapper.usage.copy()
+        pinned.known = partial(decision_on, self._live, ev.ROOT, until=self._position)
+        return pinned
 
     @property
     def run_id(self) -> str:
@@ -70,8 +85,11 @@ class RunResult:
 
     @property
     def context_wrapper(self) -> RunContextWrapper[Any]:
-        """Return the context with which the run was driven."""
-        return self._live.context
+        """Return the context with which the run was driven, and its usage as of this result.
+
+        What is approved or rejected on it goes along with the state of this result.
+        """
+        return self._context
 
     @property
     def last_agent(self) -> Agent[Any]:
@@ -95,7 +113,7 @@ class RunResult:
 
     @cached_property
     def _read(self) -> tuple[Projection, list[RunItem]]:
-        projection = Projection(self._live.graph, self._frame)
+        projection = Projection(self._graph, self._frame)
         items: list[RunItem] = []
         for step in self._live.log.steps[: self._position]:
             items += projection.feed(step)
@@ -104,7 +122,7 @@ class RunResult:
     @property
     def new_items(self) -> list[RunItem]:
         """Return everything the run produced, the waiting calls last."""
-        made = [item for item in self._read[1] if not isinstance(item, AddedInputItem)]
+        made: list[RunItem] = [item for item in self._read[1] if not isinstance(item, AddedInputItem)]
         return [*in_order(made), *self.interruptions]
 
     @property
@@ -119,22 +137,22 @@ class RunResult:
         return replies[-1].response_id if replies else None
 
     @property
-    def input_guardrail_results(self) -> list[Any]:
+    def input_guardrail_results(self) -> list[InputGuardrailResult]:
         """Return what the guardrails on the input said."""
         return results_of(self._live, self._read[0].reports, "input")
 
     @property
-    def output_guardrail_results(self) -> list[Any]:
+    def output_guardrail_results(self) -> list[OutputGuardrailResult]:
         """Return what the guardrails on the output said."""
         return results_of(self._live, self._read[0].reports, "output")
 
     @property
-    def tool_input_guardrail_results(self) -> list[Any]:
+    def tool_input_guardrail_results(self) -> list[ToolInputGuardrailResult]:
         """Return what the guardrails on tools' arguments said."""
         return results_of(self._live, self._read[0].reports, "tool_input")
 
     @property
-    def tool_output_guardrail_results(self) -> list[Any]:
+    def tool_output_guardrail_results(self) -> list[ToolOutputGuardrailResult]:
         """Return what the guardrails on tools' results said."""
         return results_of(self._live, self._read[0].reports, "tool_output")
 
@@ -147,13 +165,29 @@ class RunResult:
         """Return a state of the run as of this result; each call makes an independent one."""
         return RunState.at(self._live, self._position, self.interruptions)
 
-    def to_input_list(self, *, mode: str = "preserve_all") -> list[Item]:
+    def to_input_list(self, *, mode: Literal["preserve_all", "normalized"] = "preserve_all") -> list[Item]:
         """Return the conversation as input for another run.
 
-        Calls that still wait are answered as not executed.
+        Calls that still wait are answered as not executed. With "normalized" it is the conversation as the last agent
+        sees it, without what the input filter of a handoff left out.
         """
-        made = [*input_items(self.input), *(item.to_input_item() for item in in_order(self._read[1]))]
+        if mode not in ("preserve_all", "normalized"):
+            raise UserError(f'the mode of to_input_list is "preserve_all" or "normalized", not {mode!r}')
+        if mode == "normalized":
+            made = self._seen()
+        else:
+            made = [*input_items(self.input), *(item.to_input_item() for item in in_order(self._read[1]))]
+        if self._without_ids:
+            made = [without_id(item) if item.get("type") == "reasoning" else item for item in made]
         return [*made, *(superseded_output(call, _WAITING) for call in orphan_calls(made))]
+
+    def _seen(self) -> list[Item]:
+        """Return what the agent at work sees of this run's conversation, and the results that its calls have."""
+        live = self._live
+        run = live.run if len(live.log) == self._position else fold(new_run(), live.log.steps[: self._position])
+        frame = run.frames[self._frame]
+        settled = (run.calls[call].item for call in frame.calls)
+        return own_copies([item for item in (*frame.items, *settled) if isinstance(item, dict)])
 
     def final_output_as(self, cls: type[T], raise_if_incorrect_type: bool = False) -> T:
         """Return the final output, for a type checker, and checked if asked."""

@@ -6,18 +6,22 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ..agents.agent import Agent
+from ..agents.context import TContext
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
-from ..agents.settings import RunConfig, check_error_handlers
+from ..agents.settings import RunConfig, RunErrorHandlers, check_error_handlers
 from ..core.errors import AgentMissing, UserError
 from ..journal import opened
 from ..journal.base import Journal
+from ..policies.base import PolicyLike
+from ..sessions.base import Session
 from .execution import Execution, TurnLimit
 from .result import RunResult
 from .run.agents import AgentGraph
 from .run.blocking import waited_for
 from .run.frame_settings import FrameSettings
 from .run.open_run import OpenRun, wrapped
+from .states.resumable import check_resumable
 from .states.state import RunState
 from .stream import RunResultStreaming
 
@@ -31,6 +35,7 @@ _NOT_GIVEN = (
     "context", "hooks", "run_config", "error_handlers", "previous_response_id", "conversation_id", "session",
     "journal", "policy", "usage_limits",
 )  # fmt: skip
+_KEPT_BY_PROVIDER = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 _DEFAULTS: dict[str, Any] = dict.fromkeys(_NOT_GIVEN) | {
     "max_turns": DEFAULT_MAX_TURNS,
     "auto_previous_response_id": False,
@@ -49,20 +54,20 @@ class Runner:
     @classmethod
     async def run(
         cls,
-        starting_agent: Agent[Any],
-        input: str | list[Any] | RunState[Any] | RunResult,
+        starting_agent: Agent[TContext],
+        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
         *,
-        context: Any = None,
+        context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
-        hooks: RunHooks[Any] | None = None,
+        hooks: RunHooks[TContext] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
-        error_handlers: Any = None,
+        error_handlers: RunErrorHandlers | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Any = None,
+        session: Session | None = None,
         journal: Journal | str | None = None,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResult:
         """Run an agent on an input, or resume a state, until it is finished or waits for people."""
@@ -72,20 +77,20 @@ class Runner:
     @classmethod
     def run_sync(
         cls,
-        starting_agent: Agent[Any],
-        input: str | list[Any] | RunState[Any] | RunResult,
+        starting_agent: Agent[TContext],
+        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
         *,
-        context: Any = None,
+        context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
-        hooks: RunHooks[Any] | None = None,
+        hooks: RunHooks[TContext] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
-        error_handlers: Any = None,
+        error_handlers: RunErrorHandlers | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Any = None,
+        session: Session | None = None,
         journal: Journal | str | None = None,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResult:
         """Run like `run`, without `await`; this works inside a notebook's running loop too."""
@@ -95,20 +100,20 @@ class Runner:
     @classmethod
     def run_streamed(
         cls,
-        starting_agent: Agent[Any],
-        input: str | list[Any] | RunState[Any] | RunResult,
-        context: Any = None,
+        starting_agent: Agent[TContext],
+        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
+        context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
-        hooks: RunHooks[Any] | None = None,
+        hooks: RunHooks[TContext] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Any = None,
+        session: Session | None = None,
         *,
-        error_handlers: Any = None,
+        error_handlers: RunErrorHandlers | None = None,
         journal: Journal | str | None = None,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResultStreaming:
         """Run like `run`, but return at once: the run goes on while its events are read."""
@@ -147,6 +152,9 @@ def _check_given(given: dict[str, Any]) -> None:
     limit = given["max_turns"]
     if hooks is not None and not isinstance(hooks, RunHooks):
         raise UserError(f"hooks must be RunHooks, not {type(hooks).__name__}; AgentHooks belong to Agent(hooks=...)")
+    kept = next((name for name in _KEPT_BY_PROVIDER if given[name]), None)
+    if session is not None and kept is not None:
+        raise UserError(f"session= and {kept}= exclude each other, as the provider keeps the conversation; pass one")
     if session is not None and not (callable(getattr(session, "get_items", None)) and hasattr(session, "add_items")):
         raise UserError(f"session must have get_items and add_items, and a {type(session).__name__} has not")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
@@ -178,6 +186,20 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
 
 def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Execution:
     live = state.live
+    before = live.attached
+    try:
+        play = _attached(agent, state, config, given)
+        check_resumable(live, play.scope, play.said)
+    except BaseException:
+        live.detach(live.attached, before)
+        raise
+    play.before = before
+    return play
+
+
+def _attached(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: dict[str, Any]) -> Execution:
+    """Attach to a run what its caller gives at a resume, and make the execution of both."""
+    live = state.live
     _attach_agent(live, agent)
     named = given["conversation_id"]
     if named is not None and live.run.status != "new" and named != live.run.about.get("conversation_id"):
@@ -194,6 +216,8 @@ def _resumed(agent: Agent[Any], state: RunState[Any], config: RunConfig, given: 
     if config.policy is None and live.policy is not None:
         config = replace(config, policy=live.policy)
     live.policy = config.policy
+    if config.reasoning_item_id_policy is None:
+        config = replace(config, reasoning_item_id_policy=live.run.about.get("reasoning_item_id_policy"))
     start = state.undelivered.start or {}
     limit = given["max_turns"]
     chosen = None if isinstance(limit, _Default) else TurnLimit(None if limit is None else int(limit))
@@ -204,6 +228,7 @@ def _attach_agent(live: OpenRun, agent: Agent[Any]) -> None:
     """Attach the agent given at a resume: the root again, perhaps rebuilt, or any agent of its graph."""
     root = live.graph.root
     if agent is root or id(agent) in live.graph.path_of:
+        live.graph = live.graph.renewed(root)
         return
     if agent.name != root.name:
         raise AgentMissing(root.name)

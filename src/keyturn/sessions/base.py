@@ -7,9 +7,12 @@ order they were added, and gives them back unchanged.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
 
 from ..core.errors import UserError
 from ..core.items import Item
@@ -30,7 +33,9 @@ class SessionSettings:
 
     def window(self, limit: int | None) -> int | None:
         """Return how many of the newest items a read may give; None is all of them."""
-        wanted = self.limit if limit is None else limit
+        wanted: Any = self.limit if limit is None else limit
+        if wanted is not None and (not isinstance(wanted, int) or isinstance(wanted, bool)):
+            raise UserError(f"a session's limit is a whole number of items, or None for all, not {wanted!r}")
         # Stores disagree about negative numbers (SQLite reads -1 as "all", a slice cuts from the other end),
         # and a history of the wrong length is a mistake that nobody sees.
         if wanted is not None and wanted < 0:
@@ -41,6 +46,9 @@ class SessionSettings:
 @runtime_checkable
 class Session(Protocol):
     """Stores a conversation; any class of yours with these methods will do.
+
+    A method that declares a parameter `wrapper` is given the `RunContextWrapper` of the run, so that one object can
+    keep a conversation for each of your users. A `session_settings` of yours holds where a run has none.
 
     >>> class Forgetful:
     ...     session_id = "nobody"
@@ -97,3 +105,29 @@ class SessionABC(ABC):
     @abstractmethod
     async def clear_session(self) -> None:
         """Delete every item of this session, and of no other."""
+
+
+def called(method: Callable[..., Awaitable[Any]], wrapper: Any, **given: Any) -> Awaitable[Any]:
+    """Call a session's method with what it declares: arguments by their names, and the run's context as `wrapper`.
+
+    >>> async def add_items(items, wrapper): return wrapper, items
+    >>> import asyncio
+    >>> asyncio.run(called(add_items, "the context", items=[]))
+    ('the context', [])
+    """
+    declared = _parameters(getattr(method, "__func__", method))
+    by_name = {name: value for name, value in given.items() if name in declared}
+    unnamed = [value for name, value in given.items() if name not in declared]
+    if "wrapper" in declared:
+        by_name["wrapper"] = wrapper
+    return method(*unnamed, **by_name)
+
+
+@lru_cache(maxsize=256)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names by which a function takes arguments."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # what is not written in Python says nothing
+        return frozenset()
+    return frozenset(each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))

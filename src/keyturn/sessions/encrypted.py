@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
-from .base import Session, SessionABC, SessionSettings
+from .base import Session, SessionABC, SessionSettings, called
 from .encoding import decoded, encoded
 
 _ENVELOPE: Item = {"__enc__": 1, "v": 1, "kid": "hkdf-v1"}
@@ -65,32 +65,34 @@ class EncryptedSession(SessionABC):
         """Return the settings of the store."""
         return getattr(self.underlying_session, "session_settings", None)
 
-    async def get_items(self, limit: int | None = None) -> list[Item]:
+    async def get_items(self, limit: int | None = None, wrapper: Any = None) -> list[Item]:
         store = self.underlying_session
-        found = await (store.get_items() if limit is None else store.get_items(limit))
+        found = await called(store.get_items, wrapper, **({} if limit is None else {"limit": limit}))
         items = self._opened(found)
         if limit is None or len(items) == len(found) or len(found) < limit:
             return items
         # Some of the newest are too old, so that clocks disagree: what is older in place may be younger.
-        items = self._opened(await store.get_items())
+        items = self._opened(await called(store.get_items, wrapper))
         return items[max(0, len(items) - limit) :]
 
-    async def add_items(self, items: list[Item]) -> None:
+    async def add_items(self, items: list[Item], wrapper: Any = None) -> None:
         now = int(self._clock())
         tokens = [self._cipher.encrypt_at_time(text.encode(), now).decode() for text in encoded(items)]
-        await self.underlying_session.add_items([{**_ENVELOPE, "payload": token} for token in tokens])
+        sealed = [{**_ENVELOPE, "payload": token} for token in tokens]
+        await called(self.underlying_session.add_items, wrapper, items=sealed)
 
-    async def pop_item(self) -> Item | None:
-        while newest := await self.underlying_session.get_items(1):
+    async def pop_item(self, wrapper: Any = None) -> Item | None:
+        store = self.underlying_session
+        while newest := await called(store.get_items, wrapper, limit=1):
             self._opened(newest)  # what cannot be read is not thrown away either
-            popped = await self.underlying_session.pop_item()
+            popped = await called(store.pop_item, wrapper)
             items = self._opened([popped] if popped is not None else [])
             if items:
                 return items[0]
         return None
 
-    async def clear_session(self) -> None:
-        await self.underlying_session.clear_session()
+    async def clear_session(self, wrapper: Any = None) -> None:
+        await called(self.underlying_session.clear_session, wrapper)
 
     def _opened(self, sealed: list[Item]) -> list[Item]:
         opened = [self._open(item, position) for position, item in enumerate(sealed)]

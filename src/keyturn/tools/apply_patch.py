@@ -52,7 +52,8 @@ class ApplyPatchTool(Tool):
     """Lets a model change files through an editor; it asks first, unless it is told not to.
 
     With a `WorkspaceEditor` people see the files before and after, and an approval is void once one of them changed.
-    Of an editor that cannot look beforehand they see the patch itself.
+    Of an editor that cannot look beforehand they see the patch itself. An editor without one of the three methods does
+    not do that: a patch that needs it is refused as a whole, before anybody is asked.
 
     >>> class Dry:
     ...     def create_file(self, operation): return f"would create {operation.path}"
@@ -79,9 +80,8 @@ class ApplyPatchTool(Tool):
     ) -> None:
         if not name or not isinstance(name, str):
             raise UserError(f"a tool's name must be a non-empty string, not {name!r}")
-        for method in _TYPES:
-            if not callable(getattr(editor, method, None)):
-                raise UserError(f"tool {name!r}: its editor must have a method {method}(operation)")
+        if not any(callable(getattr(editor, method, None)) for method in _TYPES):
+            raise UserError(f"tool {name!r}: its editor must have one of the methods {', '.join(_TYPES)}")
         if not isinstance(needs_approval, bool) and not callable(needs_approval):
             raise UserError(f"tool {name!r}: needs_approval must be True, False or a callable, not {needs_approval!r}")
         if on_approval is not None and not callable(on_approval):
@@ -117,6 +117,8 @@ class ApplyPatchTool(Tool):
         """Validate edited arguments: one operation, `{"operations": [...]}` or `{"patch": "..."}`."""
         try:
             operations = _operations(params)
+            for operation in operations:
+                self._method(operation)
             if self._whole is not None:
                 self._whole.check(operations)
         except ToolProblem as error:
@@ -170,8 +172,8 @@ class ApplyPatchTool(Tool):
 
     async def _done(self, operation: ApplyPatchOperation, before: Sequence[ApplyPatchResult]) -> ApplyPatchResult:
         """Apply one operation by an editor that does one at a time."""
-        method: Callable[[ApplyPatchOperation], Any] = getattr(self.editor, operation.type)
         try:
+            method = self._method(operation)
             if inspect.iscoroutinefunction(method):
                 return _result_of(await method(operation), "completed")
             answer: Any = await asyncio.to_thread(method, operation)
@@ -183,6 +185,13 @@ class ApplyPatchTool(Tool):
                 raise
             # What was done before is done: the model must know how far it came.
             return ApplyPatchResult("failed", "An error occurred.")
+
+    def _method(self, operation: ApplyPatchOperation) -> Callable[[ApplyPatchOperation], Any]:
+        """Return the editor's method for an operation; an editor need not have all of them."""
+        method = getattr(self.editor, operation.type, None)
+        if not callable(method):
+            raise ToolProblem(f"{operation.type} is not possible here, and so nothing of the patch was done")
+        return method
 
     def _invalid(self, why: str) -> InvalidArguments:
         return InvalidArguments(f"The arguments of {self.name} are invalid: {why}")

@@ -114,7 +114,9 @@ class HostedMCPTool(Tool):
         """Return the arguments as the provider would send them."""
         if not isinstance(item.get("name"), str) or item.get("server_label") != self.server_label:
             raise InvalidArguments("The request is invalid: it must name its server and its tool.")
-        text = cast("str", item.get("arguments") or "")
+        text = item.get("arguments") or ""
+        if not isinstance(text, str):
+            raise InvalidArguments("The request is invalid: its arguments are a text.")
         prepared = any_object(cast("str", item["name"]), text)
         # The provider sends its own text, which cannot be replaced by the one that is shown.
         if not is_exact(text):

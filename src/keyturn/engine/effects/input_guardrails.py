@@ -53,15 +53,15 @@ def _given(drive: Drive, frame: Frame) -> str | list[Item]:
 
 def _report(drive: Drive, frame: Frame, result: InputGuardrailResult) -> ev.Report:
     name, output = result.guardrail.get_name(), result.output
-    drive.live.guardrails[f"{frame.id}:input:{name}"] = result
-    return ev.Report(name, "input", output.tripwire_triggered, jsonable(output.output_info))
+    report = ev.Report(name, "input", output.tripwire_triggered, jsonable(output.output_info))
+    return drive.live.heard(frame.id, report, result)
 
 
 async def tripped(drive: Drive, frame_id: str) -> None:
     """Raise the tripwire of a guardrail, now and whenever the run is resumed."""
     report = drive.run.frames[frame_id].tripped
     assert report is not None
-    result = drive.live.guardrails.get(f"{frame_id}:{report.stage}:{report.name}", report)
+    result = drive.live.said(frame_id, report) or report
     if report.stage == "input":
         raise InputGuardrailTripwireTriggered(result)
     raise OutputGuardrailTripwireTriggered(result)

@@ -25,6 +25,7 @@ from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..session.sync import save_session
 from ..tracing.spans import checked
+from ..user_errors import raised_by
 from ..views.items import ToolCallOutputItem
 from .nested_frames import answer_caller
 
@@ -40,7 +41,7 @@ async def judge(drive: Drive, frame_id: str) -> None:
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
     if frame.results:
-        answer = await _of_tools(drive, frame, scope, agent)
+        answer = None if frame.unread else await _of_tools(drive, frame, scope, agent)
     else:
         try:
             answer = _of_reply(frame, agent)
@@ -133,14 +134,15 @@ async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
     reports: list[Report] = []
     for result in results:
         name, output = result.guardrail.get_name(), result.output
-        drive.live.guardrails[f"{frame.id}:output:{name}"] = result
-        reports.append(Report(name, "output", output.tripwire_triggered, jsonable(output.output_info)))
+        report = Report(name, "output", output.tripwire_triggered, jsonable(output.output_info))
+        reports.append(drive.live.heard(frame.id, report, result))
     if any(report.tripped for report in reports):
         return reports
-    if scope.hooks is not None:
-        await scope.hooks.on_agent_end(scope.context, agent, value)
-    if agent.hooks is not None:
-        await agent.hooks.on_end(scope.context, agent, value)
+    with raised_by("on_agent_end or on_end of the hooks"):
+        if scope.hooks is not None:
+            await scope.hooks.on_agent_end(scope.context, agent, value)
+        if agent.hooks is not None:
+            await agent.hooks.on_end(scope.context, agent, value)
     return reports
 
 

@@ -25,6 +25,8 @@ from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
 from ..driving.drive import Drive
 from ..facts import decisions
+from ..facts.live_preview import look
+from ..facts.proposals import check_terms_of
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
@@ -32,8 +34,6 @@ from .around_tool import rejected_by_input
 from .before_start import asked_otherwise
 from .borrowing import borrow_for_call
 from .fused_steps import pass_on
-from .live_preview import look
-from .proposals import check_terms_of
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
@@ -83,6 +83,7 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
     verdict = await _verdict(drive, scope, call, tool)
     check_terms_of("the policy", verdict.terms, inbox=scope.inbox)
     early = scope.config.tool_execution is not None and scope.config.tool_execution.pre_approval_tool_input_guardrails
+    reports: list[ev.Report] = []
     if verdict.action == "ask" and early and tool.tool_input_guardrails:
         context = drive.tool_context(call, tool)
         reports, message = await rejected_by_input(drive, call, tool, context)
@@ -91,7 +92,8 @@ async def _screen(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) ->
             await drive.commit(cm.Screen(call.id, verdict, reports=reports))
             return verdict
     grants = await borrow_for_call(drive, call, verdict.terms) if verdict.action == "ask" else []
-    await drive.commit(*grants, cm.Screen(call.id, verdict, preview=await _shown(verdict, call, tool)))
+    shown = await _shown(verdict, call, tool)
+    await drive.commit(*grants, cm.Screen(call.id, verdict, preview=shown, reports=reports))
     return verdict
 
 

@@ -21,7 +21,18 @@ class AgentGraph:
         self.root = root
         self.path_of: dict[int, str] = {}
         self.agent_at: dict[str, Agent[Any]] = {}
+        # Agents that no edge leads to: only a callback knew them.
+        self._added: dict[str, Agent[Any]] = {}
         self._walk()
+
+    def renewed(self, root: Agent[Any]) -> AgentGraph:
+        """Return the graph of a root as it is now, whose edges may have changed since this one was walked."""
+        graph = AgentGraph(root)
+        for path, agent in self._added.items():
+            if id(agent) not in graph.path_of and path not in graph.agent_at:
+                graph.path_of[id(agent)] = path
+                graph.agent_at[path] = graph._added[path] = agent
+        return graph
 
     def _walk(self) -> None:
         queue: deque[tuple[str, Agent[Any]]] = deque([(self.root.name, self.root)])
@@ -52,6 +63,7 @@ class AgentGraph:
         """Return the path of an agent; one that only a callback knew is added below `near`."""
         if id(agent) not in self.path_of:
             self._name(f"{near or self.root.name}/{agent.name}", agent)
+            self._added[self.path_of[id(agent)]] = agent
         return self.path_of[id(agent)]
 
 

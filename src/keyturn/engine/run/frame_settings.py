@@ -48,6 +48,11 @@ class FrameSettings:
         """Return whether the provider keeps the conversation, so that only what is new to it is sent."""
         return self.conversation_id is not None or self.chained
 
+    def check_session(self) -> None:
+        """Refuse a session of a conversation that the provider keeps."""
+        if self.session is not None and self.managed:
+            raise UserError("a session and a conversation kept by the provider exclude each other; pass one of them")
+
     def inner(self, tool: Any) -> FrameSettings:
         """Return the settings of the frame that an agent tool opens."""
         config = self.config if tool.run_config is None else RunConfig.of(tool.run_config)

@@ -12,10 +12,11 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
+from ...core.events import Report
 from ...core.items import Item
 from ...core.run import Run
 from ...core.seal import Chain
@@ -97,6 +98,17 @@ def new_salt(run: str) -> str:
     return blake2b(run.encode(), key=_PROCESS_SECRET, digest_size=16).hexdigest()
 
 
+class Attachments(NamedTuple):
+    """Holds what a caller attaches to a run: at its start, and perhaps anew at a resume."""
+
+    graph: AgentGraph
+    context: RunContextWrapper[Any]
+    session: Any
+    policy: Any
+    journal: Journal | None
+    kept: bool
+
+
 @dataclass
 class OpenRun:
     """Holds one run in this process."""
@@ -109,7 +121,8 @@ class OpenRun:
     policy: Any = None
     prefixes: dict[str, list[Item]] = field(default_factory=dict[str, list[Item]])
     finals: dict[str, Any] = field(default_factory=dict[str, Any])
-    guardrails: dict[str, Any] = field(default_factory=dict[str, Any])
+    # What guardrails said in this process, by where they were asked, the newest last.
+    guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=dict[str, list[tuple[Report, Any]]])
     clock: Callable[[], int] = clock_ms
     # What the journal's time is counted on with.
     count: Callable[[], float] = steady
@@ -119,6 +132,8 @@ class OpenRun:
     kept: bool = False
     # Whether anybody was given a state of it: only then can an older one come back.
     handed_out: bool = False
+    # Waits for the end of whoever moved the run last, if that is about to stop, and says how far the run came.
+    hand_over: Callable[[], Awaitable[int | None]] | None = field(default=None, repr=False)
     copies: Copies = field(default_factory=Copies)
     # Which states of it were used already, as far as whoever holds it knows: one process knows no more than its own.
     used: UsedStates = field(default=THIS_PROCESS, repr=False)
@@ -127,6 +142,31 @@ class OpenRun:
     def run(self) -> Run:
         """Return the run as it stands."""
         return self.log.run
+
+    def heard(self, on: str, report: Report, result: Any) -> Report:
+        """Keep what a guardrail said in this process, for whoever asks for results."""
+        self.guardrails.setdefault(on, []).append((report, result))
+        return report
+
+    def said(self, on: str, report: Report) -> Any:
+        """Return the result that a report is of; None where another process heard it.
+
+        A guardrail may have been asked more than once, as before an approval and after it.
+        """
+        heard = self.guardrails.get(on, [])
+        return next((result for known, result in reversed(heard) if known == report), None)
+
+    @property
+    def attached(self) -> Attachments:
+        """Return what is attached to it now."""
+        return Attachments(self.graph, self.context, self.session, self.policy, self.journal, self.kept)
+
+    def detach(self, given: Attachments, before: Attachments) -> None:
+        """Take back what a resume attached that was refused; a journal that was found to keep the run stays."""
+        for name, value in before._asdict().items():
+            of_journal = name in ("journal", "kept")
+            if getattr(self, name) is getattr(given, name) and not (of_journal and self.kept):
+                setattr(self, name, value)
 
     def conversation(self, frame_id: str) -> list[Item]:
         """Return a frame's conversation as a new list, with the session's history; the items are the run's own."""

@@ -15,7 +15,8 @@ from ...core.errors import Conflict, UserError
 from ...core.events import ROOT
 from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame
-from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
+from ...sessions.base import SessionSettings, called
+from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, superseded_output
 from ..driving.drive import Drive
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
@@ -36,37 +37,48 @@ async def opening(
     session = scope.session
     if session is None:
         return list(new), None
-    if scope.managed:
-        raise UserError("a session and a conversation kept by the provider exclude each other; pass one of them")
+    scope.check_session()
     history = await _history(scope)
     settled = await _supersede(scope, history)
     history += settled
     live.prefixes[frame_id] = history
     callback = scope.config.session_input_callback
     if callback is None:
-        return [*range(len(history)), *new], _address(history)
+        return [*range(len(history)), *new], history_address(history)
     chosen: Any = callback(own_copy(history), own_copy(new))
     chosen = await chosen if inspect.isawaitable(chosen) else chosen
-    return places(history, [plain_item(item) for item in chosen]), _address(history)
-
-
-def _address(history: list[Item]) -> str:
-    """Return how a log names a history: its length, by which it is quickly found, and its content address."""
-    return f"{len(history)}:{content_address(history)}"
+    return places(history, [plain_item(item) for item in chosen]), history_address(history)
 
 
 async def _history(scope: FrameSettings) -> list[Item]:
-    settings = scope.config.session_settings
-    limit = settings.limit if settings is not None else None
-    stored = await scope.session.get_items() if limit is None else await scope.session.get_items(limit)
-    return drop_leading_orphans([own_copy(plain_item(item)) for item in stored])
+    return drop_leading_orphans(await _read(scope, _limit(scope)))
+
+
+def _limit(scope: FrameSettings) -> int | None:
+    """Return how much of its session a run reads: by its own settings, and else by the session's."""
+    for settings in (scope.config.session_settings, getattr(scope.session, "session_settings", None)):
+        limit = getattr(settings, "limit", None)
+        if limit is not None:
+            return SessionSettings(limit).limit
+    return None
+
+
+async def _read(scope: FrameSettings, limit: int | None) -> list[Item]:
+    """Return the newest items of a frame's session, as copies; None is all that it gives."""
+    newest = {} if limit is None else {"limit": limit}
+    stored = await called(scope.session.get_items, scope.context, **newest)
+    return [own_copy(plain_item(item)) for item in stored]
+
+
+async def _write(scope: FrameSettings, items: list[Item]) -> None:
+    """Append copies of these items to a frame's session."""
+    await called(scope.session.add_items, scope.context, items=[own_copy(item) for item in items])
 
 
 async def _stored(scope: FrameSettings) -> list[Item]:
     """Return all that a session holds, beyond the limit of its own settings."""
     limited = getattr(getattr(scope.session, "session_settings", None), "limit", None) is not None
-    stored = await (scope.session.get_items(_EVERYTHING) if limited else scope.session.get_items())
-    return [own_copy(plain_item(item)) for item in stored]
+    return await _read(scope, _EVERYTHING if limited else None)
 
 
 async def _supersede(scope: FrameSettings, history: list[Item]) -> list[Item]:
@@ -80,26 +92,35 @@ async def _supersede(scope: FrameSettings, history: list[Item]) -> list[Item]:
             'add_input(), or let the message supersede it with RunConfig(paused_session="supersede")'
         )
     settled = [superseded_output(call, MOVED_ON) for call in orphans]
-    await scope.session.add_items(own_copy(settled))
+    await _write(scope, settled)
     return settled
 
 
-async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> None:
-    """Find a frame's history again after a load, and check that nobody wrote to the session since the pause."""
+async def reopen(drive: Drive, frame: Frame, scope: FrameSettings) -> list[cm.RunCommand]:
+    """Find a frame's history again after a load, and check that nobody wrote to the session since the pause.
+
+    What is returned is to be recorded with the resume: that a run without a session has one from now on.
+    """
     live, known = drive.live, drive.live.prefixes.get(frame.id)
     if frame.prefix is None:
-        if scope.session is not None and frame.id == ROOT:
-            raise UserError("this run began without a session and keeps none; resume it without session=")
-        return
+        return await _taken(drive, scope) if scope.session is not None and frame.id == ROOT else []
     if scope.session is None:
         if known is not None:
-            return
-        raise UserError("this run began with a session; pass the same session= to resume it")
+            return []
+        raise UserError("this run has a session; pass the same session= to resume it")
     stored = await _stored(scope)
     held, prefix = _found(stored, frame, known)
     live.prefixes[frame.id] = prefix
     if held != frame.written:  # a write that seemed to fail had not
         await drive.commit(cm.WroteSession(frame.id, held))
+    return []
+
+
+async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
+    """Give a run its first session, in which the whole of it will stand, after what is there already."""
+    await _supersede(scope, await _history(scope))
+    drive.live.prefixes[ROOT] = []
+    return [cm.WroteSession(ROOT, 0, history_address([]))]
 
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
@@ -123,7 +144,7 @@ def _prefix(stored: list[Item], address: str) -> list[Item] | None:
         window = drop_leading_orphans(stored[start:])
         if len(window) > length:
             return None
-        if len(window) == length and _address(window) == address:
+        if len(window) == length and history_address(window) == address:
             return window
     return None
 
@@ -139,7 +160,7 @@ async def save_session(drive: Drive, frame_id: str, *, stopped: bool = False) ->
     fresh = tape[start:]
     drive.uncertain.add(frame_id)
     if fresh:
-        await scope.session.add_items([own_copy(item) for item in fresh])
+        await _write(scope, fresh)
     await drive.commit(cm.WroteSession(frame_id, start + len(fresh)))
     drive.uncertain.discard(frame_id)
 

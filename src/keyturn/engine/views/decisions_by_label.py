@@ -11,23 +11,27 @@ from ..run.open_run import OpenRun
 _APPROVED = ("approve", "edit", "retry")
 
 
-def decision_on(live: OpenRun, within: str, tool_name: str, label: str) -> tuple[bool | None, str | None]:
+def decision_on(
+    live: OpenRun, within: str, tool_name: str, label: str, *, until: int | None = None
+) -> tuple[bool | None, str | None]:
     """Return whether the newest call of that tool and label was approved or rejected, and the words of a rejection.
 
-    `within` is the frame that asks: it knows of its own calls and those below, never of its caller's.
+    `within` is the frame that asks: it knows of its own calls and those below, never of its caller's. `until` is how
+    far the log is read, None for all of it.
     """
-    calls = [call for call in _labelled(live, tool_name, label) if call.startswith(f"{within}/")]
-    standing = _standing(live, calls)
+    steps = live.log.steps[:until]
+    calls = [call for call in _labelled(steps, tool_name, label) if call.startswith(f"{within}/")]
+    standing = _standing(steps, calls)
     decision = next((standing[call] for call in reversed(calls) if call in standing), None)
     if decision is None:
         return None, None
     return decision.verdict in _APPROVED, decision.message
 
 
-def _labelled(live: OpenRun, tool_name: str, label: str) -> list[str]:
+def _labelled(steps: list[ev.Step], tool_name: str, label: str) -> list[str]:
     turns: Counter[str] = Counter()
     found: list[str] = []
-    for step in live.log.steps:
+    for step in steps:
         for event in step.events:
             if isinstance(event, ev.ReplyRecorded):
                 turns[event.frame] += 1
@@ -39,11 +43,11 @@ def _labelled(live: OpenRun, tool_name: str, label: str) -> list[str]:
     return found
 
 
-def _standing(live: OpenRun, calls: list[str]) -> dict[str, ev.Decision]:
+def _standing(steps: list[ev.Step], calls: list[str]) -> dict[str, ev.Decision]:
     """Return the standing decisions on these calls: none that is void, no answer to a tool's question."""
     standing: dict[str, ev.Decision] = {}
     answering: set[str] = set()
-    for event in (event for step in live.log.steps for event in step.events):
+    for event in (event for step in steps for event in step.events):
         if isinstance(event, ev.CallNeeds):
             answering.add(event.call)
         elif isinstance(event, ev.CallVoided):

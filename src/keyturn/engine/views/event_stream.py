@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast
 
+from ...agents.agent import Agent
 from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
@@ -20,7 +21,21 @@ from ..run.agents import AgentGraph
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection
 
-NAMES = {
+ItemEventName = Literal[
+    "message_output_created",
+    "reasoning_item_created",
+    "tool_called",
+    "tool_output",
+    "handoff_requested",
+    "handoff_occured",
+    "mcp_approval_requested",
+    "mcp_approval_response",
+    "mcp_list_tools",
+    "tool_search_called",
+    "tool_search_output_created",
+    "compaction_item",
+]
+NAMES: dict[str, ItemEventName] = {
     "message_output_item": "message_output_created",
     "reasoning_item": "reasoning_item_created",
     "tool_call_item": "tool_called",
@@ -51,12 +66,13 @@ class RawResponsesStreamEvent:
 class RunItemStreamEvent:
     """Carries a new item of the run: `name` says how it came to be, `item` is it.
 
-    >>> RunItemStreamEvent("tool_called", None).type
+    >>> from keyturn import ToolCallItem
+    >>> RunItemStreamEvent("tool_called", ToolCallItem(None, {"type": "function_call"})).type
     'run_item_stream_event'
     """
 
-    name: str
-    item: Any
+    name: ItemEventName
+    item: RunItem
     type: Literal["run_item_stream_event"] = "run_item_stream_event"
 
 
@@ -64,11 +80,11 @@ class RunItemStreamEvent:
 class AgentUpdatedStreamEvent:
     """Says that another agent is at work now.
 
-    >>> AgentUpdatedStreamEvent(None).type
+    >>> AgentUpdatedStreamEvent(Agent("desk")).type
     'agent_updated_stream_event'
     """
 
-    new_agent: Any
+    new_agent: Agent[Any]
     type: Literal["agent_updated_stream_event"] = "agent_updated_stream_event"
 
 
@@ -83,6 +99,10 @@ class ApprovalRequestedStreamEvent:
     item: ToolApprovalItem
     type: Literal["approval_requested_stream_event"] = "approval_requested_stream_event"
 
+
+# How many turns of the event loop a reader may do nothing for, until the run goes on without it.
+_PATIENCE = 8
+_PASSING_ON = 3
 
 StreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamEvent | ApprovalRequestedStreamEvent
 Sink = Callable[[StreamEvent], None]
@@ -106,7 +126,7 @@ class AgentAtWork:
 
 def item_event(item: RunItem) -> RunItemStreamEvent:
     """Return the event of an item."""
-    return RunItemStreamEvent(NAMES.get(item.type, item.type), item)
+    return RunItemStreamEvent(NAMES.get(item.type, cast("ItemEventName", item.type)), item)
 
 
 class AgentToolStreamEvent(TypedDict):
@@ -124,9 +144,10 @@ class AgentToolStreamEvent(TypedDict):
 class EventFeed:
     """Sends one frame's events to a sink as they happen."""
 
-    def __init__(self, graph: AgentGraph, frame: str, sink: Sink) -> None:
+    def __init__(self, graph: AgentGraph, frame: str, sink: Sink, unread: Callable[[], int] = lambda: 0) -> None:
         self.projection = Projection(graph, frame)
         self._sink = sink
+        self._unread = unread
 
     def catch_up(self, steps: list[ev.Step]) -> None:
         """Fold what happened before anybody listened, without events."""
@@ -154,6 +175,22 @@ class EventFeed:
 
     async def room(self) -> None:
         """Wait until the listener catches up, or raise where it does not (backpressure)."""
+
+    async def caught_up(self) -> None:
+        """Let a reader deal with the events so far, who may want the run to stop before anything else begins.
+
+        One that does nothing for a few turns of the event loop is busy elsewhere and is not waited for. One that has
+        read all may have passed the last on to somebody else, who gets a turn as well.
+        """
+        left, idle = self._unread(), 0
+        while left and idle < _PATIENCE:
+            await asyncio.sleep(0)
+            now = self._unread()
+            idle = idle + 1 if now >= left else 0
+            left = now
+            if not left:
+                for _ in range(_PASSING_ON):
+                    await asyncio.sleep(0)
 
     async def drained(self) -> None:
         """Wait until every event so far was read."""

@@ -1,0 +1,27 @@
+"""Refuse a resume that lacks what its run is under, or brings what excludes it, before anything is done."""
+
+from __future__ import annotations
+
+from ...core.errors import UserError
+from ...core.events import ROOT
+from ..run.frame_settings import FrameSettings
+from ..run.open_run import OpenRun
+from .undelivered import UndeliveredDecisions
+
+
+def check_resumable(live: OpenRun, scope: FrameSettings, said: UndeliveredDecisions) -> None:
+    """Raise `UserError` where a run cannot be resumed with what its caller gives."""
+    run = live.run
+    if run.status in ("new", "finished"):
+        return
+    if said.journalled and live.journal is None:
+        raise UserError(
+            "this run is kept in a journal, which alone knows what of it ran since this state was saved; pass "
+            "journal= to resume it"
+        )
+    if (run.about.get("policy") or run.under_policy) and scope.config.policy is None:
+        raise UserError("this run is under a policy; pass policy= to resume it under one")
+    scope.check_session()
+    root = run.frames.get(ROOT)
+    if root is not None and root.prefix is not None and scope.session is None and ROOT not in live.prefixes:
+        raise UserError("this run has a session; pass the same session= to resume it")
