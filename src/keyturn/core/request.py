@@ -192,7 +192,8 @@ def _in_order(params: Any, tool: dict[str, Any]) -> Any:
     if not isinstance(params, dict) or len(given) < _MANY or not isinstance(schema, dict):
         return given
     told = cast("dict[str, Any]", schema)
-    properties, required = told.get("properties"), told.get("required")
+    properties = told.get("properties")
+    required = told.get("required")
     if not isinstance(properties, dict):
         return given
     declared = list(cast("dict[str, Any]", properties))
