@@ -1,7 +1,8 @@
 """The README and the manual tell the truth: their code runs, their output is real, their pictures are current.
 
-The Python blocks of one page are one program, read from top to bottom; on the pages in ALONE each block is a program of its own. A `text` block right after a Python block is
-what that block prints. `python tests/test_docs.py` writes the generated parts anew.
+The Python blocks of one page are one program, read from top to bottom; on the pages in ALONE each block is a program of
+its own. A `text` block right after a Python block is what that block prints. `python tests/test_docs.py` writes the
+generated parts anew.
 """
 
 from __future__ import annotations
