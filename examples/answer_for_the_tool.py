@@ -7,9 +7,10 @@ Prints:
 """
 
 import asyncio
+from typing import Any
 
 from keyturn import Agent, Runner, function_tool
-from keyturn.testing import ScriptedModel, function_call, tool_outputs
+from keyturn.testing import ModelRequest, ScriptedModel, function_call, tool_outputs
 
 
 @function_tool(needs_approval=True)
@@ -18,7 +19,7 @@ def ask_person(question: str) -> str:
     return "Nobody answered."  # runs only if somebody approves instead of answering
 
 
-def reply(request):
+def reply(request: ModelRequest) -> Any:
     told = tool_outputs(request)
     if not told:
         return [function_call("ask_person", {"question": "What colour should the button be?"}, call_id="q1")]

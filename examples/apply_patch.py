@@ -15,7 +15,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from keyturn import Agent, ApplyPatchTool, Runner, WorkspaceEditor
+from keyturn import Agent, ApplyPatchTool, Diff, Runner, WorkspaceEditor
 from keyturn.testing import ScriptedModel
 
 PATCH = {
@@ -39,6 +39,7 @@ async def main() -> None:
         result = await Runner.run(agent, "Greet the world.")
         (call,) = result.interruptions
         (diff,) = call.preview.blocks
+        assert isinstance(diff, Diff)
         print("asks:", call.preview.summary)
         print(f"  - {diff.before.strip()}\n  + {diff.after.strip()}")
 
@@ -52,8 +53,7 @@ async def main() -> None:
         state = result.to_state()
         state.approve(call)
         result = await Runner.run(agent, state)
-        print(greeting.read_text(), end="")
-        print(result.final_output)
+        print(greeting.read_text() + str(result.final_output))
 
 
 if __name__ == "__main__":

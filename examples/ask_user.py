@@ -8,14 +8,15 @@ Prints:
 """
 
 import asyncio
+from typing import Any
 
 from keyturn import Agent, Runner, RunState, ask_user
-from keyturn.testing import ScriptedModel, function_call, tool_outputs
+from keyturn.testing import ModelRequest, ScriptedModel, function_call, tool_outputs
 
 QUESTION = {"question": "Which colour should the button be?", "choices": ["Blue", "Green"]}
 
 
-def reply(request):
+def reply(request: ModelRequest) -> Any:
     told = tool_outputs(request)
     return f"The button is {told['q1']} now." if told else [function_call("ask_user", QUESTION, call_id="q1")]
 

@@ -10,7 +10,7 @@ Prints:
 
 import asyncio
 
-from keyturn import Agent, Computer, ComputerTool, Runner
+from keyturn import Agent, Computer, ComputerTool, Runner, Text
 from keyturn.testing import ScriptedModel
 
 
@@ -46,7 +46,9 @@ async def main() -> None:
 
     result = await Runner.run(agent, "Say hello, then pay the bill.")
     (waiting,) = result.interruptions
-    print("asks:", waiting.preview.blocks[0].text)
+    (words, *_) = waiting.preview.blocks
+    assert isinstance(words, Text)
+    print("asks:", words.text)
     state = result.to_state()
     state.approve(waiting, by="ada")
     await Runner.run(agent, state)

@@ -8,12 +8,15 @@ Prints:
 
 import asyncio
 import json
+from typing import Any
 
 from keyturn import (
     Agent,
     GuardrailFunctionOutput,
     InputGuardrailTripwireTriggered,
+    RunContextWrapper,
     Runner,
+    ToolInputGuardrailData,
     function_tool,
     input_guardrail,
     tool_input_guardrail,
@@ -23,16 +26,14 @@ from keyturn.testing import ScriptedModel, function_call
 
 
 @input_guardrail(run_in_parallel=False)
-def no_passwords(context, agent, text):
+def no_passwords(context: RunContextWrapper, agent: Agent, text: str | list[Any]) -> GuardrailFunctionOutput:
     return GuardrailFunctionOutput(output_info=None, tripwire_triggered="password" in str(text))
 
 
 @tool_input_guardrail
-def inside_srv(data):
+def inside_srv(data: ToolInputGuardrailData) -> Report:
     path = json.loads(data.context.tool_arguments)["path"]
-    if path.startswith("/srv/"):
-        return Report.allow()
-    return Report.reject_content("only files under /srv")
+    return Report.allow() if path.startswith("/srv/") else Report.reject_content("only files under /srv")
 
 
 @function_tool(tool_input_guardrails=[inside_srv])

@@ -10,9 +10,10 @@ Prints:
 """
 
 import asyncio
+from typing import Any
 
 from keyturn import Agent, Runner, function_tool
-from keyturn.testing import ScriptedModel, function_call, tool_outputs
+from keyturn.testing import ModelRequest, ScriptedModel, function_call, tool_outputs
 
 bank: list[int] = []
 at_the_bank = asyncio.Event()
@@ -27,7 +28,7 @@ async def transfer(amount: int) -> str:
     return "done"
 
 
-def reply(request):
+def reply(request: ModelRequest) -> Any:
     told = tool_outputs(request)
     if not told:
         return function_call("transfer", {"amount": 900}, call_id="t1")

@@ -4,10 +4,11 @@ Run it in a terminal: `python examples/interactive_console.py`. Ctrl-C and Ctrl-
 """
 
 import asyncio
+from typing import Any
 
 from keyturn import Agent, Command, Runner, function_tool
 from keyturn.console import Undecided, decide
-from keyturn.testing import ScriptedModel, function_call, tool_outputs
+from keyturn.testing import ModelRequest, ScriptedModel, function_call, tool_outputs
 
 
 @function_tool(needs_approval=True, preview=lambda given: Command(given["command"], cwd="/srv/app"))
@@ -16,14 +17,14 @@ def run_command(command: str) -> str:
     return f"$ {command}\nok"
 
 
-def reply(request):
+def reply(request: ModelRequest) -> Any:
     told = tool_outputs(request)
     if not told:
         return [function_call("run_command", {"command": "git clean -fdx && make deploy"}, call_id="c1")]
     return f"The last thing I know is:\n{told['c1']}"
 
 
-async def main(**keyboard) -> None:
+async def main(**keyboard: Any) -> None:
     agent = Agent(name="Deployer", model=ScriptedModel(reply), tools=[run_command])
     result = await Runner.run(agent, "Deploy the app.")
     try:

@@ -28,14 +28,15 @@ class JsonFileSession:
         self._write(await self.get_items() + items)
 
     async def pop_item(self) -> dict[str, Any] | None:
-        *rest, last = await self.get_items() or [None]
-        self._write(rest)
+        items = await self.get_items()
+        last = items.pop() if items else None
+        self._write(items)
         return last
 
     async def clear_session(self) -> None:
         self.path.unlink(missing_ok=True)
 
-    def _write(self, items: list[Any]) -> None:
+    def _write(self, items: list[dict[str, Any]]) -> None:
         # First beside the file and then in its place: a crash leaves the old conversation or the new one.
         draft = self.path.with_suffix(".draft")
         draft.write_text(json.dumps(items, indent=1))

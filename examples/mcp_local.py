@@ -11,7 +11,7 @@ Prints:
 import asyncio
 import sys
 
-from keyturn import Agent, MCPServerStdio, Runner
+from keyturn import Agent, MCPServerStdio, Runner, Text
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
 
 # Somebody else's program. A real one is started the same way: {"command": "npx", "args": ["-y", "some-server"]}.
@@ -48,7 +48,8 @@ async def main() -> None:
         state = (await Runner.run(agent, "Tidy up.")).to_state()
         for call in state.get_interruptions():
             print("waiting:", call.preview.summary, call.params)
-            print("the server says:", call.preview.blocks[-1].text)
+            described = [block.text for block in call.preview.blocks if isinstance(block, Text)]
+            print("the server says:", described[-1])
             state.reject(call, rejection_message="keep that one", by="ada")
         await Runner.run(agent, state)
     for output in tool_outputs(model.calls[-1]).values():

@@ -13,9 +13,10 @@ Prints:
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from keyturn import Agent, Runner, RunState, StateRejected, function_tool
-from keyturn.testing import ScriptedModel, function_call, tool_outputs
+from keyturn.testing import ModelRequest, ScriptedModel, function_call, tool_outputs
 
 
 @function_tool(needs_approval=True)
@@ -27,7 +28,7 @@ def deploy(version: str) -> str:
 def build() -> Agent:
     """What every process builds for itself. The model answers from the conversation, so any process can go on."""
 
-    def reply(request):
+    def reply(request: ModelRequest) -> Any:
         if not tool_outputs(request):
             return [function_call("deploy", {"version": "2.1"}, call_id="d1")]
         return "Version 2.1 is live."

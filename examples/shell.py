@@ -18,7 +18,7 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from keyturn import Agent, LocalExecutor, Preview, Runner, ShellTool
+from keyturn import Agent, Command, LocalExecutor, Preview, Runner, ShellTool
 from keyturn.render import terminal
 from keyturn.testing import ScriptedModel
 
@@ -35,7 +35,8 @@ async def main() -> None:
         result = await Runner.run(agent, "How many notes are open?")
         (call,) = result.interruptions
         command, read, _where_it_runs = call.preview.blocks
-        print(terminal.render(Preview((type(command)(command.command), read))))
+        assert isinstance(command, Command)
+        print(terminal.render(Preview((Command(command.command), read))))
 
         state = result.to_state()
         state.approve(call, by="ada")

@@ -10,7 +10,7 @@ Prints:
 
 import asyncio
 
-from keyturn import Agent, Runner, function_tool
+from keyturn import Agent, Runner, RunResultStreaming, function_tool
 from keyturn.testing import ScriptedModel, function_call
 
 
@@ -20,15 +20,15 @@ def delete_table(name: str) -> str:
     return f"deleted {name}"
 
 
-async def listen(stream) -> None:
+async def listen(stream: RunResultStreaming) -> None:
     async for event in stream.stream_events():
         if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
             print(event.data.delta, end="")
         elif event.type == "approval_requested_stream_event":
             print("[waits]", event.item.name, event.item.params)
-        elif event.type == "run_item_stream_event" and event.name == "tool_called":
+        elif event.type == "run_item_stream_event" and event.item.type == "tool_call_item":
             print("[called]", event.item.tool_name)
-        elif event.type == "run_item_stream_event" and event.name == "tool_output":
+        elif event.type == "run_item_stream_event" and event.item.type == "tool_call_output_item":
             print("[result]", event.item.output)
 
 

@@ -5,6 +5,7 @@ Run it with `pytest examples/test_my_agent.py`. Installing Keyturn brings these 
 """
 
 import asyncio
+from typing import Any
 
 from keyturn import Agent, Runner, function_tool
 from keyturn.testing import ScriptedModel, approve_all, drive, function_call, reject_all
@@ -19,20 +20,21 @@ def send(to: str, text: str) -> str:
     return f"sent to {to}"
 
 
-def agent(*replies) -> Agent:
+def agent(*replies: Any) -> tuple[Agent, ScriptedModel]:
     sent.clear()
-    return Agent(name="Mail", model=ScriptedModel(replies), tools=[send])
+    model = ScriptedModel(replies)
+    return Agent(name="Mail", model=model, tools=[send]), model
 
 
 def test_mail_inside_the_house_asks_nobody() -> None:
-    mail = agent([function_call("send", {"to": "ada@example.com", "text": "hi"})], "Done.")
+    mail, model = agent([function_call("send", {"to": "ada@example.com", "text": "hi"})], "Done.")
     result = Runner.run_sync(mail, "Write to Ada.")
     assert (result.final_output, sent) == ("Done.", ["ada@example.com"])
-    mail.model.assert_done()
+    model.assert_done()
 
 
 def test_mail_to_strangers_waits() -> None:
-    mail = agent([function_call("send", {"to": "eve@elsewhere.org", "text": "hi"})], "Done.")
+    mail, _ = agent([function_call("send", {"to": "eve@elsewhere.org", "text": "hi"})], "Done.")
     result = Runner.run_sync(mail, "Write to Eve.")
     assert [call.name for call in result.interruptions] == ["send"]
     assert sent == []
@@ -41,12 +43,12 @@ def test_mail_to_strangers_waits() -> None:
 
 
 def test_it_survives_being_saved_at_every_pause() -> None:
-    mail = agent([function_call("send", {"to": "eve@elsewhere.org", "text": "hi"})], "Done.")
+    mail, _ = agent([function_call("send", {"to": "eve@elsewhere.org", "text": "hi"})], "Done.")
     result = asyncio.run(drive(mail, "Write to Eve.", decide=approve_all, through_text=True, streamed=True))
     assert (result.final_output, sent) == ("Done.", ["eve@elsewhere.org"])
 
 
 def test_the_model_sees_what_the_tool_said() -> None:
-    mail = agent([function_call("send", {"to": "ada@example.com", "text": "hi"}, call_id="c1")], "Done.")
+    mail, model = agent([function_call("send", {"to": "ada@example.com", "text": "hi"}, call_id="c1")], "Done.")
     Runner.run_sync(mail, "Write to Ada.")
-    assert mail.model.calls[-1].input[-1]["output"] == "sent to ada@example.com"
+    assert model.calls[-1].input[-1]["output"] == "sent to ada@example.com"

@@ -52,6 +52,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "httpx2": ("client", "channels/", "mcp/", "models/"),
     "hypothesis": ("testing/",),
     "jinja2": ("server/",),
+    "libcst": ("cli/migrating/",),
     "mcp": ("mcp/", "adapters/mcp"),
     "mcp_types": ("mcp/", "adapters/mcp"),
     "msgspec": ("",),

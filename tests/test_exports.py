@@ -23,6 +23,7 @@ NAMES: list[str] = list(getattr(keyturn, "__all__", ()))
 TYPE = "a type for annotations; what it is made of has examples"
 WITHOUT_EXAMPLE: dict[str, str] = {
     "StreamEvent": "a union of the four event classes, each of which has one",
+    "RunItem": "a union of the classes of items, each of which has one",
     "Button": TYPE,
     "DynamicPromptFunction": TYPE,
     "Environment": TYPE,

@@ -107,7 +107,7 @@ _HOMES = {
     "InputItem": "engine.views.items",
     "InvalidArguments": "tools.base",
     "InvalidPatch": "tools.patches.hunks",
-    "ItemHelpers": "engine.views.items",
+    "ItemHelpers": "engine.views.item_texts",
     "Journal": "journal.base",
     "Json": "core.preview",
     "KeyturnError": "core.errors",

@@ -117,11 +117,11 @@ from .engine.views.event_stream import RawResponsesStreamEvent as RawResponsesSt
 from .engine.views.event_stream import RunItemStreamEvent as RunItemStreamEvent
 from .engine.views.event_stream import StreamEvent as StreamEvent
 from .engine.views.invocation import AgentToolInvocation as AgentToolInvocation
+from .engine.views.item_texts import ItemHelpers as ItemHelpers
 from .engine.views.items import CompactionItem as CompactionItem
 from .engine.views.items import HandoffCallItem as HandoffCallItem
 from .engine.views.items import HandoffOutputItem as HandoffOutputItem
 from .engine.views.items import InputItem as InputItem
-from .engine.views.items import ItemHelpers as ItemHelpers
 from .engine.views.items import MCPApprovalRequestItem as MCPApprovalRequestItem
 from .engine.views.items import MCPApprovalResponseItem as MCPApprovalResponseItem
 from .engine.views.items import MCPListToolsItem as MCPListToolsItem

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack, cast
 
 from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
@@ -33,6 +33,7 @@ from .engine.states.context_data import Maker, check_returns
 from .engine.states.fork import forked
 from .engine.states.loading import ContextOptions, found, waiting_tools
 from .engine.states.state import RunState
+from .engine.states.taking_over import Keeping, TakeoverOptions, take_over, write
 from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
 from .engine.views.rows import rows_in
@@ -43,6 +44,7 @@ from .journal import opened
 from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
 from .lifespan import AppResources, Lifespan
+from .policies.base import PolicyLike
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -108,7 +110,7 @@ class App:
         self,
         agents: Sequence[Agent[Any]],
         journal: Store | str,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         *,
         run_config: RunConfig | dict[str, Any] | None = None,
         hooks: RunHooks[Any] | None = None,
@@ -234,7 +236,8 @@ class App:
         """Return what `Runner.run` would: a final answer or interruptions; raise `RunStopped` where it was stopped."""
         row = await self.wait(run_id, timeout)
         if row.status in ("failed", "cancelled", "erased"):
-            raise RunStopped(run_id, row.status, row.error)
+            kept = "" if row.status == "erased" else (await log_in(self.journal, run_id)).run.traceback
+            raise RunStopped(run_id, row.status, row.error, kept)
         state = await self._state(run_id)
         return RunResult(state.live, await waiting_tools(state.live))
 
@@ -278,6 +281,24 @@ class App:
         await Writer(log, self.journal, clock_ms).write_whole()
         await self._at_work()
         return RunHandle(self, log.run.id)
+
+    async def take_over(
+        self,
+        agent: str,
+        data: Mapping[str, Any] | str,
+        *,
+        trust: bool = False,
+        session_id: str | None = None,
+        **options: Unpack[TakeoverOptions],
+    ) -> RunHandle:
+        """Take over a paused run of openai-agents into the journal, once; see `RunState.from_openai_agents`."""
+        about = {} if session_id is None else {"session": session_id}
+        keeping = Keeping(self.journal, await self.journal.now(), about)
+        taken = await take_over(self._agent(agent), data, trust=trust, options=options, keeping=keeping)
+        state = await RunState.taken_over(taken)
+        await write(state.live, state.undelivered, keeping)
+        self._employ()
+        return RunHandle(self, state.run_id)
 
     async def work(self, slots: int | None = None) -> None:
         """Move runs until `stop` is called, at most `slots` at once: what `keyturn worker` does.

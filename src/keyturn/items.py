@@ -23,7 +23,6 @@ from . import TResponseInputItem as TResponseInputItem
 from ._missing import speaks
 from .core.items import TResponseOutputItem as TResponseOutputItem
 from .core.items import TResponseStreamEvent as TResponseStreamEvent
-
-RunItemBase = RunItem
+from .engine.views.items import RunItemBase as RunItemBase
 
 speaks(__name__)

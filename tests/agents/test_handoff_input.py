@@ -19,7 +19,7 @@ from keyturn.agents.agent import Agent
 from keyturn.agents.context import ToolContext
 from keyturn.agents.handoff_input import HandoffInputFilter
 from keyturn.core.items import Item
-from keyturn.engine.views.items import RunItem
+from keyturn.engine.views.items import ToolCallItem, ToolCallOutputItem
 from tests.playing import user
 
 
@@ -72,7 +72,7 @@ def test_a_second_handoff_goes_on_with_the_first() -> None:
 
 def test_as_a_filter() -> None:
     agent: Agent[Any] = Agent("a")
-    before, new = RunItem(agent, CALL), RunItem(agent, RESULT)
+    before, new = ToolCallItem(agent, CALL), ToolCallOutputItem(agent, RESULT)
     data = HandoffInputData((user("hi"),), (before,), (new,))
     seen: list[Any] = []
 

@@ -186,6 +186,126 @@ async def test_a_secret_below_a_nested_agent_stays_there(caplog: pytest.LogCaptu
     assert "hunter2" not in caplog.text
 
 
+async def stopped(agent: Agent[Any], **kept: Any) -> tuple[RunStopped, Any]:
+    """The error and the row of a run of an app that failed."""
+    async with App([agent], MemoryJournal()) as app:
+        handle = await app.start("desk", "go", **kept)
+        with pytest.raises(RunStopped) as raised:
+            await handle.result(20)
+        return raised.value, await app.get(handle.id)
+
+
+@function_tool(failure_error_function=None)
+async def pay_or_stop(account: str) -> str:
+    """Pay, or stop the run."""
+    raise ValueError(f"no account {account}")
+
+
+async def test_a_failed_run_keeps_where_it_was_raised() -> None:
+    error, row = await stopped(agent_of(pay_or_stop, account="A-1"))
+    assert error.error == row.error == "ValueError: no account A-1"
+    assert error.traceback.startswith("Traceback (most recent call last):\n")
+    assert "in pay_or_stop" in error.traceback
+    assert "run_tool.py" not in error.traceback
+    assert error.traceback.endswith("ValueError: no account A-1")
+
+
+async def test_a_traceback_keeps_no_words_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEYTURN_DONT_LOG_TOOL_DATA", "1")
+    error, row = await stopped(agent_of(pay_or_stop, account="A-1"))
+    assert error.error == row.error == "ValueError"
+    assert "in pay_or_stop" in error.traceback
+    assert error.traceback.endswith("\nValueError")
+    assert "A-1" not in error.traceback
+
+
+class Quoting(RunHooks[Any]):
+    """Hooks that fail and quote the arguments."""
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        raise RuntimeError(f"will not do {context.tool_arguments!r}, {[context.tool_arguments]}")
+
+
+class QuotingAgent(AgentHooks[Any]):
+    """The same, when it is over."""
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+        raise RuntimeError(f"did {context.tool_arguments}")
+
+
+@pytest.mark.parametrize("allowed", ["0", "1"])
+async def test_a_traceback_keeps_no_secret(
+    allowed: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYTURN_DONT_LOG_TOOL_DATA", allowed)
+    caplog.set_level(logging.DEBUG)
+
+    @function_tool
+    async def log_in_quietly(user: str, password: Annotated[str, Secret]) -> str:
+        """Log in."""
+        return "in"
+
+    def quote(_context: Any, error: Exception) -> str:
+        raise RuntimeError("in other words") from error
+
+    @function_tool(failure_error_function=quote)
+    async def log_in_and_quote(user: str, password: Annotated[str, Secret]) -> str:
+        """Log in."""
+        raise PermissionError(f"{user}: {password}")
+
+    @function_tool(failure_error_function=None)
+    async def log_in_by_bytes(user: str, password: Annotated[str, Secret]) -> str:
+        """Log in."""
+        raise ExceptionGroup("refused", [ValueError(password.encode()), KeyError(repr({"password": password}))])
+
+    quoted = agent_of(log_in_quietly, user="ann", password=SECRET)
+    quoted.hooks = QuotingAgent()
+    for agent in (
+        quoted,
+        agent_of(log_in_or_stop, user="ann", password=SECRET),
+        agent_of(log_in_and_quote, user="ann", password=SECRET),
+        agent_of(log_in_by_bytes, user="ann", password=SECRET),
+    ):
+        error, row = await stopped(agent)
+        assert error.traceback
+        assert "hunter2" not in error.traceback + row.error + str(error) + caplog.text
+
+
+async def test_a_hook_of_the_run_that_quotes_leaks_nothing(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    from keyturn.engine.logger import failure_trace, failure_words
+
+    with pytest.raises(RuntimeError) as raised:
+        await run(agent_of(log_in, user="ann", password=SECRET), "go", hooks=Quoting())
+    kept = failure_trace(raised.value) + failure_words(raised.value)
+    assert "will not do" in kept
+    assert repr(SECRET) not in kept
+    assert "hunter2" not in kept + caplog.text
+
+
+async def test_a_run_that_goes_on_forgets_why_it_failed() -> None:
+    agent = Agent("desk", model=ScriptedModel([OSError("down"), "done"]))
+    async with App([agent], MemoryJournal()) as app:
+        handle = await app.start("desk", "go")
+        await until_status(app, handle.id, "failed")
+        assert (await app.state(handle.id)).live.run.traceback.endswith("OSError: down")
+        await app.resume(handle.id)
+        assert (await handle.result(20)).final_output == "done"
+        assert (await app.state(handle.id)).live.run.traceback == ""
+
+
+async def test_an_odd_error_is_kept_as_far_as_it_can_be(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "keyturn.worker")  # half a character cannot stand in a report of tests
+
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise TypeError("no words")
+
+    for problem in (Odd(), ValueError("\ud800"), ValueError("x" * 100_000)):
+        error, _ = await stopped(Agent("desk", model=ScriptedModel([problem])))
+        assert error.error.startswith(type(problem).__name__)
+        assert 0 < len(error.traceback) < 17_000
+
+
 async def test_an_app_names_the_agents_that_it_has() -> None:
     app = App([agent_of(pay, account="A-1")], MemoryJournal(), worker=False)
     with pytest.raises(AgentMissing, match="this app has no agent 'dsk'; it has: desk"):

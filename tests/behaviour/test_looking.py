@@ -27,7 +27,7 @@ from keyturn import (
 )
 from keyturn.core.events import CallDecided, CallScreened, CallStarted, CallVoided
 from keyturn.core.items import Item
-from keyturn.engine.effects.live_preview import CHANGED
+from keyturn.engine.facts.live_preview import CHANGED
 from keyturn.engine.views.event_stream import ApprovalRequestedStreamEvent
 from keyturn.testing import approve_all
 from keyturn.tools.base import Prepared

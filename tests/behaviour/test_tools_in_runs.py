@@ -233,7 +233,7 @@ async def test_an_error_that_stops_the_run_is_the_tools_own(world: World, run: R
     state = await approved(await run(agent, "go"), agent, saved)
     with pytest.raises(ValueError, match="mine") as raised:
         await run(agent, state)
-    assert raised.value is problem
+    assert raised.value.__cause__ is problem
     result = await run(agent, await state_of(raised.value.run_data, agent, saved))
     assert (result.final_output, world.done) == ("done", ["boom"])
     assert outputs(result.to_input_list()) == {"c1": DEFAULT}

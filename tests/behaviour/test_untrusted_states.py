@@ -161,6 +161,31 @@ async def test_the_version_is_checked_first_then_the_mac_then_the_shape(effects:
         await RunState.from_json(agent, sign({**data, "log": "no log at all"}, KEY))
 
 
+PARTS = ["run", "agent", "context", "log", "undelivered"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_missing_part_is_named(effects: Effects, part: str) -> None:
+    agent, state = await paused(effects)
+    data = state.to_json()
+    less = {name: value for name, value in data.items() if name != part}
+    with pytest.raises(StateRejected, match=f"lacks its part '{part}'; pass what to_json"):
+        await RunState.from_json(agent, less)
+    with pytest.raises(StateRejected, match=f"lacks its part '{part}'"):
+        await RunState.from_string(agent, json.dumps(less))
+    with pytest.raises(StateRejected, match=f"part '{part}' of this state is not a text, but null"):
+        await RunState.from_json(agent, {**data, part: None})
+    with pytest.raises(StateRejected, match=f"part '{part}' of this state is not a text, but of type list"):
+        await RunState.from_string(agent, json.dumps({**data, part: [1]}))
+
+
+async def test_all_missing_parts_are_named(effects: Effects) -> None:
+    agent, state = await paused(effects)
+    version = state.to_json()["schema_version"]
+    with pytest.raises(StateRejected, match="'run', 'agent', 'context', 'log', 'undelivered'"):
+        await RunState.from_json(agent, {"schema_version": version})
+
+
 async def test_an_unsigned_state_is_read_only_where_that_is_said(run: Run, effects: Effects) -> None:
     """Promise 18: an explicit argument, which never makes a wrong MAC right."""
     agent = payer(effects)

@@ -12,6 +12,7 @@ COMMANDS = {
     "copy": (["copy", "{url}", "{target}"], 1),
     "erase": (["erase", "{url}", "--older-than", "90d"], 1),
     "erase at once": (["erase", "{url}", "--older-than", "90d", "--yes"], 1),
+    "runs": (["runs", "{url}"], 1),
     "restored": (["restored", "{url}"], 1),
     "restored anyway": (["restored", "{url}", "--anyway"], 1),
     "check": (["check", "{url}"], 2),  # 1 is a promise that was not kept

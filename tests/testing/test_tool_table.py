@@ -30,9 +30,10 @@ def table_rows() -> list[list[str]]:
 
 def suites() -> dict[str, type[ToolSuite]]:
     """Every subclass of the suite in the tests of the rooms of tools, by its row."""
-    for path in sorted([*(ROOT / "tests" / "tools").glob("test_*.py"), *(ROOT / "tests" / "mcp").glob("test_*.py")]):
+    rooms = [ROOT / "tests" / name for name in ("tools", "mcp")]
+    for path in sorted(path for room in rooms for path in room.rglob("test_*.py")):
         if "Suite" in path.read_text(encoding="utf-8") or path.stem.endswith("_suite"):
-            import_module(f"tests.{path.parent.name}.{path.stem}")
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     found, left = dict[str, type[ToolSuite]](), [ToolSuite]
     while left:
         for suite in left.pop().__subclasses__():

@@ -6,7 +6,7 @@ what it does in a run is the engine's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import isfunction
 from typing import Any, Generic, Literal, TypedDict, cast, get_origin
@@ -14,16 +14,16 @@ from typing import Any, Generic, Literal, TypedDict, cast, get_origin
 from ..core.errors import UserError
 from ..models.base import Model, ModelSettings
 from ..tools.agent_tool import AgentTool, InputBuilder
-from ..tools.base import NeedsApproval
+from ..tools.base import NeedsApproval, ToolLike
 from ..tools.functions.bound import ToolErrorFunction, default_tool_error_function
 from ..tools.functions.options import IsEnabled
-from .agent_base import AgentBase, MCPConfig, check_names, snake_name
+from .agent_base import AgentBase, MCPConfig, ToolSource, check_names, snake_name
 from .context import RunContextWrapper, TContext
 from .guardrail import InputGuardrail, OutputGuardrail
 from .handoff import Handoff
 from .hooks import AgentHooksBase
 from .output import AgentOutputSchemaBase
-from .prompt import DynamicPromptFunction, Instructions, Prompt, check_instructions, resolved_prompt, system_prompt
+from .prompt import DynamicPromptFunction, Prompt, check_instructions, resolved_prompt, system_prompt
 
 __all__ = [
     "Agent",
@@ -90,19 +90,21 @@ class Agent(AgentBase[TContext], Generic[TContext]):
     """
 
     name: str
-    instructions: Instructions | None = None
+    instructions: (
+        str | Callable[[RunContextWrapper[TContext], Agent[TContext]], str | Awaitable[str | None] | None] | None
+    ) = None
     prompt: Prompt | DynamicPromptFunction | None = None
     handoff_description: str | None = None
     handoffs: list[Agent[Any] | Handoff[Any, Any]] = field(default_factory=list[Any])
     model: str | Model | None = None
     model_settings: ModelSettings = field(default_factory=ModelSettings)
-    tools: list[Any] = field(default_factory=list[Any])
-    mcp_servers: list[Any] = field(default_factory=list[Any])
+    tools: Sequence[ToolLike] = field(default_factory=list[ToolLike])
+    mcp_servers: Sequence[ToolSource] = field(default_factory=list[ToolSource])
     mcp_config: MCPConfig = field(default_factory=MCPConfig)
     input_guardrails: list[InputGuardrail[Any]] = field(default_factory=list[InputGuardrail[Any]])
     output_guardrails: list[OutputGuardrail[Any]] = field(default_factory=list[OutputGuardrail[Any]])
     output_type: type[Any] | AgentOutputSchemaBase | Any = None
-    hooks: AgentHooksBase[Any, Any] | None = None
+    hooks: AgentHooksBase[TContext, Any] | None = None
     tool_use_behavior: Literal["run_llm_again", "stop_on_first_tool"] | StopAtTools | ToolsToFinalOutputFunction = (
         "run_llm_again"
     )
@@ -234,6 +236,9 @@ def _check_entries(agent: Agent[Any]) -> None:
         if isfunction(tool):
             remedy = "decorate it with @function_tool"
             raise UserError(f"tools of agent {agent.name!r}: {tool.__name__!r} is a plain function: {remedy}")
+        if not isinstance(getattr(tool, "name", None), str):
+            remedy = "decorate a function with @function_tool, or subclass keyturn.Tool"
+            raise UserError(f"tools of agent {agent.name!r}: {tool!r} is no tool: {remedy}")
     for entry in agent.handoffs:
         if not isinstance(cast("Any", entry), Agent | Handoff):
             raise UserError(

@@ -7,11 +7,12 @@ runs a tool, talks to a model or knows what an agent says.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, isawaitable, signature
 from typing import Any, Generic, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from ..core.errors import UserError
+from ..tools.base import ToolLike
 from .context import RunContextWrapper, TContext
 
 
@@ -52,8 +53,8 @@ class AgentBase(Generic[TContext]):
 
     name: str
     handoff_description: str | None
-    tools: list[Any]
-    mcp_servers: list[Any]
+    tools: Sequence[ToolLike]
+    mcp_servers: Sequence[ToolSource]
     mcp_config: MCPConfig
 
     def static_tools(self) -> list[Any] | None:

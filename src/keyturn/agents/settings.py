@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 from ..core.errors import MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, UsageLimitExceeded, UserError
 from ..core.items import Item
 from ..models.base import Model, ModelProvider, ModelSettings
+from ..policies.base import PolicyLike
 from ..sessions.base import SessionSettings
 from ..tracing.base import check_provider
 from .context import RunContextWrapper, TContext
@@ -140,7 +141,7 @@ class RunConfig:
     tool_not_found_behavior: ToolNotFoundBehavior = "raise_error"
     tool_name_collision_policy: ToolNameCollisionPolicy = "error"
     output_guardrail_blocked_message: BlockedMessage | None = None
-    policy: Any = None
+    policy: PolicyLike | None = None
     usage_limits: UsageLimits | None = None
     paused_session: Literal["supersede", "refuse"] = "supersede"
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..console.screen import Terminal
 from ..core.errors import KeyturnError, UserError
+from ..tools.base import Tool
 from .demo_agent import demo_agent
 from .demo_player import Player
 from .demo_stages import LEFT, Stage
@@ -78,7 +79,7 @@ def _supervise(directory: Path | None, player: Player, *, played: bool) -> int:
 
 def _introduce(voice: Voice, state_file: Path, player: Player, played: bool) -> None:
     agent = demo_agent(player.model())
-    asking = [tool.name for tool in agent.tools if tool.needs_approval]
+    asking = [tool.name for tool in agent.tools if isinstance(tool, Tool) and tool.needs_approval]
     voice.screen.say()
     voice.screen.stress("Keyturn: the model turns one key, a person turns the other.")
     voice.say()

@@ -25,7 +25,7 @@ from ..core.preview import Diff, Preview
 from ..engine.runner import Runner
 from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
-from ..engine.views.items import ItemHelpers
+from ..engine.views.item_texts import ItemHelpers
 from .demo_agent import AT_FIRST, TASK, World, demo_agent
 from .demo_player import SCRIPTED, Player
 from .demo_voice import Voice
@@ -206,7 +206,7 @@ def _goes_on(state: RunState[Any]) -> bool:
 def _name_of(running: RunResultStreaming, call_id: str) -> str:
     """Return the tool of a call, which may have been made before this process was there."""
     calls = (item for item in running.new_items if item.type == "tool_call_item" and item.call_id == call_id)
-    return next((call.tool_name for call in calls), "")
+    return next((call.tool_name or "" for call in calls), "")
 
 
 _LINES: dict[str, list[str]] = {

@@ -19,7 +19,10 @@ COMMANDS: dict[str, str] = {
     "demo": "watch an agent wait for you, die, and go on in a new process",
     "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",
     "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",
+    "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
+    "runs": "list runs, and say why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
+    "takeover": "take over a paused state that openai-agents saved",
     "worker": "move an app's runs: keyturn worker module:app",
 }
 

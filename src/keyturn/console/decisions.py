@@ -9,7 +9,8 @@ from ..core.errors import KeyturnError
 from ..engine.result import RunResult
 from ..engine.states.state import RunState
 from ..engine.stream import RunResultStreaming
-from ..engine.views.items import ItemHelpers, MessageOutputItem, ToolApprovalItem
+from ..engine.views.item_texts import ItemHelpers
+from ..engine.views.items import MessageOutputItem, ToolApprovalItem
 from .desk import Desk
 from .screen import Terminal, TooNarrow
 

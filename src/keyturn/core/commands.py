@@ -252,9 +252,10 @@ class WroteSession(RunCommand, frozen=True):
 
 
 class Fail(RunCommand, frozen=True):
-    """Record that the run stopped on an error."""
+    """Record that the run stopped on an error, and where it was raised."""
 
     error: str
+    traceback: str = ""
 
 
 class Cancel(RunCommand, frozen=True):

@@ -251,7 +251,7 @@ def _wrote_session(run: Run, c: cm.WroteSession) -> Events:
 
 def _fail(run: Run, c: cm.Fail) -> Events:
     if run.status == "running":
-        yield ev.RunFailed(c.error)
+        yield ev.RunFailed(c.error, c.traceback)
 
 
 def _cancel(run: Run, c: cm.Cancel) -> Events:

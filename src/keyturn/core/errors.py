@@ -7,6 +7,7 @@ inboxes are.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 
@@ -21,6 +22,11 @@ class KeyturnError(Exception):
     """
 
     run_data: Any = None
+
+    @cached_property
+    def message(self) -> str:
+        """Return the error's text."""
+        return str(self)
 
 
 AgentsException = KeyturnError
@@ -259,11 +265,14 @@ class AgentMissing(UserError):
 class RunStopped(KeyturnError):
     """Raised where a run of an app has no result: it failed, or was cancelled.
 
+    `traceback` says where what stopped it was raised, as far as the run keeps that.
+
     >>> RunStopped("5e1f", "failed", "MaxTurnsExceeded").status
     'failed'
     """
 
-    def __init__(self, run_id: str, status: str, error: str) -> None:
+    def __init__(self, run_id: str, status: str, error: str, traceback: str = "") -> None:
+        self.traceback = traceback
         self.run_id = run_id
         self.status = status
         self.error = error

@@ -302,9 +302,13 @@ class SessionWritten(Event, frozen=True):
 
 
 class RunFailed(Event, frozen=True):
-    """The run stopped on an error; what ran is recorded and it can be resumed."""
+    """The run stopped on an error; what ran is recorded and it can be resumed.
+
+    `traceback` says where it was raised, as far as that may be kept.
+    """
 
     error: str
+    traceback: str = ""
 
 
 class RunCancelled(Event, frozen=True):

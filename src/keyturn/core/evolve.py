@@ -44,6 +44,7 @@ def _run_started(run: Run, event: ev.RunStarted) -> None:
 def _run_resumed(run: Run, event: ev.RunResumed) -> None:
     run.move("resume")
     run.error = ""
+    run.traceback = ""
     run.restored = None
     if event.limits is not None:
         run.limits = event.limits
@@ -322,6 +323,7 @@ def _frame_closed(run: Run, event: ev.FrameClosed) -> None:
         run.move("finish")
         run.output = event.output
         run.error = ""
+        run.traceback = ""
     else:
         del run.frames[event.frame]
 
@@ -336,11 +338,13 @@ def _session_written(run: Run, event: ev.SessionWritten) -> None:
 def _run_failed(run: Run, event: ev.RunFailed) -> None:
     run.move("fail")
     run.error = event.error
+    run.traceback = event.traceback
 
 
 def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.move("cancel")
     run.error = event.why
+    run.traceback = ""
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
@@ -349,6 +353,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
 def _run_restored(run: Run, event: ev.RunRestored) -> None:
     run.move("restore")
     run.error = RESTORED
+    run.traceback = ""
     run.restored = event.nonce or event.why
     for call in run.groups["wait"].values():
         call.revoked = True

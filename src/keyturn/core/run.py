@@ -190,6 +190,7 @@ class Run(msgspec.Struct):
     response_id: str | None = None  # the provider's id of the root's last reply
     output: Any = None  # the final output
     error: str = ""  # why it failed
+    traceback: str = ""  # where that was raised
     restored: str | None = None  # why it stopped, if its store was restored from a copy
 
     def move(self, verb: str) -> None:

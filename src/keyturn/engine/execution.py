@@ -25,11 +25,12 @@ from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
-from .effects.proposals import check_terms
 from .effects.recover import recover
-from .logger import error_words, failure_words, logger
+from .facts.proposals import check_terms
+from .logger import error_words, failure_trace, failure_words, logger
 from .loop import Loop
 from .result import RunResult
+from .run.about import about_run
 from .run.frame_settings import FrameSettings
 from .run.log_cache import log_in
 from .run.open_run import Attachments, OpenRun, claimant, journal_clock, new_id, new_salt
@@ -228,7 +229,7 @@ class Execution:
             left = left or isinstance(error, asyncio.CancelledError)
         if self._at_work and self.run.status == "running" and not left:
             try:
-                await self.drive.commit(cm.Fail(failure_words(error)))
+                await self.drive.commit(cm.Fail(failure_words(error), failure_trace(error)))
             except (Conflict, StorageError) as other:  # what stopped the run is told, not what followed from it
                 logger.warning(
                     "that run %s failed is not recorded, whoever takes it up goes on with it: %s",
@@ -270,7 +271,7 @@ class Execution:
                 self.run.id,
                 new_salt(self.run.id),
                 given["input"],
-                self._about(given),
+                about_run(given, self.scope, self.live.session),
                 agent.name,
                 items,
                 limit,
@@ -285,24 +286,6 @@ class Execution:
         )
         self.live.kept = self.live.journal is not None
         self.state.delivered(len(self.live.log), self.said)
-
-    def _about(self, given: dict[str, Any]) -> dict[str, Any]:
-        config = self.scope.config
-        about: dict[str, Any] = dict(given.get("about", {}))
-        if config.workflow_name:
-            about["workflow"] = config.workflow_name
-        if config.policy is not None:
-            about["policy"] = True
-        if given["conversation_id"] is not None:
-            about["conversation_id"] = given["conversation_id"]
-        if self.scope.chained:
-            about["chained"] = True
-        if isinstance(session := getattr(self.live.session, "session_id", None), str):
-            about["session_id"] = session
-        for name in ("trace_id", "group_id", "trace_metadata", "reasoning_item_id_policy"):
-            if getattr(config, name) is not None:
-                about[name] = getattr(config, name)
-        return about
 
     async def _take_up(self) -> None:
         run = self.run

@@ -5,15 +5,24 @@ An error that is not ours may quote arguments, which do not belong in a log: onl
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import traceback
+from pathlib import Path
+from types import TracebackType
 
 from ..core.errors import KeyturnError
+from .user_errors import RaisedByUser, original
 
 VARIABLE = "KEYTURN_DONT_LOG_TOOL_DATA"
 #: The attribute of an error that holds its words without a call's secrets.
 WORDS = "_keyturn_words"
-_LONGEST = 2_000
+#: The attribute of an error that holds its traceback without a call's secrets.
+TRACE = "_keyturn_trace"
+LONGEST = 2_000
+_LONGEST_TRACE = 16_000
+_OURS = str(Path(__file__).parents[1]) + os.sep
 logger = logging.getLogger("keyturn.engine")
 
 
@@ -23,7 +32,7 @@ def error_words(error: BaseException) -> str:
     >>> error_words(ValueError("the card 4111 1111"))
     'ValueError'
     """
-    return f"{type(error).__name__}: {error}" if isinstance(error, KeyturnError) else type(error).__name__
+    return f"{type(error).__name__}: {error}" if _ours(error) else type(error).__name__
 
 
 def failure_words(error: BaseException) -> str:
@@ -37,11 +46,57 @@ def failure_words(error: BaseException) -> str:
     """
     cleaned = getattr(error, WORDS, None)
     if cleaned is not None:
-        return cleaned
+        return _writable(cleaned)
     name = type(error).__name__
-    allowed = isinstance(error, KeyturnError) or tool_data_allowed()
-    said = _said(error)[:_LONGEST] if allowed else ""
+    allowed = _ours(error) or tool_data_allowed()
+    said = _writable(_said(error)[:LONGEST]) if allowed else ""
     return f"{name}: {said}" if said else name
+
+
+def failure_trace(error: BaseException) -> str:
+    """Give what a run keeps of where an error was raised: its traceback from the first code that is not ours.
+
+    Of an error of ours nothing, unless another caused it: its words say what to do. The words of others go as in
+    `failure_words`, the places stay.
+    """
+    cleaned = getattr(error, TRACE, None)
+    if cleaned is not None:
+        return _end_of(cleaned)
+    if isinstance(error, asyncio.CancelledError) or (_ours(error) and error.__cause__ is None):
+        return ""
+    return _end_of(traceback_of(error))
+
+
+def traceback_of(error: BaseException) -> str:
+    """Give the traceback of an error; where tool data may not be kept, its places and its class without any words."""
+    raised = original(error)
+    outside = _outside(raised.__traceback__)
+    if tool_data_allowed():
+        return "".join(traceback.format_exception(type(raised), raised, outside)).rstrip("\n")
+    places = "".join(traceback.format_tb(outside))
+    return f"Traceback (most recent call last):\n{places}{type(raised).__qualname__}"
+
+
+def _end_of(text: str) -> str:
+    return _writable(text if len(text) <= _LONGEST_TRACE else f"...{text[-_LONGEST_TRACE:]}")
+
+
+def _writable(text: str) -> str:
+    """Return a text with a mark for each half of a character, which no log can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _outside(raised: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from where code begins that is not ours; all of it where that is nowhere."""
+    found = raised
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_OURS):
+        found = found.tb_next
+    return found or raised
+
+
+def _ours(error: BaseException) -> bool:
+    """Return whether the words of an error are ours, and so quote nothing."""
+    return isinstance(error, KeyturnError) and not isinstance(error, RaisedByUser)
 
 
 def _said(error: BaseException) -> str:

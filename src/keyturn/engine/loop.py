@@ -22,6 +22,7 @@ from .driving.drive import Drive
 from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
 from .effects.table import PERFORM
+from .user_errors import RaisedByUser
 
 _ON_CALLS = ("run", "screen", "settle")
 # With these begins what a reader may not want any more; a screening may record a start.
@@ -157,7 +158,9 @@ class Loop:
         if self.drive.patient and isinstance(error, MCPServerDown):  # whatever waits for a server is not over
             return True
         call = self.run.calls.get(effect.on) if effect.do == "run" else None
-        return isinstance(error, UserError | MCPServerDown) and call is not None and call.state in READY
+        if isinstance(error, RaisedByUser) or not isinstance(error, UserError | MCPServerDown):
+            return False
+        return call is not None and call.state in READY
 
     async def _passed(self, effect: Effect) -> bool:
         """Return whether a refused command is obsolete: somebody decided meanwhile, or time went by.

@@ -8,7 +8,9 @@ from typing import Any, Literal, TypeVar, cast
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper
+from ..agents.guardrail import InputGuardrailResult, OutputGuardrailResult
 from ..agents.output import output_schema_for
+from ..agents.tool_guardrail import ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ..core import events as ev
 from ..core.errors import UserError
 from ..core.evolve import fold
@@ -120,7 +122,7 @@ class RunResult:
     @property
     def new_items(self) -> list[RunItem]:
         """Return everything the run produced, the waiting calls last."""
-        made = [item for item in self._read[1] if not isinstance(item, AddedInputItem)]
+        made: list[RunItem] = [item for item in self._read[1] if not isinstance(item, AddedInputItem)]
         return [*in_order(made), *self.interruptions]
 
     @property
@@ -135,22 +137,22 @@ class RunResult:
         return replies[-1].response_id if replies else None
 
     @property
-    def input_guardrail_results(self) -> list[Any]:
+    def input_guardrail_results(self) -> list[InputGuardrailResult]:
         """Return what the guardrails on the input said."""
         return results_of(self._live, self._read[0].reports, "input")
 
     @property
-    def output_guardrail_results(self) -> list[Any]:
+    def output_guardrail_results(self) -> list[OutputGuardrailResult]:
         """Return what the guardrails on the output said."""
         return results_of(self._live, self._read[0].reports, "output")
 
     @property
-    def tool_input_guardrail_results(self) -> list[Any]:
+    def tool_input_guardrail_results(self) -> list[ToolInputGuardrailResult]:
         """Return what the guardrails on tools' arguments said."""
         return results_of(self._live, self._read[0].reports, "tool_input")
 
     @property
-    def tool_output_guardrail_results(self) -> list[Any]:
+    def tool_output_guardrail_results(self) -> list[ToolOutputGuardrailResult]:
         """Return what the guardrails on tools' results said."""
         return results_of(self._live, self._read[0].reports, "tool_output")
 

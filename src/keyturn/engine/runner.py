@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ..agents.agent import Agent
+from ..agents.context import TContext
 from ..agents.hooks import RunHooks
 from ..agents.limits import UsageLimits
-from ..agents.settings import RunConfig, check_error_handlers
+from ..agents.settings import RunConfig, RunErrorHandlers, check_error_handlers
 from ..core.errors import AgentMissing, UserError
 from ..journal import opened
 from ..journal.base import Journal
+from ..policies.base import PolicyLike
+from ..sessions.base import Session
 from .execution import Execution, TurnLimit
 from .result import RunResult
 from .run.agents import AgentGraph
@@ -51,20 +54,20 @@ class Runner:
     @classmethod
     async def run(
         cls,
-        starting_agent: Agent[Any],
-        input: str | list[Any] | RunState[Any] | RunResult,
+        starting_agent: Agent[TContext],
+        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
         *,
-        context: Any = None,
+        context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
-        hooks: RunHooks[Any] | None = None,
+        hooks: RunHooks[TContext] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
-        error_handlers: Any = None,
+        error_handlers: RunErrorHandlers | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Any = None,
+        session: Session | None = None,
         journal: Journal | str | None = None,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResult:
         """Run an agent on an input, or resume a state, until it is finished or waits for people."""
@@ -74,20 +77,20 @@ class Runner:
     @classmethod
     def run_sync(
         cls,
-        starting_agent: Agent[Any],
-        input: str | list[Any] | RunState[Any] | RunResult,
+        starting_agent: Agent[TContext],
+        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
         *,
-        context: Any = None,
+        context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
-        hooks: RunHooks[Any] | None = None,
+        hooks: RunHooks[TContext] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
-        error_handlers: Any = None,
+        error_handlers: RunErrorHandlers | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Any = None,
+        session: Session | None = None,
         journal: Journal | str | None = None,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResult:
         """Run like `run`, without `await`; this works inside a notebook's running loop too."""
@@ -97,20 +100,20 @@ class Runner:
     @classmethod
     def run_streamed(
         cls,
-        starting_agent: Agent[Any],
-        input: str | list[Any] | RunState[Any] | RunResult,
-        context: Any = None,
+        starting_agent: Agent[TContext],
+        input: str | list[Any] | RunState[TContext] | RunResult | RunResultStreaming,
+        context: TContext | None = None,
         max_turns: int | None = DEFAULT_MAX_TURNS,
-        hooks: RunHooks[Any] | None = None,
+        hooks: RunHooks[TContext] | None = None,
         run_config: RunConfig | dict[str, Any] | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
         conversation_id: str | None = None,
-        session: Any = None,
+        session: Session | None = None,
         *,
-        error_handlers: Any = None,
+        error_handlers: RunErrorHandlers | None = None,
         journal: Journal | str | None = None,
-        policy: Any = None,
+        policy: PolicyLike | None = None,
         usage_limits: UsageLimits | None = None,
     ) -> RunResultStreaming:
         """Run like `run`, but return at once: the run goes on while its events are read."""

@@ -8,10 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ..agents.agent import Agent
+from ..agents.context import RunContextWrapper
+from ..agents.guardrail import InputGuardrailResult, OutputGuardrailResult
+from ..agents.tool_guardrail import ToolInputGuardrailResult, ToolOutputGuardrailResult
 from ..core import events as ev
+from ..core.items import Item
+from ..models.base import ModelResponse, Usage
 from .driving.stop import BY_CALLER
 from .execution import Execution
 from .result import RunResult
@@ -19,8 +24,12 @@ from .run.open_run import OpenRun
 from .states.loading import waiting_tools
 from .states.state import RunState
 from .views.event_stream import AgentUpdatedStreamEvent, ApprovalRequestedStreamEvent, EventFeed, StreamEvent
+from .views.invocation import AgentToolInvocation
+from .views.items import RunItem, ToolApprovalItem
 from .views.projection import approval_item
 from .views.rows import opened_by
+
+T = TypeVar("T")
 
 
 class RunResultStreaming:
@@ -175,10 +184,101 @@ class RunResultStreaming:
         """Return a state of the run as far as it came."""
         return self._now().to_state()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._now(), name)
+    @property
+    def run_id(self) -> str:
+        """Return the run's id."""
+        return self._now().run_id
+
+    @property
+    def input(self) -> str | list[Any]:
+        """Return the input of the run."""
+        return self._now().input
+
+    @property
+    def usage(self) -> Usage:
+        """Return what the run has used so far."""
+        return self._now().usage
+
+    @property
+    def context_wrapper(self) -> RunContextWrapper[Any]:
+        """Return the context with which the run is driven."""
+        return self._now().context_wrapper
+
+    @property
+    def last_agent(self) -> Agent[Any]:
+        """Return the agent that was at work last."""
+        return self._now().last_agent
+
+    @property
+    def agent_tool_invocation(self) -> AgentToolInvocation | None:
+        """Return the call that this answers, where it is of a nested agent."""
+        return self._now().agent_tool_invocation
+
+    @property
+    def max_turns(self) -> int | None:
+        """Return the turn limit."""
+        return self._now().max_turns
+
+    @property
+    def new_items(self) -> list[RunItem]:
+        """Return everything the run has produced so far, the waiting calls last."""
+        return self._now().new_items
+
+    @property
+    def interruptions(self) -> list[ToolApprovalItem]:
+        """Return the calls that wait for people."""
+        return self._now().interruptions
+
+    @property
+    def final_output(self) -> Any:
+        """Return the final output, None while there is none."""
+        return self._now().final_output
+
+    @property
+    def raw_responses(self) -> list[ModelResponse]:
+        """Return the model's replies so far."""
+        return self._now().raw_responses
+
+    @property
+    def last_response_id(self) -> str | None:
+        """Return the provider's id of the last reply."""
+        return self._now().last_response_id
+
+    @property
+    def input_guardrail_results(self) -> list[InputGuardrailResult]:
+        """Return what the guardrails on the input said."""
+        return self._now().input_guardrail_results
+
+    @property
+    def output_guardrail_results(self) -> list[OutputGuardrailResult]:
+        """Return what the guardrails on the output said."""
+        return self._now().output_guardrail_results
+
+    @property
+    def tool_input_guardrail_results(self) -> list[ToolInputGuardrailResult]:
+        """Return what the guardrails on tools' arguments said."""
+        return self._now().tool_input_guardrail_results
+
+    @property
+    def tool_output_guardrail_results(self) -> list[ToolOutputGuardrailResult]:
+        """Return what the guardrails on tools' results said."""
+        return self._now().tool_output_guardrail_results
+
+    @property
+    def state(self) -> RunState[Any]:
+        """Return the same as `to_state()`."""
+        return self._now().state
+
+    def to_input_list(self, *, mode: Literal["preserve_all", "normalized"] = "preserve_all") -> list[Item]:
+        """Return the conversation as far as it came, as input for another run."""
+        return self._now().to_input_list(mode=mode)
+
+    def final_output_as(self, cls: type[T], raise_if_incorrect_type: bool = False) -> T:
+        """Return the final output, for a type checker, and checked if asked."""
+        return self._now().final_output_as(cls, raise_if_incorrect_type)
+
+    def release_agents(self, *, release_new_items: bool = True) -> None:
+        """Do nothing: a result holds its log, and agents are looked up."""
 
 
 class Follower:

@@ -11,13 +11,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..core.errors import Conflict, KeyturnError, LogDamaged, StorageError, StoreRestored
+from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored
 from ..journal.base import Claim, Store
 from ..mcp.base import MCPServerDown
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
-from .logger import WORDS, failure_words, tool_data_allowed
+from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
 from .run.open_run import claimant
+from .user_errors import original
 
 log = logging.getLogger("keyturn.worker")
 
@@ -153,9 +154,7 @@ class Worker:
         except MCPServerDown as error:
             log.warning("run %s of agent %r waits, and is tried again soon: %s", claim.run, play.run.root_agent, error)
         except Exception as error:
-            traced = tool_data_allowed() and not isinstance(error, KeyturnError) and not hasattr(error, WORDS)
-            said = "run %s of agent %r stopped: %s"
-            log.warning(said, claim.run, play.run.root_agent, failure_words(error), exc_info=error if traced else None)
+            _log_failure(play, error)
         finally:
             if self._plays.get(claim.run) is play:  # it may have been taken up anew, after a standstill
                 del self._plays[claim.run]
@@ -179,3 +178,12 @@ class Worker:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+
+def _log_failure(play: Execution, error: Exception) -> None:
+    """Log once why a run stopped, with its traceback: as text where something had to be taken out of it."""
+    trace = failure_trace(error)
+    whole = bool(trace) and tool_data_allowed() and not hasattr(error, TRACE)
+    words = failure_words(error) + (f"\n{trace}" if trace and not whole else "")
+    said = "run %s of agent %r stopped: %s"
+    log.warning(said, play.run.id, play.run.root_agent, words, exc_info=original(error) if whole else None)

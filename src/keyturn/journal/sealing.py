@@ -25,6 +25,7 @@ _WHY = "this row is not the one that was written; `keyturn check` says what is w
 _COLUMNS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__struct_fields__ if name != DAMAGED) for kind in (RunRow, RequestRow, GrantRow)
 }
+_REACH = GrantRow.__struct_fields__.index("reach")
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -49,7 +50,12 @@ def seal_row(keys: Ring, tenant: str, row: RunRow | RequestRow | GrantRow) -> st
 
 
 def _covered(tenant: str, kind: type[Any], values: Sequence[Any]) -> bytes:
-    """Return what a seal covers, with the type of each value: a number is not its text, nor a text its bytes."""
+    """Return what a seal covers, with the type of each value: a number is not its text, nor a text its bytes.
+
+    A grant that reaches no further than its run is sealed as before there were others.
+    """
+    if kind is GrantRow and values[_REACH] == "":
+        values = [*values[:_REACH], *values[_REACH + 1 :]]
     return _encoder.encode((tenant, kind.__name__, values))
 
 

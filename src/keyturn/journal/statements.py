@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # The first version that this Keyturn reads, and the newest.
-FIRST = 3
+FIRST = 2
 SCHEMA = 3
 
 
@@ -84,7 +84,7 @@ POSTGRES = SqlDialect(
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect)]
+    return [_first(dialect), _WIDER_GRANTS]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -109,14 +109,19 @@ def _first(dialect: SqlDialect) -> list[str]:
         "CREATE INDEX requests_asked ON requests (tenant, asked_at, id)",
         "CREATE INDEX requests_run ON requests (tenant, run)",
         "CREATE TABLE grants (tenant TEXT NOT NULL, run TEXT NOT NULL, id TEXT NOT NULL, tool TEXT NOT NULL, "
-        "agent TEXT NOT NULL, body TEXT NOT NULL, reach TEXT NOT NULL, uses BIGINT NOT NULL, revoked BIGINT NOT NULL, "
-        f"seal TEXT NOT NULL, PRIMARY KEY (tenant, run, id)){compact}",
-        "CREATE INDEX grants_reach ON grants (tenant, reach, agent) WHERE reach <> ''",
+        "agent TEXT NOT NULL, body TEXT NOT NULL, uses BIGINT NOT NULL, revoked BIGINT NOT NULL, seal TEXT NOT NULL, "
+        f"PRIMARY KEY (tenant, run, id)){compact}",
         f"CREATE TABLE outbox (number {dialect.counter}, tenant TEXT NOT NULL, run TEXT NOT NULL, "
         "topic TEXT NOT NULL, about TEXT NOT NULL)",
         "CREATE INDEX outbox_tenant ON outbox (tenant, number)",
         f"CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL){compact}",
     ]
+
+
+_WIDER_GRANTS = [
+    "ALTER TABLE grants ADD COLUMN reach TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX grants_reach ON grants (tenant, reach, agent) WHERE reach <> ''",
+]
 
 
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"

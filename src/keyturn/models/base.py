@@ -10,6 +10,7 @@ import abc
 import enum
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from typing import Any, Literal, TypeVar, cast
 
 from ..core.errors import ModelBehaviorError, ModelTimeoutError
@@ -20,6 +21,24 @@ from ..core.usage import Usage as Usage
 T = TypeVar("T")
 # The roots of what HTTP clients and providers' packages raise when no answer came in time.
 _LATE = frozenset({"APITimeoutError", "TimeoutError", "TimeoutException"})
+
+
+class ReplyItem(RawItem):
+    """Holds one item of a reply, as a mapping and as attributes; `typed()` is it as the OpenAI SDK has it.
+
+    >>> ReplyItem(type="function_call", name="pay").name
+    'pay'
+    """
+
+    __slots__ = ()
+
+    def typed(self) -> Any:
+        """Return a copy of the item as an object of the OpenAI SDK's class, for `isinstance` and for type checkers.
+
+        It is that class whatever provider replied. The SDK is imported here, and must be installed. An item of a type
+        that the SDK does not know is returned as it is.
+        """
+        return import_module(".openai.typed", __package__).sdk_item(self)
 
 
 @dataclass
@@ -40,7 +59,7 @@ class ModelResponse:
 
     def __post_init__(self) -> None:
         try:
-            self.output = [item if type(item) is RawItem else RawItem(plain_item(item)) for item in self.output]
+            self.output = [item if type(item) is ReplyItem else ReplyItem(plain_item(item)) for item in self.output]
         except TypeError as error:
             raise ModelBehaviorError(
                 f"the model's reply holds something that is not an item: {error}; nothing of it was used"
@@ -48,7 +67,7 @@ class ModelResponse:
 
     def to_input_items(self) -> list[Item]:
         """Return the reply as items of the next request's input."""
-        return [dict(cast("RawItem", item)) for item in self.output]
+        return [dict(cast("ReplyItem", item)) for item in self.output]
 
 
 @dataclass
@@ -97,6 +116,9 @@ class ModelRequest:
     """Holds everything a model is asked with, in one value; a scripted model records these.
 
     `input` is a list made for this request: a model may keep it, nobody else writes to it.
+
+    >>> ModelRequest("Be kind.", [{"role": "user", "content": "hi"}], ModelSettings(), [], None, []).input[0]["content"]
+    'hi'
     """
 
     system_instructions: str | None

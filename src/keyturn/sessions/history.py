@@ -193,6 +193,15 @@ def content_address(items: Iterable[Item]) -> str:
     return address.hex()
 
 
+def history_address(history: Sequence[Item]) -> str:
+    """Return how a log names a history: its length, by which it is quickly found, and its content address.
+
+    >>> history_address([])[:18]
+    '0:4f53cda18c2baa0c'
+    """
+    return f"{len(history)}:{content_address(history)}"
+
+
 def _canonical(item: Item) -> bytes:
     # The same text as the core's canonical one, but for what arguments may never hold and a stored conversation
     # may: a dict of a user's own class, a tuple, a lone surrogate (below). Refusing those would end the session.

@@ -17,6 +17,7 @@ _HOMES = {
     "Answer": "testing.crash",
     "InvalidModelStep": "models.scripted.script",
     "JournalSuite": "testing.suites.journals",
+    "ModelRequest": "models.base",
     "ModelScriptError": "models.scripted.script",
     "ModelStep": "models.scripted.script",
     "ModelSuite": "testing.suites.models",

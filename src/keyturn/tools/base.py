@@ -10,7 +10,7 @@ import abc
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -62,6 +62,11 @@ class ToolProblem(Exception):
     >>> str(ToolProblem("there is no file notes.txt"))
     'there is no file notes.txt'
     """
+
+    @cached_property
+    def message(self) -> str:
+        """Return what its model is told."""
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,26 @@ def text_noticed(item: Item, notice: str) -> Item:
     if isinstance(output, list):
         return {**item, "output": [{"type": "input_text", "text": notice}, *output]}
     return item
+
+
+class ProviderTool(abc.ABC):
+    """Describes a tool that the provider runs: only its definition is ours, and no gate sees its calls.
+
+    >>> class Radio(ProviderTool):
+    ...     name = "radio"
+    ...     provider = "openai"
+    ...     def provider_tool(self): return {"type": "radio"}
+    >>> Radio().provider_tool()
+    {'type': 'radio'}
+    """
+
+    name: ClassVar[str]
+    #: Whose words `provider_tool()` is in; a model of anybody else refuses such a tool.
+    provider: ClassVar[str]
+
+    @abc.abstractmethod
+    def provider_tool(self) -> Item:
+        """Return the tool's definition for the provider."""
 
 
 class Tool(abc.ABC):
@@ -217,6 +242,10 @@ class Tool(abc.ABC):
     def preview(self, params: Any) -> Preview | Awaitable[Preview]:
         """Return what the approver sees; the default is the arguments themselves."""
         return plain_preview(params, self.secrets)
+
+
+#: What may stand in an agent's `tools`.
+ToolLike = Tool | ProviderTool
 
 
 def tool_digest(tool: Tool, call: Mapping[str, Any] = {}) -> str:

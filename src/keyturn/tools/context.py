@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, Required, TypedDict, Unpack
+from typing import Any, Generic, Literal, NamedTuple, Protocol, Required, TypedDict, Unpack
 
 from ..core.errors import UserError
 from ..core.events import Decision
@@ -25,6 +25,25 @@ else:
 TContext = TypeVar("TContext", default=Any)
 
 Known = Callable[[str, str], tuple[bool | None, str | None]]
+
+
+class WaitingCall(Protocol):
+    """What is decided through a wrapper: a waiting call, one of a result's `interruptions`."""
+
+    @property
+    def name(self) -> str | None:
+        """Return the tool's name."""
+        ...
+
+    @property
+    def qualified_name(self) -> str | None:
+        """Return the tool's name with the namespace or server it belongs to."""
+        ...
+
+    @property
+    def call_id(self) -> str | None:
+        """Return the provider's label of the call."""
+        ...
 
 
 class WrapperDecision(NamedTuple):
@@ -60,7 +79,7 @@ class RunContextWrapper(Generic[TContext]):
         """Wrap another context for the same run: its usage goes on counting, and its app's resources are there."""
         return RunContextWrapper(context, self.usage, resources=self.resources, keep_server=self.keep_server)
 
-    def approve_tool(self, approval_item: Any, always_approve: bool = False) -> None:
+    def approve_tool(self, approval_item: WaitingCall, always_approve: bool = False) -> None:
         """Approve a waiting call; with `always_approve`, later calls of the same tool of the same agent too."""
         _check(approval_item)
         if getattr(approval_item, "kind", "approval") == "external":
@@ -68,7 +87,7 @@ class RunContextWrapper(Generic[TContext]):
         self.decisions.append(WrapperDecision("approve", approval_item, always_approve, None))
 
     def reject_tool(
-        self, approval_item: Any, always_reject: bool = False, rejection_message: str | None = None
+        self, approval_item: WaitingCall, always_reject: bool = False, rejection_message: str | None = None
     ) -> None:
         """Reject a waiting call; `rejection_message` is what the model is told."""
         _check(approval_item)

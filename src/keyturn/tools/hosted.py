@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from ..core.errors import UserError
 from ..core.items import Item
+from .base import ProviderTool
 
 #: Whose words `provider_tool()` is in; a model of anybody else refuses such a tool.
 OPENAI = "openai"
@@ -23,7 +24,7 @@ def _set(**fields: Any) -> Item:
 
 
 @dataclass
-class WebSearchTool:
+class WebSearchTool(ProviderTool):
     """Lets the model search the web.
 
     >>> WebSearchTool(search_context_size="low").provider_tool()
@@ -59,7 +60,7 @@ class WebSearchTool:
 
 
 @dataclass
-class FileSearchTool:
+class FileSearchTool(ProviderTool):
     """Lets the model search the files in vector stores; `include_search_results` keeps the results in the reply.
 
     >>> FileSearchTool(["vs_1"], max_num_results=3).provider_tool()
@@ -92,7 +93,7 @@ class FileSearchTool:
 
 
 @dataclass
-class CodeInterpreterTool:
+class CodeInterpreterTool(ProviderTool):
     """Lets the model run Python in a container of the provider.
 
     >>> CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}}).name
@@ -113,7 +114,7 @@ class CodeInterpreterTool:
 
 
 @dataclass
-class ImageGenerationTool:
+class ImageGenerationTool(ProviderTool):
     """Lets the model make pictures.
 
     >>> ImageGenerationTool({"type": "image_generation", "quality": "low"}).provider_tool()

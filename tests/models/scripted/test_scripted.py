@@ -8,7 +8,7 @@ import json
 import pickle
 import re
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -131,6 +131,68 @@ async def test_replies_come_in_order_and_can_be_added() -> None:
     assert model.remaining_steps == 2
     assert [(await plain(model)).output[0].content[0].text for _ in range(2)] == ["two", "three"]
     model.assert_done()
+
+
+async def test_a_script_is_extended_by_a_list() -> None:
+    model = ScriptedModel(["one"])
+    model.extend(step for step in ("two", ModelStep("three")))
+    model.extend([])
+    assert model.remaining_steps == 3
+    for ask in (plain, streamed, plain):
+        await ask(model)
+    model.assert_done()
+    for single in ("four", SAID, ModelStep("four"), OSError(), lambda _request: "four"):
+        with pytest.raises(InvalidModelStep, match="enqueue it"):
+            model.extend(cast("Any", single))
+    with pytest.raises(InvalidModelStep, match="step 5: "):
+        model.extend(["four", 5])
+    assert model.remaining_steps == 0, "a list with a wrong step adds nothing"
+
+
+async def test_the_first_and_the_last_call_are_at_hand() -> None:
+    model = ScriptedModel(["a", "b"])
+    assert (model.first_call, model.last_call) == (None, None)
+    await plain(model, "one")
+    assert model.first_call is model.last_call
+    await streamed(model, "two")
+    with pytest.raises(UnexpectedModelCall):
+        await plain(model, "three")
+    assert model.first_call is not None
+    assert model.last_call is not None
+    assert (model.first_call.input[0]["content"], model.last_call.input[0]["content"]) == ("one", "three")
+
+
+async def test_the_default_usage_can_be_set_between_replies() -> None:
+    much, own = Usage(1, 10, total_tokens=10), Usage(1, 3, output_tokens=4, total_tokens=7)
+    model = ScriptedModel(["a", "b", ModelStep("c", usage=own), "d"])
+    replies = [await plain(model)]
+    model.set_default_usage(much)
+    replies += [await plain(model), await plain(model)]
+    model.set_default_usage(None)
+    replies.append(await plain(model))
+    assert [reply.usage for reply in replies] == [Usage(requests=1), much, own, Usage(requests=1)]
+    wrong: Any
+    for wrong in (5, {"requests": 1}):
+        with pytest.raises(InvalidModelStep, match="must be a Usage"):
+            model.set_default_usage(wrong)
+        with pytest.raises(InvalidModelStep, match="must be a Usage"):
+            ScriptedModel(default_usage=wrong)
+
+
+async def test_a_step_is_made_by_what_it_does() -> None:
+    assert await both(lambda: ScriptedModel([ModelStep.respond(lambda _request: "hi")])) == [[SAID], [SAID]]
+    assert await until_it_breaks(ScriptedModel([ModelStep.raise_error(OSError("gone"))]), OSError) == []
+    with pytest.raises(OSError, match="gone"):
+        await plain(ScriptedModel([ModelStep.raise_error(OSError("gone"))]))
+    used = Usage(1, 3, output_tokens=4, total_tokens=7)
+    told = ModelStep.stream([1, OSError("gone")], output=["hi"], usage=used, response_id="r")
+    assert await until_it_breaks(ScriptedModel([told]), OSError) == [1]
+    whole = await plain(ScriptedModel([told]))
+    assert (whole.output, whole.usage, whole.response_id) == ([SAID], used, "r")
+    make: Any
+    for make in (ModelStep.respond, ModelStep.raise_error, ModelStep.stream):
+        with pytest.raises(InvalidModelStep, match="must be"):
+            make(5)
 
 
 async def test_nobodys_edit_reaches_the_script() -> None:

@@ -23,6 +23,7 @@ from ..driving.drive import Drive
 from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..tracing.spans import checked
+from ..user_errors import raised_by
 
 
 async def rejected_by_input(drive: Drive, call: Call, tool: Tool, context: Any) -> tuple[list[Report], str | None]:
@@ -73,4 +74,5 @@ async def tool_hooks(scope: FrameSettings, context: Any, name: str, tool: Tool, 
         return
     for listener in (scope.hooks, agent.hooks):
         if listener is not None:
-            await getattr(listener, name)(context, agent, tool, *args)
+            with raised_by(f"{name} of the hooks, for tool {tool.name!r}"):
+                await getattr(listener, name)(context, agent, tool, *args)

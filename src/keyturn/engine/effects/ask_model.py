@@ -33,6 +33,7 @@ from ..driving.drive import Drive
 from ..driving.usage_limits import name_of, stuck
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings, Toolset, model_for
+from ..user_errors import raised_by
 from ..views.event_stream import AgentAtWork, Delta
 from .borrowing import borrow_for_reply
 from .fused_steps import end_of
@@ -76,7 +77,8 @@ async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[An
         used = response.model, response.usage.counts()
         scope.context.usage.count(*used)
         for hooks in listeners:
-            await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
+            with raised_by("on_llm_end of the hooks"):
+                await hooks.on_llm_end(scope.context, agent, replace(response, output=own_copy(response.output)))
         reading = ReplyReading(drive, frame, toolset).read(response)
         await _record(drive, scope, reading, response, used[1])
     except Exception as error:
@@ -138,10 +140,11 @@ async def _refuse(drive: Drive, frame: Frame, used: tuple[str, Counts] | None) -
 
 async def _agent_starts(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any]) -> None:
     drive.signal(AgentAtWork(frame.id, agent))
-    if scope.hooks is not None:
-        await scope.hooks.on_agent_start(scope.context, agent)
-    if agent.hooks is not None:
-        await agent.hooks.on_start(scope.context, agent)
+    with raised_by("on_agent_start or on_start of the hooks"):
+        if scope.hooks is not None:
+            await scope.hooks.on_agent_start(scope.context, agent)
+        if agent.hooks is not None:
+            await agent.hooks.on_start(scope.context, agent)
 
 
 async def _llm_starts(
@@ -151,7 +154,8 @@ async def _llm_starts(
     agent, filtered = drive.agent(frame.agent), scope.config.call_model_input_filter is not None
     for hooks in listeners:
         told = own_copy(request.input) if filtered else _conversation(drive, frame, scope, hooks)
-        await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
+        with raised_by("on_llm_start of the hooks"):
+            await hooks.on_llm_start(scope.context, agent, request.system_instructions, told)
 
 
 def _conversation(drive: Drive, frame: Frame, scope: FrameSettings, reader: Any) -> list[Item]:

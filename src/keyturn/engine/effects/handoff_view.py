@@ -11,7 +11,7 @@ from ...core.items import Item, own_copy, plain_item
 from ...core.run import Call
 from ..driving.drive import Drive
 from ..session.segments import View, segments
-from ..views.items import HandoffCallItem, HandoffOutputItem, RunItem, ToolCallOutputItem, reply_item
+from ..views.items import HandoffCallItem, HandoffOutputItem, RunItem, RunItemBase, ToolCallOutputItem, reply_item
 
 
 async def filtered_view(drive: Drive, call: Call, item: Item, input_filter: Any) -> View:
@@ -54,6 +54,6 @@ def _flat(data: HandoffInputData) -> list[Item]:
     start: list[Any] = [{"role": "user", "content": history}] if isinstance(history, str) else list(history)
     items = data.new_items if data.input_items is None else data.input_items
     return [
-        plain_item(part.to_input_item() if isinstance(part, RunItem) else part)
+        plain_item(part.to_input_item() if isinstance(part, RunItemBase) else part)
         for part in (*start, *data.pre_handoff_items, *items)
     ]

@@ -25,6 +25,7 @@ from ..facts.values import jsonable
 from ..run.frame_settings import FrameSettings
 from ..session.sync import save_session
 from ..tracing.spans import checked
+from ..user_errors import raised_by
 from ..views.items import ToolCallOutputItem
 from .nested_frames import answer_caller
 
@@ -137,10 +138,11 @@ async def concluded(drive: Drive, frame: Frame, scope: FrameSettings, agent: Age
         reports.append(drive.live.heard(frame.id, report, result))
     if any(report.tripped for report in reports):
         return reports
-    if scope.hooks is not None:
-        await scope.hooks.on_agent_end(scope.context, agent, value)
-    if agent.hooks is not None:
-        await agent.hooks.on_end(scope.context, agent, value)
+    with raised_by("on_agent_end or on_end of the hooks"):
+        if scope.hooks is not None:
+            await scope.hooks.on_agent_end(scope.context, agent, value)
+        if agent.hooks is not None:
+            await agent.hooks.on_end(scope.context, agent, value)
     return reports
 
 

@@ -18,10 +18,11 @@ from ..facts.values import jsonable
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..session.sync import opening, save_session
+from ..user_errors import raised_by
 from .around_tool import tool_hooks
 from .input_guardrails import guarded, input_guardrails
 from .result_words import told_of_edit
-from .tool_errors import log_tool_error
+from .tool_errors import keep_words, log_tool_error
 
 
 async def open_frame(drive: Drive, call: Call, delegate: Delegate) -> None:
@@ -56,7 +57,11 @@ async def answer_caller(drive: Drive, frame_id: str, scope: FrameSettings, answe
     context = drive.tool_context(call, tool)
     item = told_of_edit(call, tool, tool.output(call.raw, value))
     await drive.commit(cm.JudgeFrame(frame_id, final=True, output=jsonable(answer), item=item, reports=reports))
-    await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
+    try:
+        await tool_hooks(drive.scope(call.frame), context, "on_tool_end", tool, value)
+    except Exception as error:
+        keep_words(call, error)
+        raise
 
 
 async def close_failed(drive: Drive, frame_id: str, error: Exception) -> None:
@@ -64,10 +69,20 @@ async def close_failed(drive: Drive, frame_id: str, error: Exception) -> None:
     call = drive.run.calls.get(frame_id)
     if call is None or frame_id not in drive.run.frames:
         return
+    try:
+        await _close_failed(drive, call, error)
+    except Exception as fatal:
+        keep_words(call, fatal)
+        raise
+
+
+async def _close_failed(drive: Drive, call: Call, error: Exception) -> None:
+    frame_id = call.id
     scope = await drive.enter(frame_id)
     context = drive.tool_context(call, scope.tool)
     log_tool_error(drive.run.id, call, scope.tool, error)
-    text = await scope.tool.failure(context, error)
+    with raised_by(f"tool {scope.tool.name!r}"):
+        text = await scope.tool.failure(context, error)
     item = told_of_edit(call, scope.tool, scope.tool.output(call.raw, text))
     try:
         await save_session(drive, frame_id)

@@ -33,13 +33,14 @@ from ...tools.base import (
     tool_spec,
 )
 from ..driving.drive import Drive, let_run_as
+from ..facts.live_preview import CHANGED, changed_since, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
+from ..user_errors import as_user_error, raised_by
 from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
 from .handoff_view import filtered_view
-from .live_preview import CHANGED, changed_since, recorded
 from .nested_frames import open_frame
 from .proposals import revised
 from .result_words import told_of_edit, worded
@@ -49,8 +50,17 @@ _TOOL_CHANGED = "the tool changed after it was shown: compare its description an
 
 
 async def run_tool(drive: Drive, call_id: str) -> None:
-    """Run a call that may run."""
+    """Run a call that may run; what is raised carries none of its secrets to who records it."""
     call = drive.run.calls[call_id]
+    try:
+        await _run(drive, call)
+    except Exception as error:
+        keep_words(call, error)
+        raise
+
+
+async def _run(drive: Drive, call: Call) -> None:
+    call_id = call.id
     begun = drive.begun.pop(call_id, None)
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
     if begun is not None:
@@ -122,8 +132,6 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
         log_tool_error(drive.run.id, call, tool, error)
         raised = error
         value, fatal = await _told(scope, call, tool, (context, error))
-        if fatal is not None:  # what `failure_error_function` raised may quote the first
-            keep_words(call, fatal)
     if isinstance(value, Delegate):
         await open_frame(drive, call, value)
         return
@@ -177,7 +185,7 @@ async def _told(
             text = await worded(scope, "tool_exception", call.proposal, text, error)
         return text, None
     except Exception as fatal:  # the tool's own setting says that its errors stop the run
-        return TOOL_FAILED, fatal
+        return TOOL_FAILED, as_user_error(fatal, f"tool {tool.name!r}")
 
 
 async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: bool, reports: list[Any]) -> None:
@@ -209,8 +217,9 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     input_filter = value.input_filter or scope.config.handoff_input_filter
     view = None if input_filter is None else await filtered_view(drive, call, item, input_filter)
     path = drive.live.graph.path(value.agent, call.agent)
-    if scope.hooks is not None:
-        await scope.hooks.on_handoff(scope.context, from_agent=source, to_agent=value.agent)
-    if value.agent.hooks is not None:
-        await value.agent.hooks.on_handoff(scope.context, agent=value.agent, source=source)
+    with raised_by("on_handoff of the hooks"):
+        if scope.hooks is not None:
+            await scope.hooks.on_handoff(scope.context, from_agent=source, to_agent=value.agent)
+        if value.agent.hooks is not None:
+            await value.agent.hooks.on_handoff(scope.context, agent=value.agent, source=source)
     await drive.commit(cm.HandOff(call.id, item, path, view))

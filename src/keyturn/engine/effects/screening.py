@@ -25,6 +25,8 @@ from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
 from ..driving.drive import Drive
 from ..facts import decisions
+from ..facts.live_preview import look
+from ..facts.proposals import check_terms_of
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
@@ -32,8 +34,6 @@ from .around_tool import rejected_by_input
 from .before_start import asked_otherwise
 from .borrowing import borrow_for_call
 from .fused_steps import pass_on
-from .live_preview import look
-from .proposals import check_terms_of
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"

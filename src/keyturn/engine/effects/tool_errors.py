@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import traceback
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from types import TracebackType
 from typing import Any, cast
 
 from ...core.errors import BadJson
 from ...core.preview import REDACTED, redact
 from ...core.run import Call
 from ...tools.base import OutcomeUnknown, Tool, ToolProblem
-from ..logger import WORDS, tool_data_allowed
+from ..logger import LONGEST, TRACE, WORDS, tool_data_allowed, traceback_of
 
 log = logging.getLogger("keyturn.tools")
-_OURS = str(Path(__file__).parents[2]) + os.sep
 
 
 def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) -> None:
@@ -39,35 +34,21 @@ def log_tool_error(run_id: str, call: Call, tool: Tool, error: BaseException) ->
     if meant:
         log.info("tool %r of agent %r refused in run %s, call %s: %s", *where, cleaned or _words(call, error))
     else:
-        log.warning("tool %r of agent %r raised in run %s, call %s\n%s", *where, cleaned or _traceback(call, error))
+        trace = getattr(error, TRACE, None) or _without_secrets(call, traceback_of(error))
+        log.warning("tool %r of agent %r raised in run %s, call %s\n%s", *where, trace)
 
 
 def keep_words(call: Call, error: BaseException) -> None:
-    """Let an error carry its words without the secrets of a call, for whoever records it where they are not known."""
+    """Let an error carry its words and traceback without the secrets of a call, for who records it and knows none."""
     if call.proposal.secrets and not hasattr(error, WORDS):
-        with suppress(Exception):  # an exception that takes no attributes
-            setattr(error, WORDS, _words(call, error)[:2_000])
+        with suppress(Exception):  # put into the dict, since a class may refuse attributes
+            error.__dict__[WORDS] = _words(call, error)[:LONGEST]
+            error.__dict__[TRACE] = _without_secrets(call, traceback_of(error))
 
 
 def _words(call: Call, error: BaseException) -> str:
     name = type(error).__name__
     return _without_secrets(call, f"{name}: {error}") if tool_data_allowed() else name
-
-
-def _traceback(call: Call, error: BaseException) -> str:
-    if tool_data_allowed():
-        told = traceback.format_exception(type(error), error, _outside(error.__traceback__))
-        return _without_secrets(call, "".join(told).rstrip("\n"))
-    lines = [*traceback.format_tb(_outside(error.__traceback__)), type(error).__qualname__]
-    return "Traceback (most recent call last):\n" + "".join(lines)
-
-
-def _outside(raised: TracebackType | None) -> TracebackType | None:
-    """Return a traceback from where the tool's own code begins; all of it where that is nowhere."""
-    found = raised
-    while found is not None and found.tb_frame.f_code.co_filename.startswith(_OURS):
-        found = found.tb_next
-    return found or raised
 
 
 def _without_secrets(call: Call, text: str) -> str:
@@ -81,11 +62,19 @@ def _without_secrets(call: Call, text: str) -> str:
     ways: set[str] = set()
     for value in _hidden(params, redact(params, call.proposal.secrets)):
         plain = value if isinstance(value, str) else json.dumps(value)
-        ways |= {plain, repr(value), json.dumps(value), repr(plain)[1:-1], json.dumps(plain)[1:-1]}
+        once = {plain, repr(value), *_quoted(plain)}
+        ways |= once | {twice for way in once for twice in _quoted(way)}  # a text of arguments is quoted in its turn
         ways |= {line.strip() for line in plain.splitlines()}  # a group of exceptions is indented line by line
     for way in sorted(ways - {""}, key=len, reverse=True):
         text = text.replace(way, REDACTED)
     return text
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield how a text stands between quotation marks in Python, as text and as bytes, and in JSON."""
+    for written in (repr(text), json.dumps(text), json.dumps(text, ensure_ascii=False)):
+        yield written[1:-1]
+    yield repr(text.encode("utf-8", "surrogatepass"))[2:-1]
 
 
 def _hidden(true: Any, shown: Any) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from ...core.events import ROOT
 from ...core.items import Item, own_copy, plain_item
 from ...core.run import Frame
 from ...sessions.base import SessionSettings, called
-from ...sessions.history import content_address, drop_leading_orphans, orphan_calls, superseded_output
+from ...sessions.history import drop_leading_orphans, history_address, orphan_calls, superseded_output
 from ..driving.drive import Drive
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
@@ -44,15 +44,10 @@ async def opening(
     live.prefixes[frame_id] = history
     callback = scope.config.session_input_callback
     if callback is None:
-        return [*range(len(history)), *new], _address(history)
+        return [*range(len(history)), *new], history_address(history)
     chosen: Any = callback(own_copy(history), own_copy(new))
     chosen = await chosen if inspect.isawaitable(chosen) else chosen
-    return places(history, [plain_item(item) for item in chosen]), _address(history)
-
-
-def _address(history: list[Item]) -> str:
-    """Return how a log names a history: its length, by which it is quickly found, and its content address."""
-    return f"{len(history)}:{content_address(history)}"
+    return places(history, [plain_item(item) for item in chosen]), history_address(history)
 
 
 async def _history(scope: FrameSettings) -> list[Item]:
@@ -125,7 +120,7 @@ async def _taken(drive: Drive, scope: FrameSettings) -> list[cm.RunCommand]:
     """Give a run its first session, in which the whole of it will stand, after what is there already."""
     await _supersede(scope, await _history(scope))
     drive.live.prefixes[ROOT] = []
-    return [cm.WroteSession(ROOT, 0, _address([]))]
+    return [cm.WroteSession(ROOT, 0, history_address([]))]
 
 
 def _found(stored: list[Item], frame: Frame, known: list[Item] | None) -> tuple[int, list[Item]]:
@@ -149,7 +144,7 @@ def _prefix(stored: list[Item], address: str) -> list[Item] | None:
         window = drop_leading_orphans(stored[start:])
         if len(window) > length:
             return None
-        if len(window) == length and _address(window) == address:
+        if len(window) == length and history_address(window) == address:
             return window
     return None
 

@@ -98,10 +98,21 @@ def _check_version(data: Mapping[str, Any]) -> None:
 
 
 def _check_texts(data: Mapping[str, Any], max_bytes: int) -> None:
-    if set(data) - {"schema_version", "mac", *_PARTS} or not all(isinstance(data.get(p), str) for p in _PARTS):
-        raise StateRejected("this state does not have the parts of one; pass what to_json() returned, unchanged")
+    remedy = "pass what to_json() returned, unchanged"
+    missing = [repr(part) for part in _PARTS if part not in data]
+    if missing:
+        raise StateRejected(f"this state lacks its part {', '.join(missing)}; {remedy}")
+    wrong = next((part for part in _PARTS if not isinstance(data[part], str)), None)
+    if wrong is not None:
+        raise StateRejected(f"the part {wrong!r} of this state is not a text, but {_kind(data[wrong])}; {remedy}")
+    if set(data) - {"schema_version", "mac", *_PARTS}:
+        raise StateRejected(f"this state has parts that are none of a state; {remedy}")
     if sum(len(data[part]) for part in _PARTS) > max_bytes:
         raise StateRejected(f"this state is larger than the limit of {max_bytes} bytes; raise max_bytes to read it")
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else f"of type {type(value).__name__}"
 
 
 def _check_mac(data: Mapping[str, Any]) -> None:

@@ -6,12 +6,14 @@ resumed. Two states of one result share nothing.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, Unpack
+from typing import Any, Generic, Literal, Unpack, cast
 
 from ...agents.agent import Agent
 from ...agents.context import RunContextWrapper, TContext
 from ...agents.context import WrapperDecision as ContextWord
+from ...agents.hooks import TAgent
 from ...core import events as ev
 from ...core.codec import Log
 from ...core.errors import Conflict, Expired, KeyturnError, NotPending, UserError
@@ -37,11 +39,16 @@ from ..views.projection import requests_of, used
 from .blob import MAX_BYTES, Blob, from_text, pack, to_text
 from .context_data import dump_context
 from .loading import ContextOptions, LoadOptions, found, open_saved, waiting_tools
+from .openai_decisions import Word
+from .openai_replay import NOTE
+from .taking_over import TakenOver, TakeoverOptions, take_over
 from .undelivered import UndeliveredDecisions, edited
 
 
-class RunState(Generic[TContext]):
+class RunState(Generic[TContext, TAgent]):
     """Holds a paused run: look at its interruptions, decide them, save it, resume it.
+
+    It is generic in the context and, where that is said too, in the class of its agents: `RunState[Ctx, Agent[Ctx]]`.
 
     >>> from keyturn import Agent, RunState
     >>> state = RunState(context=None, original_input="hi", starting_agent=Agent(name="a"))
@@ -53,14 +60,14 @@ class RunState(Generic[TContext]):
         self,
         context: TContext | RunContextWrapper[TContext],
         original_input: str | list[Any],
-        starting_agent: Agent[Any],
+        starting_agent: TAgent,
         max_turns: int | None = 10,
         *,
         conversation_id: str | None = None,
         previous_response_id: str | None = None,
         auto_previous_response_id: bool = False,
     ) -> None:
-        self._live = OpenRun(Log(), AgentGraph(starting_agent), wrapped(context))
+        self._live = OpenRun(Log(), AgentGraph(cast("Agent[Any]", starting_agent)), wrapped(context))
         self._live.log.run.id, self._live.handed_out = new_id(), True
         self._position = 0
         self._interruptions: dict[str, ToolApprovalItem] = {}
@@ -141,7 +148,7 @@ class RunState(Generic[TContext]):
         return used(self._live.log.steps[: self._position])
 
     @property
-    def context(self) -> RunContextWrapper[Any]:
+    def context(self) -> RunContextWrapper[TContext]:
         """Return the context with which the run will be resumed."""
         return self._live.context
 
@@ -158,7 +165,7 @@ class RunState(Generic[TContext]):
 
     def approve(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         always_approve: bool = False,
         *,
         edit: Mapping[str, Any] | str | None = None,
@@ -185,7 +192,7 @@ class RunState(Generic[TContext]):
 
     def reject(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         always_reject: bool = False,
         *,
         rejection_message: str | None = None,
@@ -197,13 +204,15 @@ class RunState(Generic[TContext]):
         now, always = self._now(), always_reject
         self._said.say(decisions.reject(item.request, now, message=rejection_message, always=always, note=note, by=by))
 
-    def answer(self, approval_item: Any, output: Any, *, note: str | None = None, by: str | None = None) -> None:
+    def answer(
+        self, approval_item: ToolApprovalItem, output: Any, *, note: str | None = None, by: str | None = None
+    ) -> None:
         """Give the model a person's own result; the tool does not run."""
         self._said.say(decisions.answer(self._pending(approval_item).request, self._now(), output, note=note, by=by))
 
     def resolve(
         self,
-        approval_item: Any,
+        approval_item: ToolApprovalItem,
         outcome: Literal["ran", "did_not_run", "retry"],
         output: Any = None,
         *,
@@ -325,6 +334,45 @@ class RunState(Generic[TContext]):
     ) -> RunState[Any]:
         """Load like `load`, without `await`; this works inside a notebook's running loop too."""
         return waited_for(cls.load(journal, run_id, agent, **options))
+
+    @classmethod
+    async def from_openai_agents(
+        cls,
+        initial_agent: Agent[Any],
+        data: Mapping[str, Any] | str,
+        *,
+        trust: bool = False,
+        **options: Unpack[TakeoverOptions],
+    ) -> RunState[Any]:
+        """Take over a paused state that openai-agents saved, as a dict or as text, for the agent that began its run.
+
+        Such a state has no seal, so that `trust=True` must be said. What waits there waits here, what was decided there
+        and not yet carried out is said on the state, what was started there without a result is in doubt. What cannot
+        be carried is refused by its name. The context comes back as with `from_json`.
+        """
+        return await cls.taken_over(await take_over(initial_agent, data, trust=trust, options=options))
+
+    @classmethod
+    async def taken_over(cls, taken: TakenOver) -> RunState[Any]:
+        """Make a state of a run that was taken over, with what was decided there said on it."""
+        live, said, words = taken
+        state = await cls.of(live, said)
+        for call, word in words.items():
+            state._carry(call, word)
+        return state
+
+    def _carry(self, call: str, word: Word) -> None:
+        """Say a decision of another SDK on a waiting call; one that the call's terms do not take leaves it waiting."""
+        item = self._interruptions.get(call)
+        try:
+            if item is None:  # a standing decision covers it
+                return
+            if word.verdict == "approve":
+                self.approve(item, word.always, note=NOTE)
+            else:
+                self.reject(item, word.always, rejection_message=word.message, note=NOTE)
+        except KeyturnError as error:
+            warnings.warn(f"what was decided there is not taken over, the call asks again: {error}", stacklevel=3)
 
     @classmethod
     async def load(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast
 
+from ...agents.agent import Agent
 from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
@@ -20,7 +21,21 @@ from ..run.agents import AgentGraph
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection
 
-NAMES = {
+ItemEventName = Literal[
+    "message_output_created",
+    "reasoning_item_created",
+    "tool_called",
+    "tool_output",
+    "handoff_requested",
+    "handoff_occured",
+    "mcp_approval_requested",
+    "mcp_approval_response",
+    "mcp_list_tools",
+    "tool_search_called",
+    "tool_search_output_created",
+    "compaction_item",
+]
+NAMES: dict[str, ItemEventName] = {
     "message_output_item": "message_output_created",
     "reasoning_item": "reasoning_item_created",
     "tool_call_item": "tool_called",
@@ -51,12 +66,13 @@ class RawResponsesStreamEvent:
 class RunItemStreamEvent:
     """Carries a new item of the run: `name` says how it came to be, `item` is it.
 
-    >>> RunItemStreamEvent("tool_called", None).type
+    >>> from keyturn import ToolCallItem
+    >>> RunItemStreamEvent("tool_called", ToolCallItem(None, {"type": "function_call"})).type
     'run_item_stream_event'
     """
 
-    name: str
-    item: Any
+    name: ItemEventName
+    item: RunItem
     type: Literal["run_item_stream_event"] = "run_item_stream_event"
 
 
@@ -64,11 +80,11 @@ class RunItemStreamEvent:
 class AgentUpdatedStreamEvent:
     """Says that another agent is at work now.
 
-    >>> AgentUpdatedStreamEvent(None).type
+    >>> AgentUpdatedStreamEvent(Agent("desk")).type
     'agent_updated_stream_event'
     """
 
-    new_agent: Any
+    new_agent: Agent[Any]
     type: Literal["agent_updated_stream_event"] = "agent_updated_stream_event"
 
 
@@ -110,7 +126,7 @@ class AgentAtWork:
 
 def item_event(item: RunItem) -> RunItemStreamEvent:
     """Return the event of an item."""
-    return RunItemStreamEvent(NAMES.get(item.type, item.type), item)
+    return RunItemStreamEvent(NAMES.get(item.type, cast("ItemEventName", item.type)), item)
 
 
 class AgentToolStreamEvent(TypedDict):

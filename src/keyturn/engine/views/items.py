@@ -5,34 +5,35 @@ Items are a view of the log made when somebody looks. They never feed back into 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from ...core.encodable import moment
 from ...core.errors import KeyturnError
-from ...core.items import Item, RawItem, message_text, own_copy
+from ...core.items import Item, RawItem, own_copy
 from ...core.preview import Preview
 from ...core.request import Request, own_preview
+from ...models.base import ReplyItem
 
 _NOTHING = Request("", "", "", "approval", "", "", "", moment(0))
 
 
 @dataclass(eq=False, repr=False)
-class RunItem:
+class RunItemBase:
     """Holds one item of a run: who made it, and the item as it travels.
 
-    >>> RunItem(agent=None, raw_item={"type": "message"}).to_input_item()
-    {'type': 'message'}
+    >>> ReasoningItem(agent=None, raw_item={"type": "reasoning"}).to_input_item()
+    {'type': 'reasoning'}
     """
 
     agent: Any
     raw_item: Any
-    type: str = "run_item"
 
     def __post_init__(self) -> None:
-        if type(self.raw_item) is dict:
-            self.raw_item = RawItem(own_copy(cast("Item", self.raw_item)))
+        if type(self.raw_item) in (dict, RawItem):
+            self.raw_item = ReplyItem(own_copy(cast("Item", self.raw_item)))
 
     def to_input_item(self) -> Item:
         """Return the item as a plain dict of the Responses input format."""
@@ -43,36 +44,36 @@ class RunItem:
 
 
 @dataclass(eq=False, repr=False)
-class MessageOutputItem(RunItem):
+class MessageOutputItem(RunItemBase):
     """Holds a message of the model.
 
     >>> MessageOutputItem(None, {"role": "assistant", "content": "hi"}).type
     'message_output_item'
     """
 
-    type: str = "message_output_item"
+    type: Literal["message_output_item"] = "message_output_item"
 
 
 @dataclass(eq=False, repr=False)
-class ReasoningItem(RunItem):
+class ReasoningItem(RunItemBase):
     """Holds a reasoning item, kept exactly as the provider sent it.
 
     >>> ReasoningItem(None, {"type": "reasoning"}).type
     'reasoning_item'
     """
 
-    type: str = "reasoning_item"
+    type: Literal["reasoning_item"] = "reasoning_item"
 
 
 @dataclass(eq=False, repr=False)
-class ToolCallItem(RunItem):
+class ToolCallItem(RunItemBase):
     """Holds a call the model made.
 
     >>> ToolCallItem(None, {"type": "function_call", "name": "pay"}).tool_name
     'pay'
     """
 
-    type: str = "tool_call_item"
+    type: Literal["tool_call_item"] = "tool_call_item"
 
     @property
     def tool_name(self) -> str | None:
@@ -86,7 +87,7 @@ class ToolCallItem(RunItem):
 
 
 @dataclass(eq=False, repr=False)
-class ToolCallOutputItem(RunItem):
+class ToolCallOutputItem(RunItemBase):
     """Holds a call's result.
 
     `output` is what the tool returned, as far as a log can hold it.
@@ -95,7 +96,7 @@ class ToolCallOutputItem(RunItem):
     3
     """
 
-    type: str = "tool_call_output_item"
+    type: Literal["tool_call_output_item"] = "tool_call_output_item"
     output: Any = None
 
     @property
@@ -105,38 +106,38 @@ class ToolCallOutputItem(RunItem):
 
 
 @dataclass(eq=False, repr=False)
-class HandoffCallItem(RunItem):
+class HandoffCallItem(RunItemBase):
     """Holds the model's request to hand the conversation to another agent.
 
     >>> HandoffCallItem(None, {"type": "function_call"}).type
     'handoff_call_item'
     """
 
-    type: str = "handoff_call_item"
+    type: Literal["handoff_call_item"] = "handoff_call_item"
 
 
 @dataclass(eq=False, repr=False)
-class HandoffOutputItem(RunItem):
+class HandoffOutputItem(RunItemBase):
     """Says that the conversation was handed over.
 
     >>> HandoffOutputItem(None, {}, source_agent="a", target_agent="b").target_agent
     'b'
     """
 
-    type: str = "handoff_output_item"
+    type: Literal["handoff_output_item"] = "handoff_output_item"
     source_agent: Any = None
     target_agent: Any = None
 
 
 @dataclass(eq=False, repr=False)
-class AddedInputItem(RunItem):
+class AddedInputItem(RunItemBase):
     """Holds a message that was added while the run went on, which the model reads.
 
     >>> AddedInputItem(None, {"role": "user", "content": "and hurry"}).type
     'input_item'
     """
 
-    type: str = "input_item"
+    type: Literal["input_item"] = "input_item"
 
 
 #: The same under the name that programs of the OpenAI Agents SDK know.
@@ -144,25 +145,25 @@ InputItem = AddedInputItem
 
 
 @dataclass(eq=False, repr=False)
-class MCPApprovalRequestItem(RunItem):
+class MCPApprovalRequestItem(RunItemBase):
     """Holds the request of a hosted MCP server to run a tool.
 
     >>> MCPApprovalRequestItem(None, {"type": "mcp_approval_request"}).type
     'mcp_approval_request_item'
     """
 
-    type: str = "mcp_approval_request_item"
+    type: Literal["mcp_approval_request_item"] = "mcp_approval_request_item"
 
 
 @dataclass(eq=False, repr=False)
-class MCPApprovalResponseItem(RunItem):
+class MCPApprovalResponseItem(RunItemBase):
     """Holds the answer to a hosted MCP server.
 
     >>> MCPApprovalResponseItem(None, {"type": "mcp_approval_response"}).type
     'mcp_approval_response_item'
     """
 
-    type: str = "mcp_approval_response_item"
+    type: Literal["mcp_approval_response_item"] = "mcp_approval_response_item"
 
     @property
     def call_id(self) -> str | None:
@@ -171,51 +172,51 @@ class MCPApprovalResponseItem(RunItem):
 
 
 @dataclass(eq=False, repr=False)
-class MCPListToolsItem(RunItem):
+class MCPListToolsItem(RunItemBase):
     """Holds a hosted MCP server's list of tools.
 
     >>> MCPListToolsItem(None, {"type": "mcp_list_tools"}).type
     'mcp_list_tools_item'
     """
 
-    type: str = "mcp_list_tools_item"
+    type: Literal["mcp_list_tools_item"] = "mcp_list_tools_item"
 
 
 @dataclass(eq=False, repr=False)
-class ToolSearchCallItem(RunItem):
+class ToolSearchCallItem(RunItemBase):
     """The provider searched for tools that were not loaded yet.
 
     >>> ToolSearchCallItem(None, {"type": "tool_search_call"}).type
     'tool_search_call_item'
     """
 
-    type: str = "tool_search_call_item"
+    type: Literal["tool_search_call_item"] = "tool_search_call_item"
 
 
 @dataclass(eq=False, repr=False)
-class ToolSearchOutputItem(RunItem):
+class ToolSearchOutputItem(RunItemBase):
     """The tools that the provider found.
 
     >>> ToolSearchOutputItem(None, {"type": "tool_search_output"}).type
     'tool_search_output_item'
     """
 
-    type: str = "tool_search_output_item"
+    type: Literal["tool_search_output_item"] = "tool_search_output_item"
 
 
 @dataclass(eq=False, repr=False)
-class CompactionItem(RunItem):
+class CompactionItem(RunItemBase):
     """The provider put the conversation so far into one item, which stands for it from here on.
 
     >>> CompactionItem(None, {"type": "compaction"}).type
     'compaction_item'
     """
 
-    type: str = "compaction_item"
+    type: Literal["compaction_item"] = "compaction_item"
 
 
 @dataclass(eq=False, repr=False)
-class ToolApprovalItem(RunItem):
+class ToolApprovalItem(RunItemBase):
     """Holds a call that waits for somebody: a `Request`, with the agent at hand and the model's own item.
 
     `kind` is "approval", "in_doubt", or "external" where the tool needs an answer to `requests`. `params` is what
@@ -227,7 +228,7 @@ class ToolApprovalItem(RunItem):
 
     raw_item: Any = None
     tool_name: str | None = None
-    type: str = "tool_approval_item"
+    type: Literal["tool_approval_item"] = "tool_approval_item"
     tool_namespace: str | None = None
     request: Request = field(default=_NOTHING, repr=False)
     text: str | None = None
@@ -320,7 +321,25 @@ class ToolApprovalItem(RunItem):
         raise KeyturnError("an approval that waits is not part of the model's input; decide it and resume the run")
 
 
-_CLASSES: dict[str, type[RunItem]] = {
+#: Each kind of item: when `item.type` was compared, a type checker knows the class.
+RunItem = (
+    MessageOutputItem
+    | ReasoningItem
+    | ToolCallItem
+    | ToolCallOutputItem
+    | HandoffCallItem
+    | HandoffOutputItem
+    | AddedInputItem
+    | MCPApprovalRequestItem
+    | MCPApprovalResponseItem
+    | MCPListToolsItem
+    | ToolSearchCallItem
+    | ToolSearchOutputItem
+    | CompactionItem
+    | ToolApprovalItem
+)
+
+_CLASSES: dict[str, Callable[[Any, Any], RunItem]] = {
     "message": MessageOutputItem,
     "reasoning": ReasoningItem,
     "mcp_approval_request": MCPApprovalRequestItem,
@@ -349,41 +368,3 @@ def result_item(agent: Any, raw: Item, output: Any) -> RunItem:
 def added_item(agent: Any, raw: Item) -> RunItem:
     """Make the item of an added message, from the user or in the agent's name."""
     return reply_item(agent, raw) if raw.get("role") == "assistant" else AddedInputItem(agent, raw)
-
-
-class ItemHelpers:
-    """Reads common things of items.
-
-    >>> ItemHelpers.input_to_new_input_list("hi")
-    [{'role': 'user', 'content': 'hi'}]
-    """
-
-    @staticmethod
-    def text_message_outputs(items: list[Any]) -> str:
-        """Return the text of all messages, joined."""
-        return "".join(ItemHelpers.text_message_output(item) for item in items if isinstance(item, MessageOutputItem))
-
-    @staticmethod
-    def text_message_output(message: MessageOutputItem) -> str:
-        """Return the text of one message."""
-        return message_text({"role": "assistant", **message.raw_item})
-
-    @staticmethod
-    def extract_last_text(message: Any) -> str | None:
-        """Return the text of a raw message item, None where it has none."""
-        return message_text(message) or None
-
-    @staticmethod
-    def extract_last_content(message: Any) -> str:
-        """Return the text of a raw message item."""
-        return message_text(message)
-
-    @staticmethod
-    def input_to_new_input_list(given: str | list[Any]) -> list[Item]:
-        """Return an input as a new list of items."""
-        return [{"role": "user", "content": given}] if isinstance(given, str) else [dict(item) for item in given]
-
-    @staticmethod
-    def tool_call_output_item(tool_call: Any, output: Any) -> Item:
-        """Return a function call's output as an input item."""
-        return {"type": "function_call_output", "call_id": tool_call["call_id"], "output": str(output)}

@@ -44,6 +44,9 @@ __all__ = [
     "tool_outputs",
 ]
 
+# What is a step by itself where several are wanted.
+_SINGLE = (str, Mapping, ModelStep, ModelResponse, BaseException)
+
 
 class ScriptedModel(Model):
     """Answers with the next step of a script; or, given one function, with what that makes of the request.
@@ -73,13 +76,13 @@ class ScriptedModel(Model):
         chunk: int | None = None,
         name: str = "scripted",
     ) -> None:
-        if isinstance(steps, str | Mapping | ModelStep | ModelResponse | BaseException):
+        if isinstance(steps, _SINGLE):
             raise InvalidModelStep("steps is a list of steps, or one function of the request; this is a single step")
         if chunk is not None and chunk < 1:
             raise InvalidModelStep("chunk is how many characters a delta has: at least 1")
         self.calls: list[ModelRequest] = []
         self.model = name
-        self._usage = default_usage if default_usage is not None else Usage(requests=1)
+        self.set_default_usage(default_usage)
         self._chunk = chunk
         self._always = ModelStep(responder=steps) if callable(steps) else None
         self._steps: deque[ModelStep] = deque()
@@ -91,6 +94,34 @@ class ScriptedModel(Model):
     def remaining_steps(self) -> int:
         """Return how many steps nobody has asked for yet."""
         return len(self._steps)
+
+    @property
+    def first_call(self) -> ModelRequest | None:
+        """Return the first request, None where there was none yet."""
+        return self.calls[0] if self.calls else None
+
+    @property
+    def last_call(self) -> ModelRequest | None:
+        """Return the latest request, None where there was none yet."""
+        return self.calls[-1] if self.calls else None
+
+    def set_default_usage(self, usage: Usage | None) -> None:
+        """Set what a reply used whose step does not say; None is one request without tokens."""
+        if usage is not None and not isinstance(cast("Any", usage), Usage):
+            raise InvalidModelStep(f"usage must be a Usage or None, not {type(usage).__name__}")
+        self._usage = Usage(requests=1) if usage is None else usage
+
+    def extend(self, steps: Iterable[Any]) -> None:
+        """Add each of some steps to the end of the script; `enqueue` takes them one by one.
+
+        >>> model = ScriptedModel()
+        >>> model.extend(["one", "two"])
+        >>> model.remaining_steps
+        2
+        """
+        if isinstance(steps, _SINGLE) or callable(steps):
+            raise InvalidModelStep("extend takes a list of steps; this is a single step: enqueue it")
+        self.enqueue(*steps)
 
     def enqueue(self, *steps: Any) -> None:
         """Add steps to the end of the script."""

@@ -108,6 +108,40 @@ class ModelStep:
             if fault:
                 raise InvalidModelStep(why)
 
+    @classmethod
+    def respond(cls, responder: Responder) -> ModelStep:
+        """Make a step whose reply is made of the request, by a function (sync or async).
+
+        >>> ModelStep.respond(lambda request: f"{len(request.input)} items").output
+        []
+        """
+        return cls(responder=responder)
+
+    @classmethod
+    def stream(
+        cls,
+        events: Iterable[Any] | Callable[[ModelRequest], Any],
+        *,
+        output: Any = (),
+        usage: Usage | None = None,
+        response_id: str | None = None,
+    ) -> ModelStep:
+        """Make a step that streams exactly these events; `output` is the reply where nobody streams.
+
+        >>> ModelStep.stream([ConnectionError("cut off")], output="done").output[0].content[0].text
+        'done'
+        """
+        return cls(output, usage, response_id, stream_events=events)
+
+    @classmethod
+    def raise_error(cls, error: BaseException) -> ModelStep:
+        """Make a step that raises an exception in place of a reply.
+
+        >>> ModelStep.raise_error(TimeoutError("too slow")).error
+        TimeoutError('too slow')
+        """
+        return cls(error=error)
+
     def _faults(self) -> Iterable[tuple[bool, str]]:
         error, wait = self.error, self.delay
         others = (self.output, self.usage, self.response_id, self.request_id, error, self.stream_events, wait)
@@ -125,9 +159,17 @@ class ModelStep:
             self.stream_events is not None and (error is not None or self.break_after is not None),
             "stream_events are yielded exactly; put the error among them, or leave events out",
         )
+        yield (
+            self.stream_events is not None and not callable(self.stream_events) and not _iterable(self.stream_events),
+            "stream_events must be a list of events, or a function of the request",
+        )
         yield self.break_after is not None and self.break_after < 0, "break_after must be 0 or more"
         yield self.usage is not None and not isinstance(cast("Any", self.usage), Usage), "usage must be a Usage"
         yield wait is not None and not callable(wait) and wait < 0, "delay must be 0 or more"
+
+
+def _iterable(events: Any) -> bool:
+    return hasattr(events, "__iter__") or hasattr(events, "__aiter__")
 
 
 _FIELDS = {field.name for field in fields(ModelStep)}

@@ -1,0 +1,1 @@
+"""What `keyturn migrate` does with programs of the OpenAI Agents SDK: find them, rewrite imports, say what differs."""

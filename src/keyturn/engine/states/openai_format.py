@@ -1,0 +1,246 @@
+"""Read a paused state of openai-agents, in the one version that is known here, and refuse whatever is not.
+
+Names and shapes only: what is believed of it, and what becomes of it, is in `taking_over.py`. A field that nobody knows
+is refused by its name, so that nothing is dropped that a later version of that SDK came to need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ...core.digest import canonical
+from ...core.errors import BadJson, StateRejected
+from ...core.items import Item
+from ...core.strict import Limits, parse
+
+VERSION = "1.21"
+_VERSION_KEY = "$schemaVersion"
+_SAVE_AGAIN = "load it with openai-agents 0.24 and save it again"
+
+
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The base of what is read: every field of it is known."""
+
+
+class AgentRef(Known, frozen=True):
+    """Names an agent; `identity` stands where several are called alike."""
+
+    name: str
+    identity: str | None = None
+
+
+class SavedUsage(Known, frozen=True):
+    """Counts what models used."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    input_tokens_details: list[dict[str, Any]] = []
+    output_tokens_details: list[dict[str, Any]] = []
+    request_usage_entries: list[Any] = []
+
+
+class SavedReply(Known, frozen=True):
+    """Holds a reply of a model."""
+
+    usage: SavedUsage
+    output: list[Item]
+    response_id: str | None = None
+    request_id: str | None = None
+
+
+class SavedItem(Known, frozen=True):
+    """Holds an item that the run made."""
+
+    type: str
+    raw_item: Item
+    agent: AgentRef
+    output: Any = None
+    source_agent: AgentRef | None = None
+    target_agent: AgentRef | None = None
+    input_id: str | None = None
+    tool_name: str | None = None
+    tool_namespace: str | None = None
+    tool_lookup_key: Any = None
+    allow_bare_name_alias: bool = False
+    description: str | None = None
+    title: str | None = None
+    tool_origin: Any = None
+    custom_data: Any = None
+
+
+class Words(Known, frozen=True):
+    """Holds what was decided of a tool's calls: of these, or of all where it is True."""
+
+    approved: bool | list[str] = False
+    rejected: bool | list[str] = False
+    rejection_messages: dict[str, str] = {}
+    sticky_rejection_message: str | None = None
+    sticky_scope: str | None = None
+
+
+class OwnedWords(Known, frozen=True):
+    """Holds what was decided of a function tool of one agent."""
+
+    agent: AgentRef
+    tool_key: str
+    decision: Words
+
+
+class HostedName(Known, frozen=True):
+    """Names a tool of a hosted server, or a request of it."""
+
+    type: str
+    server_label: str | None = None
+    tool_name: str | None = None
+    request_id: str | None = None
+
+
+class HostedWords(Known, frozen=True):
+    """Holds what was decided of a hosted server's tool."""
+
+    identity: HostedName
+    decision: Words
+
+
+class Invocation(Known, frozen=True):
+    """Says how far a call came: `completed` with its result, or `executed` and nobody recorded what became of it."""
+
+    type: str
+    approval_scope: str
+    fingerprint: str
+    executed: bool
+    completed: bool
+
+
+class SavedContext(Known, frozen=True):
+    """Holds the caller's context, what was decided and how far the calls came."""
+
+    usage: SavedUsage
+    context: Any
+    context_meta: dict[str, Any]
+    approvals: dict[str, Words] = {}
+    tool_invocations: dict[str, Invocation] = {}
+    tool_input: Any = None
+    hosted_mcp_approvals: list[HostedWords] = []
+    function_tool_approvals: list[OwnedWords] = []
+
+
+class Interruption(Known, frozen=True):
+    """Holds the calls that wait, those of nested agents included."""
+
+    interruptions: list[SavedItem]
+    response_accepted: bool = False
+    llm_end_hooks_started: bool = False
+
+
+class SavedStep(Known, frozen=True):
+    """Says what comes next."""
+
+    type: str
+    data: Interruption | None = None
+
+
+class FunctionEntry(Known, frozen=True):
+    """Holds a call of a function tool, what its tool was, and the state of the agent that answers it."""
+
+    tool_call: Item
+    tool: dict[str, Any]
+    agent_run_state: SavedState | None = None
+
+
+class Processed(Known, frozen=True):
+    """Holds what the last reply asks for."""
+
+    new_items: list[SavedItem]
+    tools_used: list[str]
+    interruptions: list[SavedItem]
+    functions: list[FunctionEntry] = []
+    computer_actions: list[Any] = []
+    custom_tool_actions: list[Any] = []
+    local_shell_actions: list[Any] = []
+    shell_actions: list[Any] = []
+    apply_patch_actions: list[Any] = []
+    handoffs: list[Any] = []
+    mcp_approval_requests: list[Any] = []
+    mcp_tool_bindings: dict[str, list[Any]] = {}
+    tool_output_guardrail_result_start: int | None = None
+
+
+class SavedState(Known, frozen=True, rename={"version": _VERSION_KEY}):
+    """Holds a state as it was saved.
+
+    What can be derived of the rest is read and not used.
+    """
+
+    version: str
+    current_turn: int
+    current_agent: AgentRef
+    original_input: str | list[Item]
+    model_responses: list[SavedReply]
+    context: SavedContext
+    max_turns: int | None
+    generated_items: list[SavedItem]
+    session_items: list[SavedItem]
+    current_step: SavedStep | None
+    last_processed_response: Processed | None
+    pending_input: str | list[Item] = []
+    tool_use_tracker: dict[str, list[str]] = {}
+    no_active_agent_run: bool = True
+    input_guardrail_results: list[dict[str, Any]] = []
+    output_guardrail_results: list[dict[str, Any]] = []
+    tool_input_guardrail_results: list[dict[str, Any]] = []
+    tool_output_guardrail_results: list[dict[str, Any]] = []
+    conversation_id: str | None = None
+    previous_response_id: str | None = None
+    auto_previous_response_id: bool = False
+    generated_prompt_cache_key: str | None = None
+    reasoning_item_id_policy: str | None = None
+    nested_history_owned_session_item_refs: list[Any] = []
+    generated_session_item_indexes: list[Any] | None = None
+    current_response_generated_item_ownership: Any = None
+    last_model_response: Any = None
+    current_turn_persisted_item_count: int = 0
+    pending_session_write: Any = None
+    terminal_unrecoverable: bool = False
+    trace: dict[str, Any] | None = None
+    sandbox: Any = None
+
+    @property
+    def waiting(self) -> list[SavedItem]:
+        """Return the calls that wait, those of nested agents included."""
+        step = self.current_step
+        return [] if step is None or step.data is None else step.data.interruptions
+
+
+def read_state(data: Mapping[str, Any] | str, max_bytes: int) -> tuple[SavedState, str]:
+    """Read a state, and return it with the one text that it has, or raise `StateRejected`."""
+    limits = Limits(bytes=max_bytes, depth=256)
+    try:
+        given: Any = parse(data, limits) if isinstance(data, str) else parse(canonical(dict(data)), limits)
+        text = canonical(given)
+    except BadJson as error:
+        raise StateRejected(f"the state of openai-agents is {error}; use it as it was saved") from None
+    _check_version(given)
+    try:
+        return msgspec.convert(given, type=SavedState), text
+    except msgspec.ValidationError as error:
+        raise StateRejected(
+            f"the state of openai-agents is not as version {VERSION} has it, and nothing of it was taken over: {error}"
+        ) from None
+
+
+def _check_version(given: Any) -> None:
+    version: Any = cast("dict[str, Any]", given).get(_VERSION_KEY) if isinstance(given, dict) else None
+    if version is None:
+        raise StateRejected(
+            f"this is no state of openai-agents: it has no {_VERSION_KEY!r}; load a state of Keyturn with from_json"
+        )
+    if version != VERSION:
+        raise StateRejected(
+            f"states of openai-agents are taken over in version {VERSION}, and this one is of another; {_SAVE_AGAIN}"
+        )
