@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from keyturn import Agent, Inbox, Runner, RunState, function_tool
-from keyturn.journal import open_journal
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
 
 
@@ -46,7 +45,7 @@ async def decide(journal: str, run_id: str) -> None:
         state.approve(call, by="ada")
     print((await Runner.run(agent, state)).final_output)
 
-    [row] = await Inbox(open_journal(journal)).list(run=run_id, state="approve")
+    [row] = await Inbox(journal).list(run=run_id, state="approve")
     print(f"on record: {row.tool}, {row.state} by {row.by}")
 
 

@@ -27,8 +27,8 @@ NO_VARIABLES = {
 }
 # Errors that no caller of the public interface meets.
 INSIDE = {
-    "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "OutcomeUnknown",
-    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unsent",
+    "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
+    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent",
 }  # fmt: skip
 
 
