@@ -102,6 +102,21 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).lower() for line in lines)
+    return {re.sub(r"[^\w\- ]", "", line).replace(" ", "-") for line in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_a_heading(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    wanted = [target.partition("#") for target, _ in LINK.findall(text) if "#" in target and "://" not in target]
+    places = [((page.parent / path).resolve() if path else page, anchor) for path, _, anchor in wanted]
+    assert not [anchor for place, anchor in places if place.suffix == ".md" and anchor not in headings(place)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_make_is_asked_for_is_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
