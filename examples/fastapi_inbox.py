@@ -1,6 +1,7 @@
 """An inbox in a FastAPI app: requests as JSON, decisions of people who logged in, and runs that go on by themselves.
 
-Run it with `python examples/fastapi_inbox.py`, and send `Authorization: token-of-ann` along.
+It needs `pip install fastapi uvicorn`. Run `python examples/fastapi_inbox.py`, and
+send `Authorization: token-of-ann` along.
 """
 
 from collections.abc import AsyncGenerator
