@@ -22,11 +22,6 @@ pytestmark = pytest.mark.timeout(180)  # the whole site is built, which takes lo
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "docs" / "site"
-# Rows of the navigation whose pages are being written.
-AWAITED = {
-    *("manual.md", "differences.md", "running.md", "streaming.md", "agents-as-tools.md", "handoffs.md"),
-    *("output-types.md", "context.md", "deployment.md", "configuration.md"),
-}
 
 
 def beside(name: str) -> Any:
@@ -90,7 +85,7 @@ def test_every_page_has_a_row_in_the_navigation() -> None:
     made = {*pages.pages(), *(f"reference/{name}" for name in reference.pages())}
     inner = {name for name in made if name.startswith("decisions/") and name != "decisions/index.md"}
     assert not made - inner - there, "add a row to `nav` in docs/site/zensical.toml, where a reader would look"
-    assert there - made <= AWAITED, "these rows have no page"
+    assert not there - made, "these rows have no page"
 
 
 def test_it_can_be_searched(site: Path) -> None:
