@@ -220,6 +220,6 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     with raised_by("on_handoff of the hooks"):
         if scope.hooks is not None:
             await scope.hooks.on_handoff(scope.context, from_agent=source, to_agent=value.agent)
-        if value.agent.hooks is not None:
-            await value.agent.hooks.on_handoff(scope.context, agent=value.agent, source=source)
+        if source.hooks is not None:
+            await source.hooks.on_handoff(scope.context, agent=value.agent, source=source)
     await drive.commit(cm.HandOff(call.id, item, path, view))
