@@ -19,9 +19,7 @@ from .forms import FormFiller
 # How often a tool is called for one text of a user, whatever became of the earlier calls.
 MOST_CALLS = 3
 
-_PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # a PNG
-)
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="  # a PNG
 _SOURCE = "https://developers.openai.com/api/docs/models/gpt-5.6-robot"
 _FILE = re.compile(r"<BEGIN_FILES>\n=+ (?P<path>\S+)\n(?P<text>.*?)\n<END_FILES>", re.DOTALL)
 
