@@ -3,8 +3,9 @@
     python -m trials.published EXAMPLES [--only tools/shell] [--there PYTHON] [--show] [--jobs 2]
 
 EXAMPLES is the folder `examples` of an unpacked sdist. It is copied, `keyturn migrate --write` changes the copy, and
-each program runs in a process of its own, with a robot for a model (`trials/robot`). `--there` runs the programs as they
-were with a Python that has openai-agents, before the same robot, and compares what the two print.
+each program runs in a process of its own, with a robot for a model (`trials/robot`). `--there` runs the programs as
+they were with a Python that has openai-agents, before the same robot, and compares what the two print.
+A program that fails is changed as `keyturn migrate` advised and runs once more: what runs then differs on purpose.
 """
 
 from __future__ import annotations
@@ -44,13 +45,17 @@ LEFT_OUT = {
 PARTS = {"server.py", "mcp_server.py", "app.py", "run_examples.py"}
 FLAGS = ("--stream", "--require-approval")
 
+# What `keyturn migrate` advises, and how it is done.
+REMEDIES = {"needs_approval=False": (r"\b((?:Local)?ShellTool|ApplyPatchTool)\(", r"\1(needs_approval=False, ")}
+TYPES = "isinstance("
+
 _SENTENCE = re.compile(r"keyturn has no '.*|.*on purpose.*|.*needs_approval=False.*")
 _PACKAGE = re.compile(r"No module named '([\w.]+)'")
 _UNREACHABLE = re.compile(
     r"Name or service not known|name resolution|No address associated|Connection refused|ConnectError|"
     r"All connection attempts failed|ProxyError|Network is unreachable"
 )
-_NAMED = re.compile(r"(\w+) is not installed|Please set (\w+)|KeyError: '([A-Z_]+)'|environment variable (\w+)")
+_NAMED = re.compile(r"(\w+) is not installed|([A-Z_]{4,}) is not set|KeyError: '([A-Z_]+)'")
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,7 @@ def _process(place: Place, module: str, flag: str, address: str) -> Iterator[sub
 def _environment(place: Place, home: str, address: str) -> dict[str, str]:
     given = {"OPENAI_API_KEY": "sk-robot", "OPENAI_BASE_URL": address}
     theirs = {"EXAMPLE_API_KEY": "sk-robot", "EXAMPLE_BASE_URL": address, "EXAMPLE_MODEL_NAME": "robot"}
+    theirs["OPENROUTER_API_KEY"] = "sk-robot"
     switches = {"EXAMPLES_INTERACTIVE_MODE": "auto", "OPENAI_AGENTS_DISABLE_TRACING": "1"}
     path = f"{place.path}{os.pathsep}{os.environ.get('PATH', '')}"
     python = {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each.endswith("src"))}
@@ -181,8 +187,9 @@ def judged(program: Program, done: Outcome, there: Outcome | None, notes: list[s
         return Report(program, NEEDS, need)
     if there is not None and there.code != 0:
         return Report(program, NEEDS, f"fails there as well: {there.last}", differences)
-    told = f" (migrate says: {'; '.join(notes)})" if notes else ""
-    return Report(program, FAILED, f"{done.last}{told}", differences)
+    if notes:
+        return Report(program, DIFFERS, f"keyturn migrate says: {notes[0]}", differences)
+    return Report(program, FAILED, done.last, differences)
 
 
 def _needed(done: Outcome) -> str:
@@ -205,7 +212,7 @@ def compared(there: Outcome, here: Outcome) -> list[str]:
 
 def _shapes(text: str) -> list[str]:
     text = re.sub(r"/tmp/\S+|https?://127\.\S+", "<place>", text)
-    text = re.sub(r"\b(?:[a-z]+_)?[0-9a-f]{8,}[0-9a-f-]*\b|\b0x[0-9a-f]+|\d+", "#", text)
+    text = re.sub(r"\b(?:[a-z]+_)?[0-9a-f]{8,}[0-9a-f-]*\b|\b0x[0-9a-f]+|\d+(?:\.\d+)*", "#", text)
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
@@ -221,11 +228,31 @@ def noted(said: str) -> dict[str, list[str]]:
     return {path: list(dict.fromkeys(sentences)) for path, sentences in found.items()}
 
 
+def advised(program: Program, place: Place, notes: list[str]) -> list[str]:
+    """Return the sentences of `keyturn migrate` that say why a program failed.
+
+    A sentence with a remedy counts if the program runs with it.
+    """
+    for note in notes:
+        for word, (pattern, changed) in REMEDIES.items():
+            file = place.root / "examples" / program.path
+            before = file.read_text(encoding="utf-8")
+            if word in note and "needs_approval=" not in before:
+                file.write_text(re.sub(pattern, changed, before), encoding="utf-8")
+                if run(program, place).code == 0:
+                    return [note]
+                file.write_text(before, encoding="utf-8")
+    return [note for note in notes if note.startswith(TYPES)]
+
+
 def tried(program: Program, here: Place, there: Place | None, notes: dict[str, list[str]]) -> Report:
     """Run one program, here and if asked there, and say so at once."""
     done = run(program, here)
+    said = notes.get(program.path.as_posix(), [])
+    if done.code != 0:
+        said = advised(program, here, said)
     other = None if there is None else run(program, there)
-    report = judged(program, done, other, notes.get(program.path.as_posix(), []))
+    report = judged(program, done, other, said)
     print(f"{report.status:24} {program.name:60} {report.why[:200]}", flush=True)
     return report
 

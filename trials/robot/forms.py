@@ -43,17 +43,20 @@ class FormFiller:
         if isinstance(kind, list):
             kind = next((each for each in cast("list[str]", kind) if each != "null"), "null")
         if kind == "object" or "properties" in schema:
-            return self._object(schema, text, defs, depth)
+            return self._object(schema, name, text, defs, depth)
         if kind == "array":
             count = 0 if depth > _DEEPEST else max(1, schema.get("minItems", 1))
             items = cast("Schema", schema.get("items") or {})
             return [self._value(items, name, text, defs, depth + 1) for _ in range(count)]
         return self._plain(kind, schema, name, text)
 
-    def _object(self, schema: Schema, text: str, defs: Schema, depth: int) -> Any:
+    def _object(self, schema: Schema, name: str, text: str, defs: Schema, depth: int) -> Any:
         fields = cast("Mapping[str, Schema]", schema.get("properties") or {})
-        asked = schema.get("required", [])
-        return {name: self._value(fields[name], name, text, defs, depth + 1) for name in asked if name in fields}
+        asked = schema.get("required", list(fields))
+        rest = schema.get("additionalProperties")
+        if not fields and isinstance(rest, dict):  # any keys: one of them
+            return {"1": self._value(cast("Schema", rest), name, text, defs, depth + 1)}
+        return {each: self._value(fields[each], each, text, defs, depth + 1) for each in asked if each in fields}
 
     def _plain(self, kind: Any, schema: Schema, name: str, text: str) -> Any:
         if kind == "boolean":

@@ -72,7 +72,7 @@ class RobotService(ResponsesServer):
         if not rest:
             name = self._new("conv")
             given = input_items((request.json or {}).get("items") or [])
-            self.conversations[name] = [self._item(item) for item in given]
+            self.conversations[name] = [self._item(_spelt_out(item)) for item in given]
             return _conversation(name)
         items = self.conversations.setdefault(rest[0], [])
         if len(rest) == 1:
@@ -80,7 +80,7 @@ class RobotService(ResponsesServer):
                 del self.conversations[rest[0]]
             return _conversation(rest[0])
         if request.method == "POST":
-            added = [self._item(item) for item in input_items(request.json["items"])]
+            added = [self._item(_spelt_out(item)) for item in input_items(request.json["items"])]
             items += added
             return _page(added)
         if request.method == "DELETE":
@@ -113,6 +113,14 @@ class RobotService(ResponsesServer):
         }
         answers = [_decided(question) for question in request.json["questions"]]
         return {"answers": answers, "model": request.json["model"], "usage": {**usage, **details}}
+
+
+def _spelt_out(item: Item) -> Item:
+    """Return a message with its text as a part, as a conversation keeps it."""
+    if not isinstance(item.get("content"), str):
+        return item
+    kind = "output_text" if item.get("role") == "assistant" else "input_text"
+    return {"type": "message", **item, "content": [{"type": kind, "text": item["content"]}]}
 
 
 def _conversation(name: str) -> Item:

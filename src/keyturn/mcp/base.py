@@ -161,7 +161,9 @@ class MCPServer(abc.ABC):
         raise self._not_offered("resources")
 
     def _not_offered(self, what: str) -> Exception:
-        return NotImplementedError(f"{type(self).__name__} is a server without {what}: override the method to offer them")
+        return NotImplementedError(
+            f"{type(self).__name__} is a server without {what}: override the method to offer them"
+        )
 
     async def hold(self, holder: object) -> None:
         """Keep the server connected for a holder, such as an app, until that lets go; several may hold it at once."""
