@@ -49,11 +49,11 @@ FLAGS = ("--stream", "--require-approval")
 REMEDIES = {"needs_approval=False": (r"\b((?:Local)?ShellTool|ApplyPatchTool)\(", r"\1(needs_approval=False, ")}
 TYPES = "isinstance("
 
-_SENTENCE = re.compile(r"keyturn has no '.*|.*on purpose.*|.*needs_approval=False.*")
+_SENTENCE = re.compile(r"keyturn has no .*|.*on purpose.*")
 _PACKAGE = re.compile(r"No module named '([\w.]+)'")
 _UNREACHABLE = re.compile(
     r"Name or service not known|name resolution|No address associated|Connection refused|ConnectError|"
-    r"All connection attempts failed|ProxyError|Network is unreachable"
+    r"cannot be reached|All connection attempts failed|ProxyError|Network is unreachable"
 )
 _NAMED = re.compile(r"(\w+) is not installed|([A-Z_]{4,}) is not set|KeyError: '([A-Z_]+)'")
 
@@ -183,6 +183,8 @@ def judged(program: Program, done: Outcome, there: Outcome | None, notes: list[s
         return Report(program, DIFFERS, said[-1].strip(), differences)
     if done.code == 0:
         return Report(program, RAN, "", differences)
+    if "GuardrailTripwireTriggered" in done.last:
+        return Report(program, RAN, "a guardrail of its own stopped it", differences)
     if need := _needed(done):
         return Report(program, NEEDS, need)
     if there is not None and there.code != 0:

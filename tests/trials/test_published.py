@@ -1,4 +1,4 @@
-"""The trial of published programs, on programs of our own: it says what ran, what differs, what is missing, what failed."""
+"""The trial of published programs, on programs of our own: what ran, what differs, what is missing, what failed."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_shapes_are_compared_and_not_ids() -> None:
 
 
 def test_what_migrate_says_is_read_by_file() -> None:
-    said = "1 files\nTo look at:\n- one thing\n    /t/examples/a/b.py:3\n    /t/examples/c.py:1\n- two\n    /t/examples/c.py:2\n"
-    assert noted(said) == {"a/b.py": ["one thing"], "c.py": ["one thing", "two"]}
+    said = "- one thing\n    /t/examples/a/b.py:3\n    /t/examples/c.py:1\n- two\n    /t/examples/c.py:2\n"
+    assert noted(f"1 files\nTo look at:\n{said}") == {"a/b.py": ["one thing"], "c.py": ["one thing", "two"]}
 
 
 @each(
