@@ -156,8 +156,8 @@ or pass MultiProvider({'local': provider})
         known = ", ".join([*self._mapping, *MEMBERS])
         if prefix in _GATEWAYS:
             return UserError(
-                f"keyturn has no {_GATEWAYS[prefix]}, which model {model_name!r} asks for: name the provider ({known}), "
-                f"or ask its API by OpenAIChatCompletionsModel(base_url=...), or pass "
+                f"keyturn has no {_GATEWAYS[prefix]}, which model {model_name!r} asks for: name the provider "
+                f"({known}), or ask its API by OpenAIChatCompletionsModel(base_url=...), or pass "
                 f"MultiProvider({{{prefix!r}: provider}}) with a provider of your own"
             )
         return UserError(
