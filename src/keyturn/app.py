@@ -21,7 +21,8 @@ from .agents.settings import RunConfig
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
-from .core.people import Decider, plain_text
+from .core.people import plain_text
+from .directory.people import People
 from .engine.driving.writer import Writer
 from .engine.execution import Execution
 from .engine.result import RunResult
@@ -38,7 +39,7 @@ from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
 from .engine.views.rows import rows_in
 from .engine.worker import Worker
-from .inbox.desk import Inbox
+from .inbox.desk import By, Inbox
 from .inbox.restored import settle_whole
 from .journal import opened
 from .journal.base import Claim, Store
@@ -127,7 +128,8 @@ class App:
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
         self.journal = opened(journal) if isinstance(journal, str) else journal
-        self.inbox = Inbox(self.journal, self.agents)
+        self.people = People(self.journal)
+        self.inbox = Inbox(self.journal, self.agents, self.people)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions
@@ -270,7 +272,7 @@ class App:
         await self.inbox.tell(run_id, cm.Resume(max_turns))
         await self._at_work()
 
-    async def cancel(self, run_id: str, *, by: str | Decider = "app", why: str = "") -> None:
+    async def cancel(self, run_id: str, *, by: By = "app", why: str = "") -> None:
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
         await self.inbox.cancel(run_id, by=by, why=why)
 

@@ -17,7 +17,7 @@ from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
 from tests.core.reference_loans import Loans
-from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need
+from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need, word_of
 from tests.core.reference_seen import DEAD, READY
 
 WAITS = ("asked", "in_doubt", "needs")
@@ -297,7 +297,7 @@ class Reference(Loans):
             return known
         most = 1 if made.verdict in ("ran", "did_not_run") else terms.quorum
         wanted = terms.reason == "required" and not (made.note or made.message)
-        return known and not wanted and len({who.id if who else "" for who, _proof in heard}) >= most
+        return known and not wanted and len({word_of(who) for who, _proof in heard}) >= most
 
     def stands(self, made: Any) -> bool:
         return made.grant in self.grants and not self.grants[made.grant]["revoked"]
@@ -510,8 +510,8 @@ class Reference(Loans):
         made = replace(made, at=min(made.at or self.now, self.now))  # when it was said, and never of the future
         most = 1 if made.via == "probe" else self.needed(call, made.verdict)
         if most > 1:
-            said = [vote.decider.id for vote in self.agreeing(call, made)]
-            if len({*said, made.decider.id}) < most:
+            others = [vote.decider for vote in self.agreeing(call, made) if vote.decider.id != made.decider.id]
+            if len({word_of(who) for who in [*others, made.decider]}) < most:
                 before = next((vote for vote in self.agreeing(call, made) if vote.decider == made.decider), None)
                 if before is None or not alike(before, made) or before.basis != made.basis:
                     call["votes"][made.decider.id] = made

@@ -52,6 +52,11 @@ def counts(usage: Counts) -> list[int]:
     return list(astuple(usage))
 
 
+def word_of(who: Any) -> str:
+    """Whose word it is: of who decides in another's place it is the other's."""
+    return "" if who is None else who.acting_for or who.id
+
+
 def fits(terms: Any, who: Any, proof: Any, requester: str | None) -> bool:
     """Whether somebody is one whom these terms let decide."""
     if terms is None:
@@ -62,8 +67,8 @@ def fits(terms: Any, who: Any, proof: Any, requester: str | None) -> bool:
         return True
     if who is None or who.strength not in ("authenticated", "signed"):
         return False
-    if (terms.role or terms.users) and terms.role not in who.roles and who.id not in terms.users:
+    if (terms.role or terms.users) and terms.role not in who.roles and (who.acting_for or who.id) not in terms.users:
         return False
-    if terms.not_requester and (who.requester or requester in (None, who.id)):
+    if terms.not_requester and (who.requester or requester in (None, who.id, who.acting_for)):
         return False
     return not signed or (who.strength == "signed" and proof is not None)

@@ -107,6 +107,8 @@ PEOPLE = st.sampled_from(
         person("eve", "ops", strength="signed"),
         person("fay", "ops", requester=True),
         person("ada", "ops", strength="claimed"),
+        replace(person("eve", "ops", strength="signed"), acting_for="ada"),
+        replace(person("bob", "ops", strength="signed"), acting_for="ada", place=3),
         None,
     ]
 )

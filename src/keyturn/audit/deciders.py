@@ -33,9 +33,9 @@ def objection(terms: Approval | None, who: Decider | None, requester: str | None
     if who.strength not in ("authenticated", "signed"):
         return "by a name that nobody verified"
     named = terms.role is not None or bool(terms.users)
-    if named and who.id not in terms.users and (terms.role is None or terms.role not in who.roles):
+    if named and (who.acting_for or who.id) not in terms.users and (terms.role is None or terms.role not in who.roles):
         return "by somebody whom its terms do not name"
-    if terms.not_requester and (who.requester or who.id == requester):
+    if terms.not_requester and (who.requester or requester in (who.id, who.acting_for)):
         return "by the person for whom the run acts"
     if terms.not_requester and requester is None:
         return "though its terms exclude the requester and the run does not say who that is"
@@ -67,6 +67,12 @@ def agree(vote: ev.Decision, made: ev.Decision) -> bool:
     if vote.verdict == "edit" and (vote.args, vote.basis) != (made.args, made.basis):
         return False
     return canonical_text(vote.output) == canonical_text(made.output)
+
+
+def whose_word(made: ev.Decision) -> str:
+    """Return whose word a decision is: who decides in somebody's place is one with them towards a quorum."""
+    who = made.decider
+    return "" if who is None else who.acting_for or who.id
 
 
 def lacks_reason(terms: Approval | None, made: ev.Decision) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.policy import Approval
 from .calls import WAITING, AuditedCall, Broken, need
-from .deciders import agree, is_escalation, lacks_reason, objection, quorum, takes_people
+from .deciders import agree, is_escalation, lacks_reason, objection, quorum, takes_people, whose_word
 from .grants import GRANT, Standing
 
 _MAY = {
@@ -192,7 +192,8 @@ class Gate(Standing):
         """Count the people who have said the same as this decision, its own decider among them."""
         within = call.terms.execute_by_ms if call.terms is not None else None
         fresh = {by: vote for by, vote in call.votes.items() if within is None or self.now <= vote.at + within}
-        return len({by for by, vote in fresh.items() if agree(vote, made)} | {made.by or ""})
+        agreeing = {by: vote for by, vote in fresh.items() if agree(vote, made)} | {made.by or "": made}
+        return len({whose_word(vote) for vote in agreeing.values()})
 
     def _check_edit(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check that what will run is what was shown, or exactly what a person wrote in its place."""

@@ -21,7 +21,9 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Describes a person who decides: their stable id, their roles, and how sure their identity is.
 
     `strength` is "claimed" for a name that somebody typed, "authenticated" for a person who logged in, "signed" for
-    one whose own key signed this very decision. `requester` says that the run acts for them.
+    one whose own key signed this very decision. `requester` says that the run acts for them. `place` is how many
+    entries the directory had that says so, and `acting_for` is in whose place they decide, where that is somebody who
+    delegated to them: the roles are theirs then.
 
     >>> Decider("ada", roles=("finance",), strength="authenticated").roles
     ('finance',)
@@ -31,6 +33,13 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     roles: tuple[str, ...] = ()
     strength: Strength = "claimed"
     requester: bool = False
+    place: int | None = None
+    acting_for: str = ""
+
+    @property
+    def principal(self) -> str:
+        """Return whose word it is: a person and whoever acts for them are one towards a quorum."""
+        return self.acting_for or self.id
 
     def __post_init__(self) -> None:
         plain_text(self.id, "the id of who decides")
@@ -47,6 +56,12 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             raise UserError(f"strength is one of {', '.join(get_args(Strength))}, not {self.strength!r}")
         if not isinstance(cast("object", self.requester), bool):
             raise UserError("requester is True or False")
+        place: object = self.place
+        if place is not None and (isinstance(place, bool) or not isinstance(place, int) or place < 0):
+            raise UserError("place is how many entries the directory had")
+        plain_text(self.acting_for, "acting_for")
+        if self.acting_for == self.id:
+            raise UserError("nobody acts for themselves: leave acting_for= out")
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -103,7 +118,7 @@ def barred(terms: Approval | None, who: Decider | None, requester: str | None, p
         return f"it takes {' or '.join(wanted)}"
     if terms.not_requester and requester is None and not who.requester:
         return "it takes somebody other than the requester, and the run does not say who that is (requester=)"
-    if terms.not_requester and (who.requester or who.id == requester):
+    if terms.not_requester and (who.requester or requester in (who.id, who.acting_for)):
         return "it takes somebody other than the person for whom the run acts"
     if terms.needs_proof and (who.strength != "signed" or proof is None):
         return "it takes a decision signed with the person's own key"
@@ -111,4 +126,4 @@ def barred(terms: Approval | None, who: Decider | None, requester: str | None, p
 
 
 def _named(terms: Approval, who: Decider) -> bool:
-    return who.id in terms.users or (terms.role is not None and terms.role in who.roles)
+    return who.principal in terms.users or (terms.role is not None and terms.role in who.roles)

@@ -15,13 +15,14 @@ from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.codec import Log
-from ..core.errors import Conflict, NotPending, RunMissing, UserError
+from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
 from ..core.gate import decided_before
 from ..core.people import Decider, Proof, decider, plain_text
 from ..core.preview import Preview
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
+from ..directory.people import DECIDE, Login, People
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
@@ -39,6 +40,7 @@ from ..journal.base import Store
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..policies.grants import Grant
 
+By = str | Decider | Login
 Shown = RequestRow | Request | ToolApprovalItem | str
 
 
@@ -55,7 +57,8 @@ class Inbox:
     """Lists what waits for people in a journal, and records what they decide.
 
     `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing
-    else.
+    else. `people` is the directory of the same journal. `by` is a name, which proves nothing; a `Decider(...)`, where
+    the program knows who that is; or the login of somebody in the directory, which says what they may do.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -63,9 +66,12 @@ class Inbox:
     []
     """
 
-    def __init__(self, store: Store | str, agents: Mapping[str, Agent[Any]] | None = None) -> None:
+    def __init__(
+        self, store: Store | str, agents: Mapping[str, Agent[Any]] | None = None, people: People | None = None
+    ) -> None:
         self._store = opened(store) if isinstance(store, str) else store
         self._agents = agents or {}
+        self.people = People(self._store) if people is None else people
 
     async def list(self, query: Query | None = None, **wanted: Any) -> Sequence[RequestRow]:
         """Return requests by when they were asked; the open ones, unless a query says otherwise."""
@@ -90,7 +96,7 @@ class Inbox:
         self,
         request: Shown,
         *,
-        by: str | Decider,
+        by: By,
         edit: Mapping[str, Any] | str | None = None,
         grant: Grant | None = None,
         seen: Preview | None = None,
@@ -102,14 +108,16 @@ class Inbox:
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
         now = await self._store.now()
         reach = reach_of(grant, log.run, self._store)
-        said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, **_words(by, words))
+        said = decisions.approve(
+            waiting, now, edit=made, grant=grant, reach=reach, **await self._words(by, words, waiting)
+        )
         return await self._deliver(log, shown, said)
 
     async def reject(
         self,
         request: Shown,
         *,
-        by: str | Decider,
+        by: By,
         message: str | None = None,
         always: bool = False,
         **words: Unpack[Naming],
@@ -121,15 +129,17 @@ class Inbox:
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
         now = await self._store.now()
-        said = decisions.reject(waiting, now, message=message, always=always, **_words(by, words))
+        said = decisions.reject(waiting, now, message=message, always=always, **await self._words(by, words, waiting))
         return await self._deliver(log, shown, said)
 
-    async def answer(self, request: Shown, output: Any, *, by: str | Decider, **words: Unpack[Naming]) -> RequestRow:
+    async def answer(self, request: Shown, output: Any, *, by: By, **words: Unpack[Naming]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
         now = await self._store.now()
-        return await self._deliver(log, shown, decisions.answer(waiting, now, output, **_words(by, words)))
+        return await self._deliver(
+            log, shown, decisions.answer(waiting, now, output, **await self._words(by, words, waiting))
+        )
 
     async def resolve(
         self,
@@ -137,31 +147,31 @@ class Inbox:
         outcome: Literal["ran", "did_not_run", "retry"],
         output: Any = None,
         *,
-        by: str | Decider,
+        by: By,
         **words: Unpack[Naming],
     ) -> RequestRow:
         """Record what became of a call in doubt."""
         shown = _shown(request, words)
         log, waiting = await self._waiting(shown)
         now = await self._store.now()
-        said = decisions.resolve(waiting, now, outcome, output, **_words(by, words))
+        said = decisions.resolve(waiting, now, outcome, output, **await self._words(by, words, waiting))
         return await self._deliver(log, shown, said)
 
     async def grants(self, query: Query = ALL) -> Sequence[GrantRow]:
         """Return standing decisions."""
         return await self._store.grants(query)
 
-    async def revoke(self, run: str, grant: str, *, by: str | Decider) -> None:
+    async def revoke(self, run: str, grant: str, *, by: By) -> None:
         """Revoke a standing decision; what it let run before stays."""
-        await self.tell(run, cm.Revoke(_name(grant, "a grant"), _named(by)))
+        await self.tell(run, cm.Revoke(_name(grant, "a grant"), await self._who(by)))
 
     async def send(self, run: str, message: str | Sequence[Any]) -> None:
         """Add a message that the run's model reads at its next turn."""
         await self.tell(run, cm.AddInput(ev.ROOT, said_items(message if isinstance(message, str) else [*message])))
 
-    async def cancel(self, run: str, *, by: str | Decider, why: str = "") -> None:
+    async def cancel(self, run: str, *, by: By, why: str = "") -> None:
         """Cancel a run; what is in flight is stopped, and nothing of the run waits any more."""
-        await self.tell(run, cm.Cancel(_named(by), plain_text(why, "why")))
+        await self.tell(run, cm.Cancel(await self._who(by), plain_text(why, "why")))
 
     async def tell(self, run: str, *commands: cm.RunCommand) -> Run:
         """Decide commands against a run as it stands and append their events; return the run afterwards."""
@@ -189,6 +199,23 @@ class Inbox:
 
     async def _commit(self, log: Log, *commands: cm.RunCommand) -> Written:
         return await write_to(self._store, log, *commands)
+
+    async def _words(self, by: By, words: Naming, waiting: Request) -> decisions.Words:
+        named: decisions.Words = {"by": await self._who(by, waiting)}
+        if "note" in words:
+            named["note"] = words["note"]
+        if "proof" in words:
+            named["proof"] = words["proof"]
+        return named
+
+    async def _who(self, by: By, waiting: Request | None = None) -> Decider:
+        """Return who decides: who logged in has the roles of now, and a name is no more than that."""
+        if not isinstance(by, Login):
+            return _named(by)
+        if DECIDE not in by.scopes:
+            raise NotAllowed(f"the token of {by.person!r} is not good for deciding; its scopes: {', '.join(by.scopes)}")
+        terms, requester = (None, None) if waiting is None else (waiting.terms, waiting.requester)
+        return await self.people.decider(by.person, "authenticated", terms=terms, requester=requester)
 
     async def _waiting(self, shown: _Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""
@@ -218,7 +245,7 @@ class Inbox:
         resume = [cm.Resume()] if log.run.status == "failed" else []
         written = await self._commit(log, deliver, *resume)
         before = log.run.decided.get(said.decision.call)
-        if not written.events and before is not None and before.decider != said.decision.decider:
+        if not written.events and before is not None and before.by != said.decision.by:
             raise decided_before(before)  # they are of one mind, but it is not on their word that it runs
         row = await self._row(shown.id)
         ends = [] if written.changes is None else written.changes.closed
@@ -265,15 +292,6 @@ def _name(given: object, what: str) -> str:
     if not isinstance(given, str):
         raise UserError(f"{what} is named by its id, a text, not by a {type(given).__name__}")
     return given
-
-
-def _words(by: str | Decider, words: Naming) -> decisions.Words:
-    named: decisions.Words = {"by": _named(by)}
-    if "note" in words:
-        named["note"] = words["note"]
-    if "proof" in words:
-        named["proof"] = words["proof"]
-    return named
 
 
 def _named(by: str | Decider) -> Decider:

@@ -16,6 +16,9 @@ import msgspec
 
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 
+#: How the name of a log begins that is no run: nobody moves it. What it holds is the affair of whoever writes it.
+RESERVED = "@"
+
 
 class LostRace(Exception):
     """Raised by an append that expected another head than the log has: refold, decide again.

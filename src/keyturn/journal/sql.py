@@ -15,7 +15,7 @@ from ..core.errors import Conflict, LogDamaged
 from ..core.seal import Keys, Ring, erased, parted
 from ..core.states import OVER
 from . import statements as say
-from .base import Claim, LostRace
+from .base import RESERVED, Claim, LostRace
 from .pages import keyed_rows
 from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import DAMAGED, Row, askable, columns, marked, plain, seal_row, verified
@@ -317,7 +317,7 @@ class Tenant:
             clauses.append(f"({time}, {name}) {compare} (?, ?)" if time != "0" else f"{name} {compare} ?")
             values += query.after if time != "0" else query.after[1:]
         ordered = f"{time} {order}, {name} {order}" if time != "0" else f"{name} {order}"
-        clauses += ["head > 0"] if table == "runs" else []
+        clauses += ["head > 0", f"substr(run, 1, 1) <> '{RESERVED}'"] if table == "runs" else []
         if query.reaches is not None and table == "grants":
             clauses += ["reach <> ''", f"reach IN ({', '.join('?' * len(query.reaches)) or 'NULL'})"]
             values += query.reaches
