@@ -16,7 +16,7 @@ from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
-from tests.core.reference_loans import Loans
+from tests.core.reference_beside import Beside
 from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need, word_of
 from tests.core.reference_seen import DEAD, READY
 
@@ -28,7 +28,7 @@ NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Reference(Loans):
+class Reference(Beside):
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
@@ -232,7 +232,8 @@ class Reference(Loans):
     def propose(self, call: Any, proposal: Any) -> None:
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
-        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False}
+        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "marks": {}}
+        call["granted"] = None
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -325,7 +326,7 @@ class Reference(Loans):
         covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
-            call["state"] = "allowed"
+            call |= {"state": "allowed", "granted": covering[-1]["terms"].id}
             return
         self.waits += 1
         call |= {"state": "asked", "since": self.now, "order": self.waits, "voided": False, "votes": {}}
@@ -336,13 +337,13 @@ class Reference(Loans):
     def ask_again(self, call: Any) -> None:
         """It starts anew: what was said on it counts no more."""
         call |= {"since": self.now, "votes": {}, "times": call["times"] + 1, "warned": False}
-        call["revoked"] = True
+        call |= {"revoked": True, "marks": {}}
 
     def doubt(self, call: Any) -> None:
         self.waits += 1
         call["revoked"] |= call["state"] != "started"
         call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
-        call["since"] = self.now
+        call |= {"since": self.now, "marks": {}}
 
     def stale(self, call: Any) -> bool:
         limit = call["terms"].execute_by if call["terms"] else None
@@ -388,7 +389,7 @@ class Reference(Loans):
             return
         need(is_value([c.requests, c.state]))
         call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1, "votes": {}}
-        call["asks"] = [c.requests, c.state, call["rounds"]]
+        call |= {"asks": [c.requests, c.state, call["rounds"]], "marks": {}}
 
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()

@@ -55,7 +55,10 @@ def view(run: Run) -> dict[str, Any]:
 
 
 def seen(call: Call) -> Any:
-    return (call.terms, call.asked_at, sorted(call.votes), call.warned)
+    marks = {("snooze", by): mark.until for by, mark in call.snoozes.items()}
+    if call.claim is not None:
+        marks["claim", call.claim.decider.id] = call.claim.until
+    return (call.terms, call.asked_at, sorted(call.votes), call.warned, marks)
 
 
 def over(run: Run) -> bool:
@@ -332,6 +335,24 @@ class Commands(RuleBasedStateMachine):
             terms = replace(terms, agent=call.agent, tool=call.proposal.tool, verdict=verdict)
         return cm.Deliver(made if draw(SURE) else [], [terms])
 
+    def digest(self, draw: Draw, name: str) -> str:
+        """What is shown of a call, or was shown of something else."""
+        call = self.run.calls.get(name)
+        known = call is not None and call.proposal.refused is None and draw(SURE)
+        return call_digest(self.run, call) if call is not None and known else "0" * 64
+
+    def mark(self, draw: Draw, name: str) -> cm.RunCommand:
+        """Say that somebody is on it, or puts it off; or that they do not any more."""
+        until = draw(st.sampled_from([None, 1, 40, 0, 32 * 86_400_000]))
+        who = draw(PEOPLE.filter(lambda who: who is not None))
+        kind = draw(st.sampled_from(["claim", "snooze"]))
+        return cm.MarkCall(name, self.digest(draw, name), kind, who, None if until is None else self.pen.now + until)
+
+    def withdraw(self, draw: Draw, name: str) -> cm.RunCommand:
+        """Take an approval back."""
+        who = draw(PEOPLE.filter(lambda who: who is not None))
+        return cm.Withdraw(name, who, self.digest(draw, name) if draw(st.booleans()) else None, draw(NOTES))
+
     def revoke(self, draw: Draw, _name: str) -> cm.RunCommand:
         return cm.Revoke(draw(st.sampled_from([*self.run.grants, "g9"])), OPS)
 
@@ -445,11 +466,11 @@ FITTING: dict[str, list[Maker]] = {
     "tripped": [Commands.close_frame, Commands.cancel],
     "judge": [Commands.judge_frame],
     "screen": [Commands.screen] * 3 + [Commands.borrow],
-    "run": [Commands.start_call] * 4 + [Commands.void_call, Commands.finish_call],
+    "run": [Commands.start_call] * 4 + [Commands.void_call, Commands.finish_call, Commands.withdraw],
     "settle": [Commands.finish_call],
     "started": [Commands.finish_call, Commands.need_input, Commands.open_frame] * 2
     + [Commands.hand_off, Commands.lose_call],
-    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call],
+    "wait": [Commands.deliver] * 6 + [Commands.give, Commands.void_call, Commands.mark],
 }
 MAKERS: list[Maker] = sorted(
     {make for makes in FITTING.values() for make in makes}

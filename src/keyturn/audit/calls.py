@@ -88,6 +88,7 @@ class AuditedCall:
     `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
     `started_at` and `started_by` when and by which process it was started last,
     `supplied` that its tool's question was answered.
+    `let_by` is what let it run unasked; `claim` and `snoozes` are the marks that people made on what waits.
     `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
     `stricter_in` the one in which the newest policy asked about its decision.
     """
@@ -122,6 +123,9 @@ class AuditedCall:
     renewed_in: int = 0
     renewed: str = ""
     stricter_in: int = 0
+    let_by: str = ""
+    claim: ev.CallMarked | None = None
+    snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
 
     def propose(self, proposal: ev.Proposal) -> None:
         """Reset the call to what the model, or the changed tool, proposes now; earlier decisions are void."""
@@ -133,10 +137,26 @@ class AuditedCall:
         self.place = "settled" if refused else "new"
         self.recheck = self.revoked = False
         self.warned = False
+        self.unmark()
         self.votes = {}
         self.decision = self.approval = self.preview = self.question = None
         if not refused:
             value_of(self.args)
+
+    def unmark(self) -> None:
+        """Drop the marks of what was asked before."""
+        self.claim = None
+        self.snoozes = {}
+
+    def shape(self) -> str:
+        """Return what is equal for calls of one tool with the same arguments, of which people are shown the same."""
+        state = {"doubt": "in_doubt", "asking": "needs"}.get(self.place, self.place)
+        parts = ["shape", self.proposal.tool, state, self._text(value_of(self.args))]
+        if self.preview is not None and self.preview.basis:
+            parts.append(self._text(self.preview.basis))
+        if self.question is not None:
+            parts.append(self._text([self.question.requests, self.question.state]))
+        return sha256(self._text(parts).encode()).hexdigest()
 
     def digest(self, run: str) -> str:
         """Return what a decision of this call must be bound to."""

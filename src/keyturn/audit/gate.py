@@ -1,8 +1,5 @@
 """Check the laws of the gate with an automaton of its own: which event a call may meet where, and what lets it run.
 
-It works on the events of a log, asks nothing of the code that folds and decides, and raises `Broken` at the first event
-that no honest gate would have written.
-
 An automaton of its own over the events of a log. It asks the code that folds and decides nothing, and raises `Broken`
 at the first event that no honest gate would have written.
 """
@@ -68,6 +65,7 @@ class Gate(Standing):
         call.reason = event.reason
         call.preview = event.preview
         call.screened_in = self.line
+        call.let_by = event.by
 
     def _as_stated(self, event: ev.CallScreened, call: AuditedCall) -> None:
         """Check that a tool which always asks is asked about: on its terms, their escalation or the newest policy's."""
@@ -247,6 +245,7 @@ class Gate(Standing):
         call.asks += 1
         call.asked_at = event.at
         call.warned = False
+        call.unmark()
         call.votes = {}
         call.terms = call.terms if event.terms is None else event.terms
         call.reason = event.reason or call.reason
@@ -334,6 +333,7 @@ class Gate(Standing):
         call.rounds += 1
         call.asked_at = event.at
         call.reason = ""
+        call.unmark()
         call.votes = {}
         call.question = event
 
@@ -358,6 +358,7 @@ class Gate(Standing):
         call.renewed_in = self.line
         call.asks += 1
         call.recheck = False
+        call.unmark()
         call.votes = {}
 
     def _running(self, name: str, what: str) -> AuditedCall:

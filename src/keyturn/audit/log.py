@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import events as ev
+from .beside import Beside
 from .calls import AuditedCall, Broken, need
 from .frames import AuditedFrame
-from .gate import Gate
 
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (
@@ -20,7 +20,7 @@ _AFTER = (
 )
 
 
-class LogAutomaton(Gate):
+class LogAutomaton(Beside):
     """Reads the steps of one run in order; `read` raises `Broken` where the log breaks a promise.
 
     >>> automaton = LogAutomaton("run")
@@ -47,6 +47,7 @@ class LogAutomaton(Gate):
         for event in step.events:
             self._take(event)
         need(self.owed is None, "I1", "a grant decided a call and was not counted")
+        need(self.withdrawn is None, "I1", "an approval was taken back, and its call could still run")
         need(self._answered is None, "I8", "a nested agent ended and its call got no result")
         need(not self.restoring, "I2", "a call was treated as after a restored store, and the run was not restored")
 
@@ -58,6 +59,7 @@ class LogAutomaton(Gate):
         if self.over and not isinstance(event, _AFTER):
             acts = isinstance(event, ev.CallStarted)
             raise Broken("I7" if acts else "I8", f"the run had ended, and {type(event).__name__} was recorded")
+        self.follows(event)
         law = _LAWS.get(type(event))
         if law is not None:
             law(self, event)
@@ -212,6 +214,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.VoteCast: LogAutomaton.voted,
     ev.CallDecided: LogAutomaton.decided,
     ev.CallAskedAgain: LogAutomaton.asked_again,
+    ev.CallMarked: LogAutomaton.marked,
+    ev.ApprovalWithdrawn: LogAutomaton.taken_from,
     ev.ExpiryNear: LogAutomaton.warned,
     ev.CallVoided: LogAutomaton.remade,
     ev.CallStarted: LogAutomaton.started,

@@ -28,7 +28,7 @@ _VERDICTS = {
     "doubt": ("ran", "did_not_run", "retry"),
     "asking": ("answer", "reject"),
 }
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 _COMPARED = ("run", "call", "kind", "tool", "agent", "digest", "asked_at", "expires_at", "reason", "risk")
 _CLOSED = ("state", "closed_at", "by")
@@ -42,6 +42,7 @@ _USUAL: dict[str, Any] = {
     "description": "",
     "path": "",
     "started_by": "",
+    "snoozed": [],
 }
 # What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
 _SINCE = ("description", "path", "started_at", "started_by", "former")
@@ -138,6 +139,9 @@ class DerivedRows:
             "secrets": list(made.secrets),
             "description": str(self._log.tools.get(made.tool, {}).get("description") or ""),
             "path": self._path(call),
+            "claim": None if call.claim is None else _mark(call.claim),
+            "snoozed": [_mark(mark) for mark in call.snoozes.values()],
+            "shape": call.shape(),
             **self._start(call),
         }
 
@@ -277,6 +281,8 @@ def _unlike(body: str, wanted: dict[str, Any], *, older: bool) -> list[str]:
             return ["body"]
         if older and not any(name in told for name in _SINCE):
             wanted = {name: value for name, value in wanted.items() if name not in _SINCE}
+        if "shape" not in told:  # earlier versions did not write it, and nothing is decided by it
+            wanted = {name: value for name, value in wanted.items() if name != "shape"}
         usual = {name: value for name, value in _USUAL.items() if name in wanted}
         shown = dict.fromkeys(wanted) | usual | cast("dict[str, Any]", told)
         if canonical_text(shown) == canonical_text(wanted):
@@ -308,6 +314,10 @@ def _preview(call: AuditedCall, params: Any) -> Any:
     elif call.edited:  # nobody has looked at what a person wrote
         made = None
     return None if made is None or made == plain else msgspec.to_builtins(made)
+
+
+def _mark(event: ev.CallMarked) -> dict[str, Any]:
+    return {"by": event.decider.id, "until": event.until}
 
 
 def _vote(by: str, vote: ev.Decision, secrets: Collection[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from .beside_events import Mark
 from .events import Decision, GrantTerms, Guarded, Proposal, Report
 from .items import Item
 from .people import Decider
@@ -125,6 +126,25 @@ class Deliver(RunCommand, frozen=True):
     decisions: list[Decision]
     grants: list[GrantTerms] = []
     replaced: list[Decision] = []
+
+
+class MarkCall(RunCommand, frozen=True):
+    """Mark a request, bound to what was shown, until a time; without one, take the mark off."""
+
+    call: str
+    digest: str
+    mark: Mark
+    decider: Decider
+    until: int | None = None
+
+
+class Withdraw(RunCommand, frozen=True):
+    """Take back what lets a call run that has not started; `digest` is of what was shown, where that is known."""
+
+    call: str
+    decider: Decider
+    digest: str | None = None
+    note: str | None = None
 
 
 class Revoke(RunCommand, frozen=True):

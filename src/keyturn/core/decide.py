@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from . import commands as cm
 from . import events as ev
+from .beside import mark, withdraw
 from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
@@ -271,6 +272,8 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.RefuseReply: refuse_reply,
         cm.Screen: screen,
         cm.Deliver: deliver,
+        cm.MarkCall: mark,
+        cm.Withdraw: withdraw,
         cm.Revoke: revoke,
         cm.LendGrant: lend,
         cm.BorrowGrant: borrow,

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from .beside_events import ApprovalWithdrawn as ApprovalWithdrawn
+from .beside_events import CallMarked as CallMarked
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
@@ -30,7 +32,7 @@ Again = Literal["ask_again", "escalate", "restored", "terms"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False):
-    """The base of all events."""
+    """The base of the events of a run; those of `beside_events.py` are tagged alike."""
 
 
 class RunStarted(Event, frozen=True):
@@ -337,6 +339,8 @@ AnyEvent = (
     | VoteCast
     | CallDecided
     | CallAskedAgain
+    | CallMarked
+    | ApprovalWithdrawn
     | ExpiryNear
     | CallVoided
     | CallStarted

@@ -11,6 +11,7 @@ from typing import Any
 from . import events as ev
 from .items import Item
 from .moves import drop_below, let_run, move, noted, open_calls, read_in
+from .noting import approval_withdrawn, call_marked, unmarked
 from .records import RUNS
 from .run import RESTORED, Frame, Run, used_by
 from .states import MOVES, READY
@@ -171,6 +172,7 @@ def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
     call.asks += 1
     call.asked_at = event.at
     call.warned = False
+    unmarked(call)
     call.votes = {}
     if event.terms is not None:
         call.terms = event.terms
@@ -192,6 +194,7 @@ def _call_voided(run: Run, event: ev.CallVoided) -> None:
     call.shown = call.proposal.tool
     call.recheck = call.revoked = False
     call.warned = False
+    unmarked(call)
     call.asks += 1
     run.frames[call.frame].last += event.proposal.last - call.proposal.last
     call.proposal = event.proposal
@@ -221,6 +224,7 @@ def _call_needs(run: Run, event: ev.CallNeeds) -> None:
     call.supplied = None
     call.asked_at = event.at
     call.reason = ""
+    unmarked(call)
     call.votes = {}
     call.rounds += 1
     move(run, call, "need")
@@ -242,6 +246,7 @@ def _call_lost(run: Run, event: ev.CallLost) -> None:
         return
     call.asks += 1
     call.asked_at = run.now
+    unmarked(call)
     call.votes = {}
     call.recheck = False
     call.revoked = call.revoked or call.state != "started"
@@ -371,6 +376,8 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.VoteCast: _vote_cast,
     ev.CallDecided: _call_decided,
     ev.CallAskedAgain: _call_asked_again,
+    ev.CallMarked: call_marked,
+    ev.ApprovalWithdrawn: approval_withdrawn,
     ev.ExpiryNear: _expiry_near,
     ev.CallVoided: _call_voided,
     ev.CallStarted: _call_started,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast
 
+from .beside_events import CallMarked
 from .call_ids import ROOT, place_of
 from .digest import canonical
 from .encodable import Encodable, moment
@@ -18,7 +19,7 @@ from .items import Item, own_copy
 from .policy import Approval
 from .preview import Json, Preview, redact
 from .records import Decision, Word
-from .run import Call, Kind, Run, call_digest, let_by, request_id
+from .run import Call, Kind, Run, call_digest, call_shape, let_by, request_id
 from .strict import parse
 
 _MANY = 2  # of one argument there is one order
@@ -43,6 +44,18 @@ class Vote(Encodable, frozen=True, omit_defaults=True):
     note: str | None = None
 
 
+class Mark(Encodable, frozen=True, omit_defaults=True):
+    """Says who marked a request, and until when: who is on it, or who does not want to see it for a while.
+
+    >>> from datetime import UTC, datetime
+    >>> Mark("ada", datetime(2026, 11, 2, tzinfo=UTC)).by
+    'ada'
+    """
+
+    by: str
+    until: datetime
+
+
 class Request(Encodable, frozen=True, omit_defaults=True):
     """Describes a call that waits: what would run, why it asks, what people may say, and what was said so far.
 
@@ -54,7 +67,8 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     text; what the tool marked as secret is redacted in both. `verdicts` are the words that can be said, `terms` who may
     say them, `requester` for whom the run acts. `difference` is the tool as it was and as it is, where it changed since
     it was shown. Of a call that was started, `started_at` says when, `started_by` names the process if a journal kept
-    the run, and `former` is the decision that let it run.
+    the run, and `former` is the decision that let it run. `claim` says who is on it and `snoozed` who put it off, each
+    until a time that may have passed. `shape` is equal for requests of the same tool with the same arguments.
 
     Every time is a datetime in UTC. `dict(request)` is plain data, and pydantic and FastAPI encode a request as it is.
 
@@ -94,6 +108,9 @@ class Request(Encodable, frozen=True, omit_defaults=True):
     started_at: datetime | None = None
     started_by: str = ""
     former: Vote | None = None
+    claim: Mark | None = None
+    snoozed: tuple[Mark, ...] = ()
+    shape: str = ""
 
 
 def request_of(run: Run, call: Call) -> Request:
@@ -132,6 +149,9 @@ def request_of(run: Run, call: Call) -> Request:
         started_at=moment(call.started_at) if call.begun else None,
         started_by=call.started_by,
         former=_former(call),
+        claim=None if call.claim is None else _mark(call.claim),
+        snoozed=tuple([_mark(mark) for mark in call.snoozes.values()]),
+        shape=call_shape(call),
     )
 
 
@@ -177,6 +197,10 @@ def own_preview(preview: Preview) -> Preview:
 def _vote(call: Call, by: str, said: Decision) -> Vote:
     params = None if said.args is None else redact(parse(said.args), call.proposal.secrets)
     return Vote(by, said.verdict, moment(said.at), params, said.note)
+
+
+def _mark(event: CallMarked) -> Mark:
+    return Mark(event.decider.id, moment(event.until or 0))
 
 
 def _former(call: Call) -> Vote | None:

@@ -78,6 +78,8 @@ class Call(msgspec.Struct):
     acted: bool = False  # it may have had an effect that must not be repeated unasked
     warned: bool = False  # somebody was warned that the request will expire
     renewed: str = ""  # the restore after which it asked anew
+    claim: ev.CallMarked | None = None  # who said last that they are on it
+    snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
 
     @property
     def text(self) -> str:
@@ -271,6 +273,16 @@ def call_digest(run: Run, call: Call) -> str:
 def _digest_of(*texts: str) -> str:
     """Return the digest of a text, cached where it is short: doors, gate and start ask for it again."""
     return digest(*texts)
+
+
+def call_shape(call: Call) -> str:
+    """Return the digest of what a call would do, whichever call it is: of its tool, and all that a person is shown."""
+    bound = ["shape", call.proposal.tool, call.state, canonical_of(call.text)]
+    if call.preview is not None and call.preview.basis:
+        bound.append(canonical(call.preview.basis))
+    if call.need is not None:
+        bound.append(canonical([call.need.requests, call.need.state]))
+    return digest(*bound)
 
 
 def edit_digest(run: Run, call: Call, args: str, basis: dict[str, str] | None) -> str:

@@ -128,8 +128,8 @@ class MemoryJournal:
             if changes is not None:
                 self._mine.rows.apply(plain(changes))
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-            # A run that was over and is over has nothing to be moved.
-            if not over:
+            # A run that was over and is over has nothing to be moved, nor has one of which only something was noted.
+            if not over and not (claim is None and changes is not None and changes.quiet):
                 log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
             woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(_DUE, []))

@@ -119,6 +119,10 @@ def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, 
         made["votes"] = [{**vote, "at": how(vote["at"])} for vote in told["votes"]]
     if told.get("former"):
         made["former"] = {**told["former"], "at": how(told["former"]["at"])}
+    if told.get("claim"):
+        made["claim"] = {**told["claim"], "until": how(told["claim"]["until"])}
+    if told.get("snoozed"):
+        made["snoozed"] = [{**mark, "until": how(mark["until"])} for mark in told["snoozed"]]
     return made
 
 
@@ -163,7 +167,8 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what one append changes beside the log, all or nothing with it.
 
-    Requests are closed before others are opened: one that asks again is open under the id it had.
+    Requests are closed before others are opened: one that asks again is open under the id it had. `quiet` says that
+    nothing follows from it for the run, which is as due as it was.
     """
 
     run: RunRow
@@ -172,6 +177,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     grants: list[GrantRow] = []
     revoked: list[str] = []
     notices: list[Notice] = []
+    quiet: bool = False
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,9 @@ from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
 from ..run.log_cache import log_in
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
-_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain)
+_OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked)
+# Of these a run hears nothing: they are for people.
+_QUIET = (ev.CallMarked,)
 _SWEEPING = (ev.FrameClosed, ev.RunCancelled)
 
 
@@ -49,7 +51,8 @@ def changes(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent], starte
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
-    return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked)
+    quiet = all(isinstance(event, _QUIET) for event in events)
+    return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked, quiet=quiet)
 
 
 def open_after(open: dict[str, str], made: Changes) -> dict[str, str]:

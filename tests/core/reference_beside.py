@@ -1,0 +1,72 @@
+"""What people say beside their decisions, by the book: marks, and an approval taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from keyturn.core import commands as cm
+from tests.core.reference_loans import Loans
+from tests.core.reference_rules import fits, is_text, need
+from tests.core.reference_seen import READY
+
+MONTH = 31 * 24 * 3_600_000
+
+
+class Beside(Loans):
+    """What is said of a call and decides nothing."""
+
+    calls: dict[str, Any]
+    requester: str | None
+
+    def alive(self) -> None:
+        raise NotImplementedError
+
+    def call(self, name: str, *states: str) -> Any:
+        raise NotImplementedError
+
+    def shown(self, call: Any) -> str:
+        raise NotImplementedError
+
+    def take_back(self, call: Any, terms: Any) -> None:
+        raise NotImplementedError
+
+    def known_here(self, call: Any, who: Any) -> bool:
+        """Whether somebody may decide a call, whatever they sign."""
+        terms = call["terms"]
+        if terms is None:
+            return True
+        if (terms.signed or terms.step_up) and who.strength == "claimed":
+            return False
+        return fits(replace(terms, signed=False, step_up=False), who, None, self.requester)
+
+    def mark_call(self, c: cm.MarkCall) -> None:
+        self.alive()
+        call = self.call(c.call, "asked", "in_doubt", "needs")
+        need(c.digest == self.shown(call) and self.known_here(call, c.decider))
+        mine = {name: mark for name, mark in call["marks"].items() if name[0] == c.mark}
+        name = (c.mark, c.decider.id)
+        if c.until is None:
+            need(c.mark == "snooze" or not mine or name in mine)
+            call["marks"].pop(name, None)
+            return
+        need(self.now < c.until <= self.now + MONTH)
+        if c.mark == "claim":
+            call["marks"] = {other: mark for other, mark in call["marks"].items() if other not in mine}
+        call["marks"][name] = c.until
+
+    def withdraw(self, c: cm.Withdraw) -> None:
+        self.alive()
+        call = self.call(c.call, *READY)
+        made, granted = call["decision"], call["granted"]
+        need(call["state"] != "supplied" and (made or granted) and (c.note is None or is_text(c.note)))
+        need(c.digest in (None, self.shown(call), made.digest if made else None))
+        said = [vote.decider for vote in call["votes"].values()] + ([made.decider] if made else [])
+        which = made.grant if made else granted
+        if which in self.grants and not self.grants[which]["revoked"]:
+            said.append(self.grants[which]["terms"].decider)
+        sure = [who.id for who in said if who is not None and who.strength != "claimed"]
+        own = c.decider.strength != "claimed" and c.decider.id in sure
+        need(own or self.known_here(call, c.decider))
+        self.take_back(call, call["terms"])
