@@ -6,6 +6,7 @@ What is not known of somebody is refused: nobody is given the benefit of the dou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, cast, get_args
 
 import msgspec
@@ -99,6 +100,15 @@ def decider(by: str | Decider | None) -> Decider | None:
     if given is None or isinstance(given, Decider):
         return given
     return Decider(plain_text(given, "by"))
+
+
+def voices(people: Iterable[Decider | None]) -> int:
+    """Count how many people these are towards a quorum: who decides in somebody's place is one with them.
+
+    >>> voices([Decider("ada"), Decider("bob", acting_for="ada"), Decider("cyd")])
+    2
+    """
+    return len({"" if who is None else who.principal for who in people})
 
 
 def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:
