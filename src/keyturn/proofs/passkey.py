@@ -25,6 +25,8 @@ ALGORITHMS = (-8, -7, -257)
 _MOST_REGISTRATION = 65_536
 _CREATE = "webauthn.create"
 _GET = "webauthn.get"
+_FLAGS = 32  # where the flags stand in the authenticator's data, and the bit that says that a new key is in it
+_NEW_KEY = 0x40
 _PROOF = ("authenticatorData", "clientDataJSON", "id", "signature")
 _FORMATS = ("none", "packed")  # nothing, or a signature of the new key itself: who made the device is not asked
 
@@ -57,7 +59,7 @@ class PasskeyScheme(Scheme):
             credential, cose = _registered(given, asked)
             _check_cose(cose)
             text = _Text(base64url(credential), base64url(cose), asked.site.rp, asked.site.origins)
-            data = canonical(msgspec.to_builtins(text, builtin_types=()))
+            data = _written(text)
         except ProofRefused:
             raise
         except Exception as error:  # what a parser makes of a stranger's bytes
@@ -65,10 +67,9 @@ class PasskeyScheme(Scheme):
         return PublicKey(self.name, self.fingerprint(data), data, named)
 
     def fingerprint(self, data: str) -> str:
-        """Return the SHA-256 of the credential's id and key."""
-        text = _text_of(data)
-        whole = canonical(["keyturn passkey 1", text.credential, text.key]).encode()
-        return "SHA256:" + base64.b64encode(hashlib.sha256(whole).digest()).rstrip(b"=").decode()
+        """Return the SHA-256 of the key's whole text: of the credential's id, its key, and the site."""
+        _text_of(data)
+        return "SHA256:" + base64.b64encode(hashlib.sha256(data.encode()).digest()).rstrip(b"=").decode()
 
     def require(self) -> None:
         """Raise `UserError` where webauthn is missing."""
@@ -92,6 +93,8 @@ class PasskeyScheme(Scheme):
             raise ProofRefused("another passkey made it")
         site = Site(text.rp, text.origins)
         _check_client(raw["clientDataJSON"], _GET, challenge, site)
+        if len(raw["authenticatorData"]) > _FLAGS and raw["authenticatorData"][_FLAGS] & _NEW_KEY:
+            raise ProofRefused("it brings a new key, as only an enrolment does")
         response = structs.AuthenticatorAssertionResponse(
             client_data_json=raw["clientDataJSON"],
             authenticator_data=raw["authenticatorData"],
@@ -202,7 +205,7 @@ def _registered(given: str, asked: Asked) -> tuple[bytes, bytes]:
     [named] = _fields(whole, ("id",), exactly=False).values()
     raw = {name: strict_base64(value, name, url=True) for name, value in said.items()}
     _check_client(raw["clientDataJSON"], _CREATE, asked.challenge, asked.site)
-    if parse_attestation_object(raw["attestationObject"]).fmt.value not in _FORMATS:
+    if parse_attestation_object(raw["attestationObject"]).fmt not in _FORMATS:
         raise ProofRefused("it comes with an attestation of its maker, which nobody asked for")
     response = structs.AuthenticatorAttestationResponse(
         client_data_json=raw["clientDataJSON"], attestation_object=raw["attestationObject"]
@@ -255,9 +258,13 @@ def _check_cose(cose: bytes) -> None:
             raise ProofRefused("a passkey signs by ES256, EdDSA or RS256, on the curve of that name")
 
 
+def _written(text: _Text) -> str:
+    return canonical({**msgspec.structs.asdict(text), "origins": list(text.origins)})
+
+
 def _text_of(data: str) -> _Text:
     text = msgspec.json.decode(data, type=_Text)
-    if canonical(msgspec.to_builtins(text, builtin_types=())) != data:
+    if _written(text) != data:
         raise ProofRefused("the key's text is not the one that was enrolled")
     return text
 
