@@ -18,6 +18,7 @@ PACKAGES = {
     "git": "git",
     "bash": "bash",
     "ssh-keygen": "openssh-client",
+    "openssl": "openssl",
 }
 
 

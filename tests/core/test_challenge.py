@@ -219,7 +219,7 @@ def test_enrolling_confirming_and_revoking_are_three_sayings() -> None:
     words = ("acme", "ada", "ssh", "SHA256:x", b"ssh-ed25519 AAAA")
     assert len({key_challenge(*words, verdict=verdict) for verdict in ("enrol", "confirm", "revoke")}) == 3
     with pytest.raises(UserError, match="of a key is said"):
-        key_challenge(*words, verdict="approve")  # pyright: ignore[reportArgumentType]
+        key_challenge(*words, verdict="approve")
 
 
 def test_a_word_on_a_key_is_no_decision() -> None:

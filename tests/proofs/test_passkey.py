@@ -212,7 +212,7 @@ def attested(**words: Any) -> Callable[[], str]:
 
 def keyed(key: Any) -> Callable[[], str]:
     class Says(PasskeySigner):
-        cose = property(lambda _: cbor2.dumps(key))  # pyright: ignore[reportAssignmentType]
+        cose = property(lambda _: cbor2.dumps(key))
 
     return lambda: Says("ES256").registration(CHALLENGE)
 

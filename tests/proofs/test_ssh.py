@@ -316,7 +316,7 @@ def test_a_label_is_one_line() -> None:
     assert scheme("ssh").enrol(ED.line, label="laptop").label == "laptop"
     for label in ("a\nb", "x" * 201, "a\u202eb", 5):
         with pytest.raises(UserError, match="label"):
-            scheme("ssh").enrol(ED.line, label=label)  # pyright: ignore[reportArgumentType]
+            scheme("ssh").enrol(ED.line, label=label)
     with pytest.raises(UserError, match="asked="):
         scheme("ssh").enrol(ED.line, asked=Asked(CHALLENGE, SITE))
 
@@ -325,10 +325,10 @@ def test_the_caller_is_told_what_is_wrong_with_the_call() -> None:
     proof = ED.sign(CHALLENGE)
     for challenge in (b"", CHALLENGE.hex(), CHALLENGE + b"x"):
         with pytest.raises(UserError, match="32 bytes"):
-            verify(ED.public, challenge, proof)  # pyright: ignore[reportArgumentType]
+            verify(ED.public, challenge, proof)
     for count in (-1, True, "7"):
         with pytest.raises(UserError, match="last_count"):
-            verify(ED.public, CHALLENGE, proof, last_count=count)  # pyright: ignore[reportArgumentType]
+            verify(ED.public, CHALLENGE, proof, last_count=count)
 
 
 def test_nothing_of_the_key_may_be_altered() -> None:
