@@ -35,6 +35,21 @@ def test_a_proof_names_its_key_and_its_scheme(kind: str) -> None:
         scheme(public.scheme).verify(msgspec.structs.replace(public, scheme=other), CHALLENGE, proof)
 
 
+@each("kind", [*SSH_KINDS, *PASSKEY_KINDS])
+def test_the_text_of_a_key_has_one_form(kind: str) -> None:
+    one = signer(kind)
+    public, proof = one.public, one.sign(CHALLENGE)
+    for text in (
+        public.data + " ",
+        public.data + "\n",
+        " " + public.data,
+        public.data + " ada",
+        public.data + "\ud800",
+    ):
+        with pytest.raises(ProofRefused):
+            verify(msgspec.structs.replace(public, data=text), CHALLENGE, proof)
+
+
 def test_a_key_without_a_secret_signs_nothing_even_if_it_was_enrolled() -> None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

@@ -84,7 +84,10 @@ class SSHScheme(Scheme):
 
     def fingerprint(self, data: str) -> str:
         """Return the fingerprint that `ssh-keygen -l` shows."""
-        blob = strict_base64(_parts(data)[1], "the key")
+        kind, text, _ = _parts(data)
+        blob = strict_base64(text, "the key")
+        if data != f"{kind} {text}" or not blob.startswith(packed(kind.encode())):
+            raise ProofRefused("the key's text is not the one that was enrolled")
         return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).rstrip(b"=").decode()
 
     def require(self) -> None:
