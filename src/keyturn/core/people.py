@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 from msgspec.structs import force_setattr
 
-from .errors import UserError
+from .errors import NotAllowed, UserError
 from .policy import Approval
 
 Strength = Literal["claimed", "authenticated", "signed"]
@@ -75,6 +75,20 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     scheme: str
     key: str
     data: bytes
+
+
+class ProofRefused(NotAllowed):
+    """Raised where a signature is not one of the person's own key on exactly what was said; `reason` says why.
+
+    >>> ProofRefused("it is a signature on something else").reason
+    'it is a signature on something else'
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"the signature is refused: {reason}; nothing was decided by it: sign again, with your own key"
+        )
 
 
 def plain_text(value: Any, what: str) -> str:
