@@ -44,7 +44,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "apprise": ("channels/apprise",),
     "apsw": ("journal/sqlite", "sessions/sqlite"),
     "argon2": ("server/",),
-    "cryptography": ("sessions/encrypt", "journal/"),
+    "cryptography": ("sessions/encrypt", "journal/", "proofs/"),
     "dbos": ("engine/dbos",),
     "docstring_parser": ("tools/",),
     "fastapi": ("server/",),
@@ -70,6 +70,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "textual": ("cli/tui",),
     "typing_extensions": ("",),
     "uvicorn": ("server/", "cli/"),
+    "webauthn": ("proofs/passkey",),
     "websockets": ("realtime/",),
 }
 

@@ -177,6 +177,7 @@ _HOMES = {
     "Price": "core.usage",
     "Prompt": "agents.prompt",
     "Proof": "core.people",
+    "ProofRefused": "core.people",
     "RawResponsesStreamEvent": "engine.views.event_stream",
     "read_approved": "tools.functions.approved_files",
     "ReasoningItem": "engine.views.items",

@@ -93,6 +93,7 @@ from .core.errors import UserError as UserError
 from .core.items import TResponseInputItem as TResponseInputItem
 from .core.people import Decider as Decider
 from .core.people import Proof as Proof
+from .core.people import ProofRefused as ProofRefused
 from .core.policy import Approval as Approval
 from .core.policy import CallView as CallView
 from .core.policy import StoppedByPolicy as StoppedByPolicy

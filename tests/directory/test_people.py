@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import apsw
 import pytest
 
 from keyturn import App, Approval, Conflict, MemoryJournal, NotAllowed, UserError
 from keyturn.audit.checker import check
 from keyturn.core.errors import LogDamaged
 from keyturn.core.people import Decider
+from keyturn.directory import events as ev
 from keyturn.directory.book import NAME, Book
 from keyturn.directory.people import Login, People
 from keyturn.journal import opened
@@ -220,8 +222,11 @@ async def test_a_delegation_ends_by_its_time_or_by_a_word_of_either(people: Peop
     assert (await people.decider("cyd", "authenticated", terms=terms)).acting_for == ""
     short = await people.delegate("bob", "cyd", lasts=0.05)
     directory = await people.directory()
-    assert directory.decider("cyd", short.until - 1, "authenticated", terms).acting_for == "bob"  # pyright: ignore[reportOptionalMemberAccess]
-    assert directory.decider("cyd", short.until, "authenticated", terms).acting_for == ""  # pyright: ignore[reportOptionalMemberAccess]
+    before, after = (directory.decider("cyd", short.until + late, "authenticated", terms) for late in (-1, 0))
+    assert before is not None
+    assert before.acting_for == "bob"
+    assert after is not None
+    assert after.acting_for == ""
 
 
 # The past -----------------------------------------------------------------------------------------------------------
@@ -275,13 +280,11 @@ async def test_tenants_have_directories_of_their_own(people: People) -> None:
 
 async def test_an_entry_that_was_altered_is_not_believed(tmp_path: Any, own_key: None) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
-    store = opened(url)
+    store: Any = opened(url)
     people = People(store)
     await people.start("ada")
     await people.add("bob", by="ada")
-    await store.close()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    import apsw
-
+    await store.close()
     db = apsw.Connection(str(tmp_path / "runs.db"))
     db.execute("UPDATE events SET line = replace(CAST(line AS TEXT), 'bob', 'eve') WHERE seq = 1")
     db.close()
@@ -298,8 +301,6 @@ async def test_an_entry_that_nobody_could_make_is_found(own_key: None) -> None:
     people = People(journal)
     await people.start("ada")
     await people.add("bob", by="ada")
-    from keyturn.directory import events as ev
-
     await Book(journal).change(Decider("bob"), lambda _now, _at: [ev.RoleGiven("admin", person="bob")])
     report = await check(journal)
     assert [(each.position, "no administrator" in each.what) for each in report.violations] == [(2, True)]

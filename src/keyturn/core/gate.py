@@ -7,7 +7,7 @@ terms say and what the decision says of its decider; what is not known is refuse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from . import commands as cm
 from . import events as ev
 from .digest import canonical, same
 from .errors import Conflict, Expired, NotAllowed, NotPending, UserError
-from .people import Decider, barred, plain_text
+from .people import barred, plain_text, voices
 from .policy import Approval, Verdict
 from .predicate import check_where, holds, may_hold
 from .preview import Preview
@@ -294,7 +294,7 @@ def _decided(run: Run, call: Call, decision: ev.Decision) -> Events:
     alone = decision.via in _NO_PERSON or call.state == "needs"
     votes = _agreeing(run, call, decision)
     words = {vote.by or "": vote.decider for vote in votes.values()} | {by: decision.decider}
-    if not alone and _principals(words.values()) < needed(call.terms, decision.verdict):
+    if not alone and voices(words.values()) < needed(call.terms, decision.verdict):
         before = votes.get(by)  # one that went stale is cast anew
         if before is None or not _alike(before, decision) or before.basis != decision.basis:
             yield ev.VoteCast(decision)
@@ -318,13 +318,8 @@ def _meets(run: Run, call: Call, terms: Approval | None) -> bool:
     people = {vote.by: (vote.decider, vote.proof) for vote in votes.values()} | {decision.by: (who, decision.proof)}
     known = not any(barred(terms, person, run.requester, proof) for person, proof in people.values())
     reasoned = call.state == "supplied" or not lacks_reason(terms, decision)
-    enough = _principals(person for person, _ in people.values()) >= needed(terms, decision.verdict)
+    enough = voices(person for person, _ in people.values()) >= needed(terms, decision.verdict)
     return known and reasoned and (call.state == "supplied" or enough)
-
-
-def _principals(people: Iterable[Decider | None]) -> int:
-    """Count how many people these are: who decides in somebody's place is one with them."""
-    return len({"" if who is None else who.principal for who in people})
 
 
 def void(run: Run, call: Call, why: str, terms: Approval | None) -> Events:

@@ -6,12 +6,13 @@ What is not known of somebody is refused: nobody is given the benefit of the dou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, cast, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from .errors import UserError
+from .errors import NotAllowed, UserError
 from .policy import Approval
 
 Strength = Literal["claimed", "authenticated", "signed"]
@@ -76,6 +77,20 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     data: bytes
 
 
+class ProofRefused(NotAllowed):
+    """Raised where a signature is not one of the person's own key on exactly what was said; `reason` says why.
+
+    >>> ProofRefused("it is a signature on something else").reason
+    'it is a signature on something else'
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"the signature is refused: {reason}; nothing was decided by it: sign again, with your own key"
+        )
+
+
 def plain_text(value: Any, what: str) -> str:
     """Return a text that every store can hold, or raise `UserError`: no half characters, no NUL.
 
@@ -99,6 +114,15 @@ def decider(by: str | Decider | None) -> Decider | None:
     if given is None or isinstance(given, Decider):
         return given
     return Decider(plain_text(given, "by"))
+
+
+def voices(people: Iterable[Decider | None]) -> int:
+    """Count how many people these are towards a quorum: who decides in somebody's place is one with them.
+
+    >>> voices([Decider("ada"), Decider("bob", acting_for="ada"), Decider("cyd")])
+    2
+    """
+    return len({"" if who is None else who.principal for who in people})
 
 
 def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:

@@ -155,7 +155,8 @@ class People:
     ) -> Delegation:
         """Let another decide in somebody's place for a while, with these roles or with all that they have."""
         name = secrets.token_hex(6)
-        length, some, author = milliseconds(lasts), _names(roles, "roles"), giver if by is None else by
+        length, some = milliseconds(lasts), _names(roles, "roles")
+        author = giver if by is None else by
 
         def made(now: Directory, at: int) -> decide.Events:
             given = ev.Delegated(name, giver, receiver, at + length, some, why)
