@@ -7,8 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from keyturn.core import commands as cm
+from keyturn.core.policy import milliseconds
 from tests.core.reference_loans import Loans
-from tests.core.reference_rules import fits, is_text, need
+from tests.core.reference_rules import fits, is_text, need, steps, twofold
 from tests.core.reference_seen import READY
 
 MONTH = 31 * 24 * 3_600_000
@@ -19,6 +20,7 @@ class Beside(Loans):
 
     calls: dict[str, Any]
     requester: str | None
+    now: int
 
     def alive(self) -> None:
         raise NotImplementedError
@@ -39,7 +41,35 @@ class Beside(Loans):
             return True
         if (terms.signed or terms.step_up) and who.strength == "claimed":
             return False
-        return fits(replace(terms, signed=False, step_up=False), who, None, self.requester)
+        if terms.confirm and who.strength == "claimed":
+            return False
+        bare = replace(terms, signed=False, step_up=False)
+        return any(fits(step, who, None, self.requester) for step in steps(bare))
+
+    def sure(self, call: Any) -> bool:
+        """Whether the requester's word is there and fresh, or is not what is waited for."""
+        if call["state"] != "asked":
+            return True
+        limit = call["terms"].execute_by if call["terms"] else None
+        said = call["sure"]
+        return said is not None and (not limit or self.now <= said.at + milliseconds(limit))
+
+    def several(self, terms: Any, verdict: str) -> int:
+        """How many must say this."""
+        return 1 if verdict in ("ran", "did_not_run") else terms.deny_quorum if verdict == "reject" else terms.quorum
+
+    def asked_now(self, call: Any) -> Any:
+        """The terms of the step that is due."""
+        return steps(call["terms"])[self.sure(call)]
+
+    def in_its_way(self, call: Any, made: Any) -> bool:
+        """Whether a decision that is made in a way of its own may be made so."""
+        asked = call["state"] == "asked"
+        early = made.verdict == "answer" and not self.sure(call)
+        edits = asked and twofold(call["terms"]) and (made.verdict == "edit" or early)
+        alone = not made.broke_glass or (asked and made.verdict == "approve" and made.note)
+        back = not made.asks_back or (asked and made.verdict == "reject" and made.message)
+        return bool(alone and back and not edits)
 
     def mark_call(self, c: cm.MarkCall) -> None:
         self.alive()

@@ -93,6 +93,10 @@ TERMS = st.sampled_from(
         Approval(users=("ada", "bob"), not_requester=True),
         Approval(signed=True, quorum=2, expires="50ms", on_expiry="escalate", escalate_to=("cyd", "dan", "role:ops")),
         Approval(expires="90ms", warn_before="30ms", on_expiry="ask_again", max_asks=9),
+        Approval(confirm=True, reason="on_reject"),
+        Approval(confirm=True, quorum=2, execute_by="50ms", break_glass="ops"),
+        Approval(confirm=True, role="ops", signed=True, break_glass="chief"),
+        Approval(users=("bob",), not_requester=True, break_glass="ops"),
     ]
 )
 ARGS = st.sampled_from([None, '{"n":1}', '{"n":2}', '{ "n": 2 }', "{", ""])
@@ -107,6 +111,8 @@ PEOPLE = st.sampled_from(
         person("bob", "ops", strength="signed"),
         person("cyd", strength="signed"),
         person("dan"),
+        person("eve", strength="signed"),
+        person("gus", "chief", strength="signed"),
         person("eve", "ops", strength="signed"),
         person("fay", "ops", requester=True),
         person("ada", "ops", strength="claimed"),
@@ -255,6 +261,17 @@ class Commands(RuleBasedStateMachine):
             for each in made:
                 self.do(cm.Deliver([each]))
 
+    @precondition(lambda self: self.run.groups["wait"])
+    @rule(data=st.data())
+    def confirm_and_decide(self, data: st.DataObject) -> None:
+        """The requester says yes, and others say the same then."""
+        name = data.draw(st.sampled_from([*self.run.groups["wait"]]))
+        said = replace(
+            self.decision(data.draw, name), via="person", verdict="approve", args=None, basis=None, output=None
+        )
+        for by in ("eve", "ada", "bob"):
+            self.do(cm.Deliver([replace(said, decider=person(by, "ops", strength="signed"))]))
+
     @rule(later=st.sampled_from([0, 20, 60, 200]))
     def tick(self, later: int) -> None:
         self.do(cm.Tick(), later)
@@ -303,6 +320,8 @@ class Commands(RuleBasedStateMachine):
         made = ev.Decision(
             name, verdict, shown, at, who, via,
             note=draw(NOTES), args=args, basis=basis, output=output, proof=draw(PROOF),
+            broke_glass=verdict == "approve" and draw(RARELY), confirms=draw(RARELY),
+            asks_back=draw(RARELY) and draw(RARELY), message=draw(st.sampled_from([None, None, "why?"])),
         )  # fmt: skip
         self.said.append(made)
         return made

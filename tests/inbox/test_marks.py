@@ -77,7 +77,9 @@ async def test_a_claim_is_shown_and_restricts_nobody(store: Any) -> None:
     with pytest.raises(Conflict, match="ann is on it") as told:
         await inbox.let_go(row, by="bob")
     assert told.value.winner == "ann"
-    assert (await inbox.take(row, by="bob", lasts="1h")).request.claim.by == "bob"  # type: ignore[union-attr]
+    taken = (await inbox.take(row, by="bob", lasts="1h")).request.claim
+    assert taken is not None
+    assert taken.by == "bob"
     assert (await inbox.let_go(row, by="bob")).request.claim is None
     assert await store.due() == due, "a mark makes no run due"
     assert (await inbox.approve(await inbox.take(row, by="ann"), by="eve")).state == "approve"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from ..core import events as ev
 from ..core.people import Decider
 from .calls import WAITING, AuditedCall, Broken, need
-from .deciders import objection, takes_people
+from .deciders import outside, two_steps
 from .gate import Gate
 from .grants import GRANT
 
@@ -34,7 +32,7 @@ class Beside(Gate):
         call = self.at(event.call)
         need(call.place in WAITING, "I8", f"call {call.id} was marked while it was {call.place}")
         need(event.mark in ("claim", "snooze"), "I7", f"call {call.id} got a mark of an unknown kind")
-        why = self._kept_out(call, event.decider)
+        why = outside(call.terms, event.decider, self.requester)
         need(not why, "I8", f"call {call.id} was marked {why}")
         who = event.decider.id
         before = call.claim if event.mark == "claim" else call.snoozes.get(who)
@@ -51,6 +49,12 @@ class Beside(Gate):
         others = {by: mark for by, mark in call.snoozes.items() if by != who}
         call.snoozes = others if kept is None else {**others, who: kept}
 
+    def step_of(self, call: AuditedCall) -> str:
+        """Return for whom a request waits, where its requester has to confirm it."""
+        if call.terms is None or not call.terms.confirm:
+            return ""
+        return "others" if two_steps(call.terms) and self.confirmed(call) else "requester"
+
     def taken_from(self, event: ev.ApprovalWithdrawn) -> None:
         """Check that an approval is taken back before it is executed, by somebody who may."""
         call = self.at(event.call)
@@ -58,7 +62,7 @@ class Beside(Gate):
             raise Broken("I8", f"an approval of call {call.id} was taken back while it was {call.place}")
         approved = call.decision is not None or call.let_by.startswith(GRANT)
         need(approved, "I8", f"an approval of call {call.id} was taken back, and nobody had approved it")
-        why = "" if self._let_it_run(call, event.decider) else self._kept_out(call, event.decider)
+        why = "" if self._let_it_run(call, event.decider) else outside(call.terms, event.decider, self.requester)
         need(not why, "I8", f"the approval of call {call.id} was taken back {why}")
         self.withdrawn = call.id
 
@@ -70,12 +74,3 @@ class Beside(Gate):
         words += [None if made is None else made.decider, None if given is None else given.decider]
         sure = [one.id for one in words if one is not None and one.strength != "claimed"]
         return who.strength != "claimed" and who.id in sure
-
-    def _kept_out(self, call: AuditedCall, who: Decider) -> str:
-        """Return why somebody may not decide a call at all, whatever they sign."""
-        terms = call.terms
-        if terms is None or not takes_people(terms):
-            return ""
-        if who.strength == "claimed":
-            return "by a name that nobody verified"
-        return objection(replace(terms, signed=False, step_up=False), who, self.requester)

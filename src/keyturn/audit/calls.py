@@ -86,11 +86,10 @@ class AuditedCall:
     tool. `must_ask` says that it was proposed anew and nobody decided since, `former_tool` is the digest of its tool
     before that. `renewed` is the nonce of the restore that asked anew. `approval` is the decision that let it run, and
     `revoked` says that it does not any more, `acted` that it may have had an effect that is not to be repeated unasked,
-    `started_at` and `started_by` when and by which process it was started last,
-    `supplied` that its tool's question was answered.
-    `let_by` is what let it run unasked; `claim` and `snoozes` are the marks that people made on what waits.
-    `screened_in` and `renewed_in` are the lines in which it was screened and asked again,
-    `stricter_in` the one in which the newest policy asked about its decision.
+    `started_at` and `started_by` when and by which process it was started last, `supplied` that its tool's question was
+    answered. `let_by` is what let it run unasked; `confirmed` is its requester's word, after which others decide;
+    `claim` and `snoozes` are the marks that people made on what waits. `screened_in` and `renewed_in` are the lines in
+    which it was screened and asked again, `stricter_in` the one in which the newest policy asked about its decision.
     """
 
     id: str
@@ -124,6 +123,7 @@ class AuditedCall:
     renewed: str = ""
     stricter_in: int = 0
     let_by: str = ""
+    confirmed: ev.Decision | None = None
     claim: ev.CallMarked | None = None
     snoozes: dict[str, ev.CallMarked] = field(default_factory=dict[str, ev.CallMarked])
 
@@ -144,8 +144,8 @@ class AuditedCall:
             value_of(self.args)
 
     def unmark(self) -> None:
-        """Drop the marks of what was asked before."""
-        self.claim = None
+        """Drop the marks of what was asked before, and its confirmation."""
+        self.claim = self.confirmed = None
         self.snoozes = {}
 
     def shape(self) -> str:

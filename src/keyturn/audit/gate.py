@@ -1,7 +1,6 @@
 """Check the laws of the gate with an automaton of its own: which event a call may meet where, and what lets it run.
 
-An automaton of its own over the events of a log. It asks the code that folds and decides nothing, and raises `Broken`
-at the first event that no honest gate would have written.
+It asks the code that folds and decides nothing, and raises `Broken` at the first event that no honest gate would write.
 """
 
 from __future__ import annotations
@@ -9,8 +8,19 @@ from __future__ import annotations
 from ..core import events as ev
 from ..core.policy import Approval
 from .calls import WAITING, AuditedCall, Broken, need
-from .deciders import agree, is_escalation, lacks_reason, objection, quorum, takes_people, whose_word
-from .grants import GRANT, Standing
+from .deciders import (
+    agree,
+    behind_glass,
+    is_escalation,
+    lacks_reason,
+    objection,
+    quorum,
+    takes_people,
+    two_steps,
+    whose_word,
+)
+from .grants import GRANT
+from .steps import Steps
 
 _MAY = {
     "asked": {"approve": "ready", "edit": "ready", "reject": "dead", "answer": "dead", "expire": "dead"},
@@ -30,7 +40,7 @@ _NO_START = {
 }
 
 
-class Gate(Standing):
+class Gate(Steps):
     """Checks the calls of one run; `restoring` says that this line must end with the restoring of the run."""
 
     def __init__(self) -> None:
@@ -99,7 +109,12 @@ class Gate(Standing):
         need(votes, "I3", f"call {call.id} got a vote that cannot be cast while it is {call.place}")
         self._check(call, made)
         self._check_edit(call, made)
-        enough = self._voices(call, made) >= quorum(call.terms, made.verdict)
+        if made.confirms:
+            first = two_steps(call.terms) and made.verdict == "approve" and not self.confirmed(call)
+            need(first, "I1", f"call {call.id} was confirmed, and its terms ask for no confirmation now")
+            call.confirmed = made
+            return
+        enough = self._voices(call, made) >= quorum(self.asked_now(call), made.verdict)
         need(not enough, "I6", f"call {call.id} had the decisions that it takes and was left waiting")
         call.votes[made.by or ""] = made
 
@@ -111,8 +126,9 @@ class Gate(Standing):
         may = _MAY[call.place]
         need(made.verdict in may, "I7", f"call {call.id} got a decision that does not fit: it was {call.place}")
         self._check(call, made)
-        voices, wanted = self._voices(call, made), quorum(call.terms, made.verdict)
-        alone = call.place == "asking" or made.via != "person"
+        voices, wanted = self._voices(call, made), quorum(self.asked_now(call), made.verdict)
+        alone = call.place == "asking" or made.via != "person" or made.broke_glass
+        self.check_steps(call, made)
         enough = alone or voices >= wanted
         need(enough, "I1", f"call {call.id} takes {wanted} people and was decided by {voices}")
         self._check_edit(call, made)
@@ -136,6 +152,7 @@ class Gate(Standing):
         """Check what holds for every decision, whether it settles the call or not."""
         need(made.digest == call.digest(self.run), "I4", f"a decision of call {call.id} is for other bytes")
         self._check_via(call, made)
+        self.check_way(call, made)
         if made.via == "clock":
             self._check_expiry(call)
         else:
@@ -153,7 +170,10 @@ class Gate(Standing):
     def _check_via(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check whether what decided may decide this: a person, or what is none."""
         if made.via == "person":
-            why = objection(call.terms, made.decider, self.requester, made.proof)
+            terms = behind_glass(call.terms) if made.broke_glass else self.asked_now(call)
+            whole = made.broke_glass and terms is None
+            need(not whole, "I1", f"the glass was broken for call {call.id}, and its terms have none")
+            why = objection(terms, made.decider, self.requester, made.proof)
             need(not why, "I1", f"call {call.id} was decided {why}")
         else:
             need(made.decider is None, "I1", f"call {call.id} was decided by no person, and a person is named")

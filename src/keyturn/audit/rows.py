@@ -20,6 +20,7 @@ from ..core.request import ASKED, asked_text
 from ..core.run import Run
 from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
+from .deciders import two_steps
 from .log import LogAutomaton
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
@@ -43,6 +44,7 @@ _USUAL: dict[str, Any] = {
     "path": "",
     "started_by": "",
     "snoozed": [],
+    "waits_for": "",
 }
 # What the rows of earlier versions do not say, none of it; every later row says at least how its call came about.
 _SINCE = ("description", "path", "started_at", "started_by", "former")
@@ -85,7 +87,7 @@ class DerivedRows:
     def _close(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.CallDecided):
             made = event.decision
-            self._end(made.call, made.verdict, made.at, made.by or "")
+            self._end(made.call, "asked_back" if made.asks_back else made.verdict, made.at, made.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
             self._end(event.call, "void", self._log.now, "")
 
@@ -122,7 +124,10 @@ class DerivedRows:
         """Return what people are shown of a waiting call beside the columns of its row."""
         made = call.proposal
         params = _hidden(value_of(call.args), made.secrets)
-        without = {"edit": made.fixed, "answer": made.elsewhere} if call.place == "asked" else {}
+        fixed = made.fixed or two_steps(call.terms)
+        first = two_steps(call.terms) and not self._log.confirmed(call)
+        without = {"edit": fixed, "answer": made.elsewhere or first} if call.place == "asked" else {}
+        sure = call.confirmed
         return {
             "revision": 1 + call.asks + call.rounds,
             "tool_kind": made.kind,
@@ -131,6 +136,8 @@ class DerivedRows:
             "params": params,
             "preview": _preview(call, params),
             "terms": None if call.terms is None else msgspec.to_builtins(call.terms),
+            "waits_for": self._log.step_of(call),
+            "confirmed": None if sure is None else _vote(sure.by or "", sure, made.secrets),
             "verdicts": [word for word in _VERDICTS[call.place] if not without.get(word, False)],
             "votes": [_vote(by, vote, made.secrets) for by, vote in call.votes.items()],
             "requests": call.question.requests if call.place == "asking" and call.question is not None else None,

@@ -14,7 +14,7 @@ from . import commands as cm
 from . import events as ev
 from .errors import Conflict, NotAllowed, NotPending, UserError
 from .gate import Events, open_run, void
-from .people import Decider, barred, plain_text
+from .people import Decider, barred_throughout, plain_text
 from .policy import Approval
 from .run import Call, Run, call_digest
 from .states import READY, WAITING
@@ -86,10 +86,10 @@ def kept_out(terms: Approval | None, who: Decider, requester: str | None) -> str
     ''
     """
     if terms is None or not terms.needs_proof:
-        return barred(terms, who, requester)
+        return barred_throughout(terms, who, requester)
     if who.strength == "claimed":
         return "it takes a person who logged in, and a name alone proves nothing"
-    return barred(replace(terms, signed=False, step_up=False), who, requester)
+    return barred_throughout(replace(terms, signed=False, step_up=False), who, requester)
 
 
 def _not_ready(run: Run, name: str, call: Call | None) -> Conflict | NotPending:

@@ -11,7 +11,7 @@ from typing import Any
 from . import events as ev
 from .items import Item
 from .moves import drop_below, let_run, move, noted, open_calls, read_in
-from .noting import approval_withdrawn, call_marked, unmarked
+from .noting import approval_withdrawn, call_marked, unmarked, vote_cast
 from .records import RUNS
 from .run import RESTORED, Frame, Run, used_by
 from .states import MOVES, READY
@@ -140,12 +140,6 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     move(run, call, event.action)
 
 
-def _vote_cast(run: Run, event: ev.VoteCast) -> None:
-    if not event.replaced:
-        call = run.calls[event.decision.call]
-        call.votes = {**call.votes, event.decision.by or "": event.decision}
-
-
 def _call_decided(run: Run, event: ev.CallDecided) -> None:
     decision = event.decision
     call = run.calls[decision.call]
@@ -160,7 +154,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
         call.acted = False  # its tool found that it did not run
     if decision.verdict in ("approve", "edit"):
         call.approval = decision
-    if decision.verdict == "reject":
+    if decision.verdict == "reject" and not decision.asks_back:
         run.rejected.append(noted(run, call))
     call.decision = decision
     run.decided[call.id] = decision
@@ -373,7 +367,7 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.ReplyRecorded: _reply_recorded,
     ev.ReplyRefused: _count,
     ev.CallScreened: _call_screened,
-    ev.VoteCast: _vote_cast,
+    ev.VoteCast: vote_cast,
     ev.CallDecided: _call_decided,
     ev.CallAskedAgain: _call_asked_again,
     ev.CallMarked: call_marked,

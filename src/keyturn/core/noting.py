@@ -18,9 +18,20 @@ def call_marked(run: Run, event: ev.CallMarked) -> None:
 
 
 def unmarked(call: Call) -> None:
-    """Drop the marks of a call that asks anew: they were about what was asked before."""
-    call.claim = None
+    """Drop the marks of a call that asks anew, and its confirmation: they were about what was asked before."""
+    call.claim = call.confirmed = None
     call.snoozes = {}
+
+
+def vote_cast(run: Run, event: ev.VoteCast) -> None:
+    """Count a vote, or note the confirmation that comes before the votes of others; what was replaced counts not."""
+    if event.replaced:
+        return
+    call = run.calls[event.decision.call]
+    if event.decision.confirms:
+        call.confirmed = event.decision
+    else:
+        call.votes = {**call.votes, event.decision.by or "": event.decision}
 
 
 def approval_withdrawn(run: Run, event: ev.ApprovalWithdrawn) -> None:

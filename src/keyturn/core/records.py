@@ -67,9 +67,11 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     `decider` is the person, `via` what decided where that was no person: a grant (`grant` is its id), the clock, the
     tool's own probe or its `on_approval`. `at` is when it was said, by the run's time at the latest: it may have been
-    delivered later. `args` is the edited text of what will run, `runs` the digest of the call with it, and `basis`
-    what the editor looked at. `output` is a person's own result, `message` the words for the model, `note` the words
-    for the record, `proof` what the person's own key made of it.
+    delivered later. `args` is the edited text of what will run, `runs` the digest of the call with it, and `basis` what
+    the editor looked at. `confirms` says that others decide after it, `broke_glass` that somebody decided alone whom
+    the terms let do so in an emergency, `asks_back` that a rejection is a question to the agent. `output` is a person's
+    own result, `message` the words for the model, `note` the words for the record, `proof` what the person's own key
+    made of it.
     """
 
     call: str
@@ -86,6 +88,9 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     basis: dict[str, str] | None = None
     output: Any = None
     proof: Proof | None = None
+    confirms: bool = False
+    broke_glass: bool = False
+    asks_back: bool = False
 
     @property
     def by(self) -> str | None:

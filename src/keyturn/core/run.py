@@ -78,6 +78,7 @@ class Call(msgspec.Struct):
     acted: bool = False  # it may have had an effect that must not be repeated unasked
     warned: bool = False  # somebody was warned that the request will expire
     renewed: str = ""  # the restore after which it asked anew
+    confirmed: ev.Decision | None = None  # the requester's word, after which others decide
     claim: ev.CallMarked | None = None  # who said last that they are on it
     snoozes: dict[str, ev.CallMarked] = {}  # who does not want to see it for a while, by person
 
@@ -322,6 +323,20 @@ def stale(run: Run, call: Call) -> bool:
     limit = call.terms.execute_by_ms if call.terms is not None else None
     decision = let_by(call)
     return limit is not None and decision is not None and run.now > decision.at + limit
+
+
+def confirmed(run: Run, call: Call) -> bool:
+    """Return whether the requester has confirmed a call, and that is not too long ago."""
+    if call.state != "asked":  # what became of a call is no matter of confirming it
+        return True
+    limit = call.terms.execute_by_ms if call.terms is not None else None
+    return call.confirmed is not None and (limit is None or run.now <= call.confirmed.at + limit)
+
+
+def terms_now(run: Run, call: Call) -> Approval | None:
+    """Return the terms on which a call waits now: where it takes two steps, those of the step that is due."""
+    terms = call.terms
+    return terms.at_step(confirmed=confirmed(run, call)) if terms is not None and terms.confirm else terms
 
 
 def let_by(call: Call) -> ev.Decision | None:

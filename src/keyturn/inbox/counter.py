@@ -11,13 +11,13 @@ from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core.codec import Log
 from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
-from ..core.gate import decided_before
 from ..core.people import Decider
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
+from ..core.words import decided_before
 from ..directory.people import DECIDE, Login, People
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
@@ -73,8 +73,11 @@ class Counter:
     async def _commit(self, log: Log, *commands: cm.RunCommand) -> Written:
         return await write_to(self._store, log, *commands)
 
-    async def _words(self, by: By, words: Naming, waiting: Request) -> decisions.Words:
-        named: decisions.Words = {"by": await self._who(by, waiting.terms, waiting.requester)}
+    async def _words(self, by: By, words: Naming, waiting: Request, *, glass: bool = False) -> decisions.Words:
+        terms = waiting.terms_now
+        if glass and waiting.terms is not None:
+            terms = waiting.terms.behind_glass()
+        named: decisions.Words = {"by": await self._who(by, terms, waiting.requester)}
         if "note" in words:
             named["note"] = words["note"]
         if "proof" in words:

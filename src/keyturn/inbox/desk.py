@@ -51,17 +51,20 @@ class Inbox(Beside):
         edit: Mapping[str, Any] | str | None = None,
         grant: Grant | None = None,
         seen: Preview | None = None,
+        break_glass: bool = False,
         **words: Unpack[Naming],
     ) -> RequestRow:
-        """Approve exactly this call, or with other arguments, or from now on what a grant covers."""
+        """Approve exactly this call, or with other arguments, or from now on what a grant covers.
+
+        With `break_glass`, alone and with a `note`, where the terms name a role that may: others are told.
+        """
         shown = shown_of(request, words)
         log, waiting = await self._waiting(shown)
         made = None if edit is None else await self._edited(log, waiting, edit, seen)
         now = await self._store.now()
         reach = reach_of(grant, log.run, self._store)
-        said = decisions.approve(
-            waiting, now, edit=made, grant=grant, reach=reach, **await self._words(by, words, waiting)
-        )
+        told = await self._words(by, words, waiting, glass=break_glass)
+        said = decisions.approve(waiting, now, edit=made, grant=grant, reach=reach, broke_glass=break_glass, **told)
         return await self._deliver(log, shown, said)
 
     async def reject(
@@ -82,6 +85,15 @@ class Inbox(Beside):
         now = await self._store.now()
         said = decisions.reject(waiting, now, message=message, always=always, **await self._words(by, words, waiting))
         return await self._deliver(log, shown, said)
+
+    async def ask_back(self, request: Shown, question: str, *, by: By, **words: Unpack[Naming]) -> RequestRow:
+        """Ask the agent back: the call does not run, and its model answers the question and may propose it again."""
+        shown = shown_of(request, words)
+        log, waiting = await self._waiting(shown)
+        now = await self._store.now()
+        return await self._deliver(
+            log, shown, decisions.ask_back(waiting, now, question, **await self._words(by, words, waiting))
+        )
 
     async def answer(self, request: Shown, output: Any, *, by: By, **words: Unpack[Naming]) -> RequestRow:
         """Give the call's result in its tool's place, or what its tool asked for."""

@@ -119,6 +119,8 @@ def _with_moments(told: dict[str, Any], how: Callable[[Any], Any]) -> dict[str, 
         made["votes"] = [{**vote, "at": how(vote["at"])} for vote in told["votes"]]
     if told.get("former"):
         made["former"] = {**told["former"], "at": how(told["former"]["at"])}
+    if told.get("confirmed"):
+        made["confirmed"] = {**told["confirmed"], "at": how(told["confirmed"]["at"])}
     if told.get("claim"):
         made["claim"] = {**told["claim"], "until": how(told["claim"]["until"])}
     if told.get("snoozed"):

@@ -19,7 +19,7 @@ from ...core.request import request_of
 from ...core.run import Call, Run, new_run, request_id
 from ...core.states import OVER
 from ...journal.base import Journal
-from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
+from ...journal.rows import Changes, Closing, GrantRow, Notice, RequestRow, RunRow
 from ..run.log_cache import log_in
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
@@ -51,8 +51,18 @@ def changes(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent], starte
     if run.status in OVER:  # what was in flight is in doubt for good: it is shown, and nobody can settle it any more
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
+    told = [_broken(run, event.decision) for event in events if isinstance(event, ev.CallDecided)]
+    notices = [notice for notice in told if notice is not None]
     quiet = all(isinstance(event, _QUIET) for event in events)
-    return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked, quiet=quiet)
+    return Changes(run_row(run, started_at), opened, closed, _grants(run, events), revoked, notices, quiet)
+
+
+def _broken(run: Run, decision: ev.Decision) -> Notice | None:
+    """Make the notice that somebody broke the glass."""
+    if not decision.broke_glass:
+        return None
+    about = {"request": request_id(run, decision.call), "by": decision.by or "", "note": decision.note or ""}
+    return Notice("request.glass_broken", run.id, about)
 
 
 def open_after(open: dict[str, str], made: Changes) -> dict[str, str]:
@@ -100,7 +110,8 @@ def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> lis
             continue
         if isinstance(event, ev.CallDecided):
             decision = event.decision
-            closed[call] = Closing(open[call], decision.verdict, decision.at, decision.by or "")
+            state = "asked_back" if decision.asks_back else decision.verdict
+            closed[call] = Closing(open[call], state, decision.at, decision.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
             closed[call] = Closing(open[call], "void", run.now)
     if any(isinstance(event, _SWEEPING) for event in events):
