@@ -49,6 +49,7 @@ KINDS: dict[str, Kind] = {
     "two approvers": Kind(contests.approvers, 36),
     "one click, 2 to 8 times": Kind(contests.clicks, 7),
     "cancel against approve": Kind(contests.cancels, 9),
+    "withdrawal against the start": Kind(contests.withdrawals, 9),
     "expiry against approve": Kind(contests.expiries, 8),
     "two runs in one session": Kind(contests.sessions, 3),
     "workers and resumers": Kind(None, 6, "workers"),

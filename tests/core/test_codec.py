@@ -160,6 +160,8 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallAskedAgain, "terms"): TERMS,
     (ev.GrantRevoked, "decider"): DECIDER,
     (ev.RunCancelled, "decider"): DECIDER,
+    (ev.CallMarked, "decider"): DECIDER.filter(lambda who: who is not None),
+    (ev.ApprovalWithdrawn, "decider"): DECIDER.filter(lambda who: who is not None),
     (ev.CallScreened, "terms"): TERMS,
     (ev.CallScreened, "preview"): PREVIEW,
     (ev.CallNeeds, "preview"): PREVIEW,

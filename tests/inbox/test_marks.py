@@ -139,7 +139,7 @@ async def test_an_approval_is_taken_back_before_it_is_executed(store: Any, strea
     await inbox.approve(result.interruptions[0].request, by="ann")
     assert (await gone_on(store, run, agent, streamed)).final_output == "done"
     assert paid == [5]
-    with pytest.raises(Conflict, match="is finished"):
+    with pytest.raises(Conflict, match="was started at"):
         await inbox.withdraw(row, by="ann")
     assert (await check(store)).ok
 

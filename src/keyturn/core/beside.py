@@ -6,12 +6,11 @@ may decide the call may say it, and so may whoever let it run.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from msgspec.structs import replace
 
 from . import commands as cm
 from . import events as ev
+from .encodable import moment
 from .errors import Conflict, NotAllowed, NotPending, UserError
 from .gate import Events, open_run, void
 from .people import Decider, barred_throughout, plain_text
@@ -92,19 +91,23 @@ def kept_out(terms: Approval | None, who: Decider, requester: str | None) -> str
     return barred_throughout(replace(terms, signed=False, step_up=False), who, requester)
 
 
+def too_late(by: str, at: int) -> Conflict:
+    """Make the `Conflict` that tells who takes an approval back too late by whom the call was started, and when."""
+    winner = by or "the process that has the run"
+    return Conflict(
+        f"this call was started at {moment(at).isoformat()} by {winner}; what is begun is not taken back",
+        winner=winner,
+        decision="start",
+        at=at,
+    )
+
+
 def _not_ready(run: Run, name: str, call: Call | None) -> Conflict | NotPending:
     """Say why there is nothing to take back: of what was started, when and by whom."""
     if call is not None and call.state in WAITING and not call.begun:
         return NotPending("this call waits and was not approved; reject it")
     if call is not None and call.begun:
-        when = datetime.fromtimestamp(call.started_at / 1_000, UTC).isoformat(timespec="milliseconds")
-        by = call.started_by or "the process that has the run"
-        return Conflict(
-            f"this call was started at {when} by {by}; what is begun is not taken back",
-            winner=by,
-            decision="start",
-            at=call.started_at,
-        )
+        return too_late(call.started_by, call.started_at)
     if call is None and name in run.decided:
         return Conflict("this call has its result already; there is nothing to take back", decision="settled")
     return NotPending("no call of this run is approved and has not started under that name")

@@ -60,7 +60,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     asked again up to `max_asks` times in all, or escalated once to `escalate_to`: user ids, and "role:NAME" for one
     role. `signed` (and `step_up`) takes a decision signed with the person's own key. With `confirm` the person for whom
     the run acts says yes, and nobody else; with terms for others beside it, first that person and then the others.
-    `break_glass` names a role that may approve alone, with a reason, and is reviewed after.
+    `break_glass` names a role that may approve alone, with a reason.
     Whatever needs to know who people are needs an inbox; on a bare state it is refused.
 
     >>> Approval(expires="4h").expires_ms

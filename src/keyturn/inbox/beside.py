@@ -9,10 +9,12 @@ from typing import Any, Unpack
 import msgspec
 
 from ..core import commands as cm
-from ..core.beside import kept_out
+from ..core import events as ev
+from ..core.beside import kept_out, too_late
 from ..core.beside_events import Mark
+from ..core.codec import Log
 from ..core.encodable import in_milliseconds
-from ..core.errors import NotAllowed, NotPending
+from ..core.errors import Conflict, NotAllowed, NotPending
 from ..core.request import request_of
 from ..core.run import request_id
 from ..core.states import WAITING
@@ -121,7 +123,11 @@ class Beside(Counter):
         live = log.run.calls.get(call)
         terms = None if live is None else live.terms
         who = await self._who(by, terms, log.run.requester)
-        await self._commit(log, cm.Withdraw(call, who, digest, words.get("note")), *self._resumed(log))
+        try:
+            await self._commit(log, cm.Withdraw(call, who, digest, words.get("note")), *self._resumed(log))
+        except Conflict as error:
+            start = None if error.decision == "start" else _last_start(log, call)
+            raise error if start is None else start from None
         return await self._row(name)
 
     async def _mark(
@@ -161,6 +167,15 @@ class Beside(Counter):
         except NotAllowed:
             return False
         return not kept_out(shown.terms, who, shown.requester)
+
+
+def _last_start(log: Log, call: str) -> Conflict | None:
+    """Return what to tell of a call that the run does not hold any more: by whom it was started, and when."""
+    for step in reversed(log.steps):
+        for event in step.events:
+            if isinstance(event, ev.CallStarted) and event.call == call:
+                return too_late(event.by, step.at)
+    return None
 
 
 def _name_of(by: By) -> str:
