@@ -67,6 +67,8 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
             mine = bool(event.person) and event.person == by and by in known.here
         case ev.TokenRevoked():
             mine = known.owned.get(("token", event.token)) == by
+        case ev.KeyCounted():
+            return "" if known.owned.get(("key", event.key)) == by else "the key is not theirs"
         case ev.KeyRevoked():
             mine = known.owned.get(("key", event.key)) == by
         case ev.Delegated():

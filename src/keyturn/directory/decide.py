@@ -225,6 +225,14 @@ def revoke_key(directory: Directory, by: str, key: str) -> Events:
     return [] if found.revoked_at is not None else [ev.KeyRevoked(key)]
 
 
+def count_key(directory: Directory, by: str, key: str, count: int) -> Events:
+    """Record how far a key has counted its signatures."""
+    found = known_key(directory, key)
+    if found.person != by:
+        raise NotAllowed("a key counts the signatures of its owner")
+    return [] if found.count is not None and found.count >= count else [ev.KeyCounted(key, count)]
+
+
 def known_key(directory: Directory, key: str) -> Key:
     """Return an enrolled key, or refuse its id."""
     found = directory.keys.get(key)

@@ -112,6 +112,13 @@ class KeyRevoked(DirectoryEvent, frozen=True):
     key: str
 
 
+class KeyCounted(DirectoryEvent, frozen=True):
+    """A key that counts its signatures made one that was accepted; one with no higher count is refused from now on."""
+
+    key: str
+    count: int
+
+
 class Delegated(DirectoryEvent, frozen=True):
     """A person lets another decide in their place until a time, with some of their roles or with all (none named)."""
 
@@ -182,6 +189,7 @@ AnyDirectoryEvent = (
     | KeyEnrolled
     | KeyConfirmed
     | KeyRevoked
+    | KeyCounted
     | Delegated
     | DelegationEnded
     | LinkMade

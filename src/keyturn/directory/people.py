@@ -13,13 +13,27 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 from ..core.errors import NotAllowed, UserError
-from ..core.people import Decider, Strength, plain_text
+from ..core.people import Decider, Proof, Strength, plain_text
 from ..core.policy import Approval, milliseconds
+from ..core.records import Decision
+from ..core.run import Call, Run
 from ..journal import opened
 from ..journal.base import Store
+from ..proofs import scheme as scheme_named
+from ..proofs import verify
+from ..proofs.base import Asked, PublicKey
 from . import decide
 from . import events as ev
 from .book import Book
+from .signed import (
+    check_decision,
+    check_enrolment,
+    confirmation_challenge,
+    enrolment_challenge,
+    public_of,
+    trusted_keys,
+    unsigned,
+)
 from .state import Delegation, Directory, Key, Person, Token
 
 By = str | Decider
@@ -45,6 +59,9 @@ class Login(NamedTuple):
 class People:
     """Keeps who is who in a journal.
 
+    `roots` are the ids of keys whose owners somebody outside vouches for: signatures count that go back to them. If
+    there are none, it is the first key that was confirmed in the directory.
+
     >>> import asyncio
     >>> from keyturn import MemoryJournal
     >>> async def main():
@@ -56,9 +73,15 @@ class People:
     ('finance',)
     """
 
-    def __init__(self, store: Store | str) -> None:
+    def __init__(self, store: Store | str, *, roots: Iterable[str] = ()) -> None:
         self._store = opened(store) if isinstance(store, str) else store
         self._book = Book(self._store)
+        self.roots = _names(roots, "roots")
+
+    @property
+    def tenant(self) -> str:
+        """Return whose directory it is."""
+        return str(getattr(self._store, "tenant", "default"))
 
     # Reading -------------------------------------------------------------------------------------------------------
 
@@ -245,6 +268,53 @@ class People:
         """Return the keys that people enrolled."""
         found = (await self._book.read()).keys.values()
         return [each for each in found if person in (None, each.person)]
+
+    def read_key(self, scheme: str, text: str, *, label: str = "", asked: Asked | None = None) -> PublicKey:
+        """Read a key that somebody brings: the line of a `.pub` file, or what a browser says of a passkey."""
+        return scheme_named(scheme).enrol(text, label=label, asked=asked)
+
+    def to_sign(self, person: str, key: PublicKey) -> bytes:
+        """Return what somebody signs with a key that they enrol, to show that they have it."""
+        return enrolment_challenge(self.tenant, person, key)
+
+    async def enrol_key(self, person: str, key: PublicKey, proof: Proof) -> Key:
+        """Enrol a person's own key, by themselves; it counts when somebody else has confirmed it."""
+        check_enrolment(self.tenant, person, key, proof)
+        enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label)
+        return (await self._change(person, lambda now, _at: decide.enrol_key(now, person, enrolled))).keys[key.id]
+
+    async def to_confirm(self, key: str) -> bytes:
+        """Return what somebody signs who confirms that a key is its owner's."""
+        return confirmation_challenge(self.tenant, decide.known_key(await self._book.read(), key))
+
+    async def confirm_key(self, key: str, *, by: By, proof: Proof | None = None) -> None:
+        """Confirm that a key is its owner's, with a signature by a key that counts already.
+
+        The first key of a directory is confirmed without one: look at its fingerprint, and have workers trust it by it.
+        """
+
+        def made(now: Directory, _at: int) -> decide.Events:
+            events = decide.confirm_key(now, _id(by), key, proof)
+            if proof is not None:
+                verify(public_of(now.keys[proof.key]), confirmation_challenge(self.tenant, now.keys[key]), proof)
+            return events
+
+        await self._change(by, made)
+
+    async def check_proof(self, asked: tuple[str, int], decision: Decision) -> None:
+        """Verify the signature of a decision before it is delivered, or raise `ProofRefused`; it is good once."""
+        directory = await self._book.read()
+        key = None if decision.proof is None else directory.keys.get(decision.proof.key)
+        before = None if key is None else key.count
+        trusted = trusted_keys(directory, self.tenant, self.roots)
+        checked = check_decision(directory, self.tenant, asked, decision, trusted=trusted, last_count=before)
+        count = checked.count
+        if key is not None and count:
+            await self._change(key.person, lambda now, _at: decide.count_key(now, key.person, key.id, count))
+
+    async def objection(self, run: Run, call: Call) -> str:
+        """Return why a call that takes signed decisions may not start; "" where all who let it run have signed."""
+        return unsigned(await self._book.read(), self.tenant, run, call, self.roots)
 
     async def revoke_key(self, key: str, *, by: By) -> None:
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""

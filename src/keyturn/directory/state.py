@@ -63,8 +63,12 @@ class Key:
     enrolled_at: int
     confirmed_at: int | None = None
     confirmed_by: str = ""
+    confirmed_place: int = 0
     proof: Proof | None = None
     revoked_at: int | None = None
+    revoked_place: int | None = None
+    # The count of the last signature that was accepted, for keys that count.
+    count: int | None = None
 
     @property
     def counts(self) -> bool:
@@ -210,6 +214,7 @@ def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
     for key in d.keys.values():
         if key.person == e.person and key.revoked_at is None:
             key.revoked_at = entry.at
+            key.revoked_place = d.place
     for given in d.delegations.values():
         if e.person in (given.giver, given.receiver) and given.ended_at is None:
             given.ended_at = entry.at
@@ -258,11 +263,17 @@ def _key_confirmed(d: Directory, e: ev.KeyConfirmed, entry: ev.Entry) -> None:
     key = d.keys[e.key]
     key.confirmed_at = entry.at
     key.confirmed_by = entry.by.id
+    key.confirmed_place = d.place
     key.proof = e.proof
 
 
 def _key_revoked(d: Directory, e: ev.KeyRevoked, entry: ev.Entry) -> None:
     d.keys[e.key].revoked_at = entry.at
+    d.keys[e.key].revoked_place = d.place
+
+
+def _key_counted(d: Directory, e: ev.KeyCounted, _entry: ev.Entry) -> None:
+    d.keys[e.key].count = e.count
 
 
 def _delegated(d: Directory, e: ev.Delegated, entry: ev.Entry) -> None:
@@ -319,6 +330,7 @@ _FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {
     ev.KeyEnrolled: _key_enrolled,
     ev.KeyConfirmed: _key_confirmed,
     ev.KeyRevoked: _key_revoked,
+    ev.KeyCounted: _key_counted,
     ev.Delegated: _delegated,
     ev.DelegationEnded: _delegation_ended,
     ev.LinkMade: _link_made,
