@@ -22,6 +22,7 @@ CASES = {
     "b6": "cancel against approve",
     "b9": "one click, 2 to 8 times",
     "b11": "16 processes write one file",
+    "withdrawal": "withdrawal against the start",
     "d1": "expiry against approve",
     "sessions": "two runs in one session",
     "workers": "workers and resumers",
