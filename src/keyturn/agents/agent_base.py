@@ -57,6 +57,14 @@ class AgentBase(Generic[TContext]):
     mcp_servers: Sequence[ToolSource]
     mcp_config: MCPConfig
 
+    def own_policy(self) -> Any:
+        """Return the policy that the agent brings along: it is asked of its calls, and of those of the agents below it."""
+        return None
+
+    def fresh_context(self) -> Any:
+        """Return the context of a run of this agent that is started without one."""
+        return None
+
     def static_tools(self) -> list[Any] | None:
         """Return the enabled tools where that needs no question, None where a callable or a server must be asked."""
         if self.mcp_servers:

@@ -196,12 +196,14 @@ class Tool(abc.ABC):
     announced: bool = True  # tool hooks hear of it, and its result can be the agent's
     answerable: bool = True  # a person may give the result in its place
     editable: bool = True  # a person may change the arguments
+    keeps_context: bool = False  # its calls change the run's context, which is recorded with their results
     hosted: bool = False  # the provider runs the calls, so that a reply may hold results
     known_spec: tuple[dict[str, Any], str] | None = None  # a cached spec and its digest
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
     # what a nested agent runs under, where None leaves it to the agent that called.
     agent: Any = None  # the agent that answers or goes on
+    agents: Mapping[str, Any] = {}  # the agents that may answer, by name, where the arguments say which
     run_config: Any = None  # the nested agent's run configuration
     hooks: Any = None  # the nested agent's hooks
     session: Any = None  # the nested agent's session

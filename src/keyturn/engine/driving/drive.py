@@ -46,6 +46,7 @@ class Drive(Writer):
         self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
+        scope.carry(live.graph.root)
         self._scopes: dict[str, FrameSettings] = {ev.ROOT: scope}
         self._toolsets: dict[str, Toolset] = {}
         self._wake: asyncio.Future[None] | None = None
@@ -68,6 +69,8 @@ class Drive(Writer):
             if tool.on_stream is not None:
                 self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
+        if (frame := self.run.frames.get(frame_id)) is not None:
+            scope.carry(self.agent(frame.agent))  # it may be another one since a handoff
         return scope
 
     async def toolset(self, frame: Frame, *, fresh: bool = False) -> Toolset:

@@ -37,6 +37,7 @@ from ..facts.live_preview import CHANGED, changed_since, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
+from ..states.context_data import context_now
 from ..user_errors import as_user_error, raised_by
 from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
@@ -200,7 +201,8 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
         own = None
         failed = True
     item = told_of_edit(call, tool, item)
-    await drive.commit(cm.FinishCall(call.id, item, own, failed, reports))
+    saved = context_now(drive.live) if tool.keeps_context else []
+    await drive.commit(cm.FinishCall(call.id, item, own, failed, reports), *saved)
 
 
 def _check_recordable(item: Item) -> None:
