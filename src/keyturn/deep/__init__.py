@@ -1,0 +1,23 @@
+"""Deep agents: files, commands, a plan and subagents in one call, and `interrupt_on` says what waits for a person."""
+
+from __future__ import annotations
+
+from ..tools.backends.backend import Backend
+from ..tools.backends.composite import CompositeBackend
+from ..tools.backends.folder import FilesystemBackend, SandboxBackend
+from ..tools.backends.state import FileData, StateBackend
+from .create import SubAgent, deep_core
+from .deps import DeepAgentDeps, Todo
+
+__all__ = [
+    "Backend",
+    "CompositeBackend",
+    "DeepAgentDeps",
+    "FileData",
+    "FilesystemBackend",
+    "SandboxBackend",
+    "StateBackend",
+    "SubAgent",
+    "Todo",
+    "deep_core",
+]
