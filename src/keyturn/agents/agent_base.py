@@ -65,6 +65,10 @@ class AgentBase(Generic[TContext]):
         """Return the context of a run of this agent that is started without one."""
         return None
 
+    def own_compaction(self) -> Any:
+        """Return what shortens a conversation of the agent that grows too long: an object as `deep.Compaction` is."""
+        return None
+
     def static_tools(self) -> list[Any] | None:
         """Return the enabled tools where that needs no question, None where a callable or a server must be asked."""
         if self.mcp_servers:

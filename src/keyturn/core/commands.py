@@ -207,6 +207,16 @@ class HandOff(RunCommand, frozen=True):
     view: list[list[int] | Item] | None = None
 
 
+class CompactHistory(RunCommand, frozen=True):
+    """Replace the older part of a frame's conversation; `seen` is how many items it had when the view was made."""
+
+    frame: str
+    view: list[list[int] | Item]
+    seen: int
+    usage: Counts
+    model: str = ""
+
+
 class GuardFrame(RunCommand, frozen=True):
     """Record what the input guardrails of a frame said."""
 

@@ -186,6 +186,19 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
     yield ev.HandedOff(call.frame, c.agent, view)
 
 
+def _compact_history(run: Run, c: cm.CompactHistory) -> Events:
+    open_run(run)
+    frame = _frame(run, c.frame)
+    if frame.phase != "model" or len(frame.items) < c.seen:
+        raise Conflict("a conversation is compacted when its model is to be asked next, and this one went on meanwhile")
+    kept = [part for part in c.view if isinstance(part, list)]
+    ends = [0, *(place for start, end in kept for place in (start, end)), c.seen]
+    if any(len(part) != 2 for part in kept) or ends != sorted(ends):
+        raise UserError("a compacted conversation keeps ranges of the old one, in their order")
+    late = [[c.seen, len(frame.items)]] if len(frame.items) > c.seen else []  # nobody who made the view has seen it
+    yield ev.HistoryCompacted(c.frame, [*own_copy(c.view), *late], c.usage, c.model)
+
+
 def _guard_frame(run: Run, c: cm.GuardFrame) -> Events:
     frame = run.frames.get(c.frame)
     if frame is not None and frame.guarding and run.status not in OVER:
@@ -280,6 +293,7 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.FinishCall: _finish_call,
         cm.LoseCall: _lose_call,
         cm.HandOff: _hand_off,
+        cm.CompactHistory: _compact_history,
         cm.GuardFrame: _guard_frame,
         cm.JudgeFrame: _judge_frame,
         cm.CloseFrame: _close_frame,

@@ -266,6 +266,18 @@ class HandedOff(Event, frozen=True):
     view: list[list[int] | Item] | None = None
 
 
+class HistoryCompacted(Event, frozen=True):
+    """The older part of a conversation was replaced by a summary: `view` is what the model reads from now on.
+
+    What happened stays in the log; `usage` is what `model` took to summarise it.
+    """
+
+    frame: str
+    view: list[list[int] | Item]
+    usage: Counts
+    model: str = ""
+
+
 class ToolsJudged(Event, frozen=True):
     """The agent judged its tools' results, or its model's answer, as not final, and the model goes on."""
 
@@ -349,6 +361,7 @@ AnyEvent = (
     | GrantBorrowed
     | GrantRevoked
     | HandedOff
+    | HistoryCompacted
     | ToolsJudged
     | GuardrailReported
     | FrameClosed

@@ -115,7 +115,7 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     open_calls(run, frame, event)
 
 
-def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
+def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded | ev.HistoryCompacted) -> None:
     """Count a reply's usage, whatever became of the reply."""
     if event.usage != NOTHING:
         run.usage += event.usage
@@ -290,6 +290,15 @@ def _handed_off(run: Run, event: ev.HandedOff) -> None:
         run.last_agent = event.agent
 
 
+def _history_compacted(run: Run, event: ev.HistoryCompacted) -> None:
+    frame = run.frames[event.frame]
+    unread = len(frame.items) - frame.sent
+    frame.items = viewed(frame.items, event.view)
+    frame.sent = max(len(frame.items) - unread, 0)
+    frame.history = len(frame.items)
+    _count(run, event)
+
+
 def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item | int]:
     """Return the items of a recorded view: ranges of the old ones and new ones."""
     seen: list[Item | int] = []
@@ -383,6 +392,7 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.GrantBorrowed: _grant_borrowed,
     ev.GrantRevoked: _grant_revoked,
     ev.HandedOff: _handed_off,
+    ev.HistoryCompacted: _history_compacted,
     ev.ToolsJudged: _tools_judged,
     ev.GuardrailReported: _guardrail_reported,
     ev.FrameClosed: _frame_closed,

@@ -6,11 +6,13 @@ from ..tools.backends.backend import Backend
 from ..tools.backends.composite import CompositeBackend
 from ..tools.backends.folder import FilesystemBackend, SandboxBackend
 from ..tools.backends.state import FileData, StateBackend
+from .compaction import Compaction
 from .create import SubAgent, deep_core
 from .deps import DeepAgentDeps, Todo
 
 __all__ = [
     "Backend",
+    "Compaction",
     "CompositeBackend",
     "DeepAgentDeps",
     "FileData",

@@ -14,6 +14,7 @@ from ..core.errors import UserError
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from ..tools.base import Tool
+from .compaction import Compaction
 from .deps import DeepAgentDeps, deps_of
 from .interrupts import Interrupts, unknown_names
 from .toolset import backend_tools
@@ -85,6 +86,7 @@ class DeepCore(Agent[TContext], Generic[TContext]):
     backend: Backend = field(default_factory=StateBackend)
     deps_type: type[DeepAgentDeps] = DeepAgentDeps
     family: Family = field(default_factory=Family)
+    compaction: Compaction | None = None
 
     def own_policy(self) -> Any:
         """Return the rules of `interrupt_on`."""
@@ -93,6 +95,10 @@ class DeepCore(Agent[TContext], Generic[TContext]):
     def fresh_context(self) -> Any:
         """Return the deps of a run that is started without any."""
         return self.deps_type()
+
+    def own_compaction(self) -> Any:
+        """Return what shortens a conversation that grows too long."""
+        return self.compaction
 
     async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Any]:
         """Return the tools that are enabled now; before the first turn, rules that name none of them are refused."""

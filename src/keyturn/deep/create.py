@@ -13,6 +13,7 @@ from ..core.errors import UserError
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from ..tools.function import function_tool
+from .compaction import Compaction
 from .core import BackendTools, DeepCore, Family
 from .deps import DeepAgentDeps
 from .instructions import BASE, DELEGATE, PLAN, Instructions, told
@@ -62,6 +63,7 @@ class _Plan:
     settings: dict[str, Any]
     max_turns: int
     family: Family
+    compaction: Compaction | None
     made: dict[tuple[Interrupts, int], _Subagents] = field(default_factory=dict[tuple[Interrupts, int], "_Subagents"])
 
 
@@ -97,6 +99,7 @@ def deep_core(
         {name: given[name] for name in ("model_settings", "hooks", "output_type") if given[name] is not None},
         _whole("max_subagent_turns", given["max_subagent_turns"], _MOST_TURNS),
         Family(),
+        _compaction(given["compaction"]),
     )
     depth = _whole("max_depth", given["max_depth"], _DEEPEST) if given["include_subagents"] else 0
     levels = _subagents(plan, interrupts, depth)
@@ -123,6 +126,7 @@ _OPTIONS: dict[str, Any] = {
     "include_subagents": True,
     "include_general_purpose": True,
     "max_depth": 1,
+    "compaction": True,
     "max_subagent_turns": MAX_SUBAGENT_TURNS,
 }
 
@@ -146,14 +150,17 @@ def _core(plan: _Plan, name: str, instructions: Any, interrupts: Interrupts, bel
         name,
         instructions,
         model=plan.model,
-        tools=[*plan.tools, *skill_tools(plan.skills), *([TaskTool(below)] if below else [])]
-        if plan.skills or below
-        else list(plan.tools),
+        tools=[
+            *plan.tools,
+            *(skill_tools(plan.skills) if plan.skills else []),
+            *([TaskTool(below)] if below else []),
+        ],
         mcp_servers=[*plan.mcp_servers, *([BackendTools(plan.offered)] if plan.offered else [])],
         interrupts=interrupts,
         backend=plan.backend,
         deps_type=plan.deps_type,
         family=plan.family,
+        compaction=plan.compaction,
     )
     # Says of which type a saved context comes back.
     vars(core)["__orig_class__"] = DeepCore[plan.deps_type]
@@ -225,6 +232,14 @@ def _offered(backend: Backend, interrupts: Interrupts, given: Mapping[str, Any])
         named = interrupts.own.get(EXECUTE, False) is not False
         wanted = named or backend.shell is not None
     return frozenset((*FILE_TOOLS, EXECUTE) if wanted else FILE_TOOLS)
+
+
+def _compaction(given: Any) -> Compaction | None:
+    if isinstance(given, bool) or given is None:
+        return Compaction() if given else None
+    if not isinstance(given, Compaction):
+        raise UserError(f"compaction must be a Compaction(...), True or False, not {given!r}")
+    return given
 
 
 def _deps_type(given: Any) -> type[DeepAgentDeps]:

@@ -36,6 +36,7 @@ from ..run.frame_settings import FrameSettings, Toolset, model_for
 from ..user_errors import raised_by
 from ..views.event_stream import AgentAtWork, Delta
 from .borrowing import borrow_for_reply
+from .compact_history import compact_history
 from .fused_steps import end_of
 from .judge import answered
 from .proposals import ReplyReading
@@ -62,6 +63,7 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
 async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], model: Model) -> None:
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
+    await compact_history(drive, frame, scope, agent, model)
     toolset = await drive.toolset(frame, fresh=True)
     request = await _request(drive, frame, scope, toolset)
     listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]
