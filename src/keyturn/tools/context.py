@@ -7,6 +7,7 @@ and what stands already is asked of the run.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ else:
 
 TContext = TypeVar("TContext", default=Any)
 
+#: How a decision's note begins that carries metadata for the tool, as JSON.
+METADATA = "metadata: "
 Known = Callable[[str, str], tuple[bool | None, str | None]]
 
 
@@ -74,6 +77,11 @@ class RunContextWrapper(Generic[TContext]):
     resources: Any = field(default=None, kw_only=True, repr=False)
     # Keeps a server for as long as the run's app is at work; None where the caller connects servers.
     keep_server: Callable[[Any], Awaitable[None]] | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def deps(self) -> TContext:
+        """Return the user's object, under the name that programs of Pydantic AI know."""
+        return self.context
 
     def around(self, context: Any) -> RunContextWrapper[Any]:
         """Wrap another context for the same run: its usage goes on counting, and its app's resources are there."""
@@ -220,6 +228,17 @@ class ToolContext(RunContextWrapper[TContext]):
         self.idempotency_key = idempotency_key
         self.approval = approval
         self.run_id = run_id
+
+    @property
+    def tool_call_approved(self) -> bool:
+        """Return whether somebody approved exactly this call."""
+        return self.approval is not None and self.approval.verdict in ("approve", "edit")
+
+    @property
+    def tool_call_metadata(self) -> Any:
+        """Return the metadata that came with the approval of this call, None where there was none."""
+        note = self.approval.note if self.approval is not None and self.tool_call_approved else None
+        return json.loads(note[len(METADATA) :]) if note is not None and note.startswith(METADATA) else None
 
     @classmethod
     def of(cls, wrapper: RunContextWrapper[TContext], **call: Unpack[CallFacts]) -> ToolContext[TContext]:
