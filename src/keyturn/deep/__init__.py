@@ -6,14 +6,16 @@ from ..tools.backends.backend import Backend
 from ..tools.backends.composite import CompositeBackend
 from ..tools.backends.folder import FilesystemBackend, SandboxBackend
 from ..tools.backends.state import FileData, StateBackend
+from .agent import DeepAgent, create_deep_agent
 from .compaction import Compaction
-from .create import SubAgent, deep_core
+from .create import SubAgent
 from .deps import DeepAgentDeps, Todo
 
 __all__ = [
     "Backend",
     "Compaction",
     "CompositeBackend",
+    "DeepAgent",
     "DeepAgentDeps",
     "FileData",
     "FilesystemBackend",
@@ -21,5 +23,5 @@ __all__ = [
     "StateBackend",
     "SubAgent",
     "Todo",
-    "deep_core",
+    "create_deep_agent",
 ]

@@ -1,24 +1,27 @@
-"""Make a deep agent: one call declares the agents, their tools and what waits for people."""
+"""Make the agents of a deep agent from what its one call declares; whatever is wrong is refused there."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from inspect import isfunction
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NotRequired, TypedDict, cast
 
 from ..agents.agent import Agent
+from ..agents.hooks import RunHooks
+from ..agents.limits import UsageLimits
 from ..core.errors import UserError
+from ..deferred.requests import DeferredHandler
+from ..deferred.tool import as_tool
+from ..models.base import ModelSettings
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
-from ..tools.function import function_tool
 from .compaction import Compaction
 from .core import BackendTools, DeepCore, Family
 from .deps import DeepAgentDeps
-from .instructions import BASE, DELEGATE, PLAN, Instructions, told
+from .instructions import BASE, DELEGATE, PLAN, told
 from .interrupts import InterruptRule, Interrupts
-from .skills import found_skills, skill_tools, told_of
+from .skills import Skill, found_skills, skill_tools, told_of
 from .task import TaskTool
 from .todos import todo_tools
 from .toolset import EXECUTE, FILE_TOOLS
@@ -26,7 +29,7 @@ from .toolset import EXECUTE, FILE_TOOLS
 GENERAL = "general-purpose"
 _GENERAL_TASKS = "Does any task of several steps with the same tools, so that only its result takes room here."
 _DEEPEST, _MOST_TURNS = 5, 1000
-MAX_SUBAGENT_TURNS = 50
+_NEEDED = ("name", "description", "instructions")
 _Subagents = dict[str, tuple[Agent[Any], str, int]]
 
 
@@ -46,106 +49,141 @@ class SubAgent(TypedDict):
     max_turns: NotRequired[int]
 
 
-@dataclass
-class _Plan:
-    """Holds what all agents of one deep agent share."""
+class DeepOptions(TypedDict, total=False):
+    """Declares the further options of `create_deep_agent`.
 
-    backend: Backend
-    deps_type: type[DeepAgentDeps]
-    offered: frozenset[str]
-    model: Any
-    tools: list[Any]
-    mcp_servers: list[Any]
-    subagents: list[SubAgent]
-    parts: list[str]
-    skills: dict[str, Any]
-    memory: tuple[str, ...]
-    settings: dict[str, Any]
-    max_turns: int
-    family: Family
-    compaction: Compaction | None
-    made: dict[tuple[Interrupts, int], _Subagents] = field(default_factory=dict[tuple[Interrupts, int], "_Subagents"])
+    >>> DeepOptions(name="ops", max_depth=2)["max_depth"]
+    2
+    """
 
-
-def deep_core(
-    model: Any = None,
-    instructions: Instructions = None,
-    tools: Sequence[Any] | None = None,
-    interrupt_on: Mapping[str, InterruptRule] | None = None,
-    backend: Backend | None = None,
-    subagents: Sequence[SubAgent] | None = None,
-    skills: Sequence[str | os.PathLike[str]] | None = None,
-    memory: str | Sequence[str] | None = None,
-    **options: Any,
-) -> DeepCore[Any]:
-    """Make the keyturn agent of a deep agent; `create_deep_agent` describes the arguments."""
-    given = {**_OPTIONS, **_known(options)}
-    interrupts = Interrupts(interrupt_on)
-    own = StateBackend() if backend is None else backend
-    if not isinstance(own, Backend):
-        raise UserError(f"backend must be a backend such as StateBackend(), not {backend!r}")
-    listed = found_skills(skills or ())
-    plan = _Plan(
-        own,
-        _deps_type(given["deps_type"]),
-        _offered(own, interrupts, given),
-        model,
-        _tools(tools or ()),
-        list(given["mcp_servers"] or ()),
-        _specs(subagents or (), general=bool(given["include_general_purpose"])),
-        [BASE, *([told_of(listed)] if listed else [])],
-        listed,
-        (memory,) if isinstance(memory, str) else tuple(memory or ()),
-        {name: given[name] for name in ("model_settings", "hooks", "output_type") if given[name] is not None},
-        _whole("max_subagent_turns", given["max_subagent_turns"], _MOST_TURNS),
-        Family(),
-        _compaction(given["compaction"]),
-    )
-    depth = _whole("max_depth", given["max_depth"], _DEEPEST) if given["include_subagents"] else 0
-    levels = _subagents(plan, interrupts, depth)
-    core = _core(plan, given["name"], told_own(plan, instructions, given, bool(levels)), interrupts, levels)
-    for name, value in plan.settings.items():
-        setattr(core, name, value)
-    if given["include_todo"]:
-        core.tools = [*core.tools, *todo_tools()]
-    plan.family.builtin = frozenset((*FILE_TOOLS, EXECUTE) if given["include_filesystem"] else ())
-    plan.family.check()
-    return core
+    name: str  # the agent's name, by which an app and a history know it
+    output_type: Any  # the type of its answer
+    deps_type: type[DeepAgentDeps]  # the type of its runs' deps
+    handle_deferred: DeferredHandler | None  # decides calls that wait without ending the run
+    usage_limits: UsageLimits | None  # the limits of each of its runs
+    model_settings: ModelSettings | None  # how its model answers
+    hooks: RunHooks[Any] | None  # are called while its runs go on
+    mcp_servers: Sequence[Any]  # bring more tools
+    compaction: Compaction | bool  # when a long conversation is summarised, False for never
+    include_todo: bool  # whether it has write_todos
+    include_filesystem: bool  # whether it has the tools for files
+    include_execute: bool | None  # whether it has execute; by default where that can run, or interrupt_on names it
+    include_subagents: bool  # whether it has task
+    include_general_purpose: bool  # whether there is a subagent for any task
+    max_depth: int  # how deep subagents may have subagents
+    max_subagent_turns: int  # how many turns a subagent has for one task
 
 
 _OPTIONS: dict[str, Any] = {
     "name": "deep-agent",
-    "output_type": None,
+    "output_type": str,
     "deps_type": DeepAgentDeps,
+    "handle_deferred": None,
+    "usage_limits": None,
     "model_settings": None,
     "hooks": None,
-    "mcp_servers": None,
+    "mcp_servers": (),
+    "compaction": True,
     "include_todo": True,
     "include_filesystem": True,
     "include_execute": None,
     "include_subagents": True,
     "include_general_purpose": True,
     "max_depth": 1,
-    "compaction": True,
-    "max_subagent_turns": MAX_SUBAGENT_TURNS,
+    "max_subagent_turns": 50,
 }
 
 
-def _known(options: dict[str, Any]) -> dict[str, Any]:
-    for name in options:
+def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all options, or raise `TypeError` for one that there is not."""
+    for name, value in given.items():
         if name not in _OPTIONS:
             raise TypeError(f"create_deep_agent() got an unexpected keyword argument {name!r}")
-    return options
+        if name.startswith("include_") and not isinstance(value, bool | None):
+            raise UserError(f"{name} must be True or False, not {value!r}")
+    return {**_OPTIONS, **given}
 
 
-def told_own(plan: _Plan, instructions: Instructions, given: Mapping[str, Any], delegates: bool) -> Any:
-    """Return the instructions of the main agent."""
-    parts = [*plan.parts, *([PLAN] if given["include_todo"] else []), *([DELEGATE] if delegates else [])]
-    return told(instructions, parts, plan.memory, plan.backend)
+@dataclass
+class DeepPlan:
+    """Holds what all agents of one deep agent share, checked; `core` makes the agents."""
+
+    backend: Backend
+    deps_type: type[DeepAgentDeps]
+    interrupts: Interrupts
+    offered: frozenset[str]
+    model: Any
+    mcp_servers: list[Any]
+    subagents: list[SubAgent]
+    skills: dict[str, Skill]
+    memory: tuple[str, ...]
+    compaction: Compaction | None
+    depth: int
+    max_turns: int
+    todo: bool
+    tools: list[Any] = field(default_factory=list[Any])
+    family: Family = field(default_factory=Family)
+    made: dict[tuple[Interrupts, int], _Subagents] = field(default_factory=dict[tuple[Interrupts, int], "_Subagents"])
+
+    def core(self, name: str, instructions: Any, tools: Sequence[Any]) -> DeepCore[Any]:
+        """Make the main agent, with the subagents below it, and refuse rules that name no tool."""
+        plan = replace(self, tools=list(tools), family=Family(), made={})
+        below = _subagents(plan, self.interrupts, self.depth)
+        parts = [*_parts(plan), *([PLAN] if self.todo else []), *([DELEGATE] if below else [])]
+        told_now = told(instructions, parts, self.memory, self.backend)
+        core = _core(plan, name, told_now, (self.interrupts, below))
+        if self.todo:
+            core.tools = [*core.tools, *todo_tools()]
+        plan.family.builtin = frozenset((*FILE_TOOLS, EXECUTE) if self.offered else ())
+        plan.family.check()
+        return core
 
 
-def _core(plan: _Plan, name: str, instructions: Any, interrupts: Interrupts, below: Mapping[str, Any]) -> DeepCore[Any]:
-    """Make one agent; `below` are the subagents that its `task` gives work to."""
+def plan_of(
+    model: Any,
+    interrupt_on: Mapping[str, InterruptRule] | None,
+    backend: Backend | None,
+    subagents: Sequence[SubAgent] | None,
+    skills: Sequence[str | os.PathLike[str]] | None,
+    memory: str | Sequence[str] | None,
+    given: Mapping[str, Any],
+) -> DeepPlan:
+    """Check what `create_deep_agent` was given."""
+    own: object = StateBackend() if backend is None else backend
+    if not isinstance(own, Backend):
+        raise UserError(f"backend must be a backend such as StateBackend(), not {backend!r}")
+    if isinstance(skills, str | os.PathLike):
+        raise UserError("skills must be a list of folders, not one path")
+    remembered = (memory,) if isinstance(memory, str) else tuple(memory or ())
+    for path in remembered:
+        own.parts(path)  # which refuses a path that no backend has
+    interrupts = Interrupts(interrupt_on)
+    return DeepPlan(
+        own,
+        _deps_type(given["deps_type"]),
+        interrupts,
+        _offered(own, interrupts, given),
+        model,
+        list(given["mcp_servers"] or ()),
+        _specs(subagents or (), general=given["include_general_purpose"]),
+        found_skills(skills or ()),
+        remembered,
+        _compaction(given["compaction"]),
+        _whole("max_depth", given["max_depth"], _DEEPEST) if given["include_subagents"] else 0,
+        _whole("max_subagent_turns", given["max_subagent_turns"], _MOST_TURNS),
+        given["include_todo"],
+    )
+
+
+def _parts(plan: DeepPlan) -> list[str]:
+    return [BASE, *([told_of(plan.skills)] if plan.skills else [])]
+
+
+def _core(
+    plan: DeepPlan, name: str, instructions: Any, place: tuple[Interrupts, _Subagents]
+) -> DeepCore[Any]:
+    """Make one agent under its rules, with the subagents that its `task` gives work to."""
+    interrupts, below = place
     core = DeepCore[Any](
         name,
         instructions,
@@ -169,7 +207,7 @@ def _core(plan: _Plan, name: str, instructions: Any, interrupts: Interrupts, bel
     return core
 
 
-def _subagents(plan: _Plan, above: Interrupts, depth: int) -> _Subagents:
+def _subagents(plan: DeepPlan, above: Interrupts, depth: int) -> _Subagents:
     """Make the subagents of one level, and below it the next; agents under the same rules share those below them."""
     if depth == 0:
         return {}
@@ -179,12 +217,12 @@ def _subagents(plan: _Plan, above: Interrupts, depth: int) -> _Subagents:
     for spec in plan.subagents:
         rules = Interrupts(spec["interrupt_on"], above) if "interrupt_on" in spec else above
         below = _subagents(plan, rules, depth - 1)
-        core = _core(plan, spec["name"], told(spec["instructions"], plan.parts, (), plan.backend), rules, below)
+        core = _core(plan, spec["name"], told(spec["instructions"], _parts(plan), (), plan.backend), (rules, below))
         if "model" in spec:
             core.model = spec["model"]
         if "tools" in spec:
             inherited = {id(tool) for tool in plan.tools}
-            core.tools = [*_tools(spec["tools"]), *(tool for tool in core.tools if id(tool) not in inherited)]
+            core.tools = [*tools_of(spec["tools"]), *(tool for tool in core.tools if id(tool) not in inherited)]
             core.mcp_servers = [server for server in core.mcp_servers if isinstance(server, BackendTools)]
         made[spec["name"]] = core, spec["description"], spec.get("max_turns", plan.max_turns)
     return made
@@ -193,7 +231,9 @@ def _subagents(plan: _Plan, above: Interrupts, depth: int) -> _Subagents:
 def _specs(given: Sequence[SubAgent], *, general: bool) -> list[SubAgent]:
     """Return the declared subagents, checked, and the built-in one unless there is one of its name."""
     named: dict[str, SubAgent] = {}
-    known = {*SubAgent.__required_keys__, *SubAgent.__optional_keys__}
+    known = SubAgent.__annotations__.keys()
+    if isinstance(given, str | Mapping):
+        raise UserError("subagents must be a list of dicts")
     for spec in cast("Sequence[Any]", given):
         if not isinstance(spec, Mapping):
             raise UserError(f"a subagent is a dict with name, description and instructions, not a {type(spec).__name__}")
@@ -201,7 +241,7 @@ def _specs(given: Sequence[SubAgent], *, general: bool) -> list[SubAgent]:
         wrong = sorted(map(str, fields.keys() - known))
         if wrong:
             raise UserError(f"a subagent has no setting {wrong[0]!r}; it has {', '.join(sorted(known))}")
-        for field in sorted(SubAgent.__required_keys__):
+        for field in _NEEDED:
             if not isinstance(fields.get(field), str) or not fields[field]:
                 raise UserError(f"a subagent needs a {field}, a text that is not empty: {dict(fields)!r}")
         if fields["name"] in named:
@@ -214,11 +254,11 @@ def _specs(given: Sequence[SubAgent], *, general: bool) -> list[SubAgent]:
     return list(named.values())
 
 
-def _tools(given: Sequence[Any]) -> list[Any]:
+def tools_of(given: Sequence[Any]) -> list[Any]:
     """Return the tools, each plain function made one."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise UserError("tools must be a list of tools and functions")
-    return [function_tool(tool) if isfunction(tool) else tool for tool in given]
+    return [as_tool(tool, "tools") for tool in given]
 
 
 def _offered(backend: Backend, interrupts: Interrupts, given: Mapping[str, Any]) -> frozenset[str]:
@@ -252,6 +292,3 @@ def _whole(name: str, value: Any, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise UserError(f"{name} must be a whole number from 1 to {most}, not {value!r}")
     return value
-
-
-CoreMaker = Callable[..., DeepCore[Any]]
