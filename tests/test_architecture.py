@@ -60,7 +60,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "opentelemetry": ("tracing",),
     "psycopg": ("journal/postgres",),
     "psycopg_pool": ("journal/postgres",),
-    "pydantic": ("agents/", "tools/", "mcp/", "deep/", "server/", "adapters/"),
+    "pydantic": ("deferred/", "agents/", "tools/", "mcp/", "deep/", "server/", "adapters/"),
     "pydantic_core": ("agents/", "tools/"),
     "pytest": ("testing/",),
     "pytest_asyncio": ("testing/",),

@@ -126,7 +126,7 @@ def user_item(content: Any, where: str) -> Item:
     if isinstance(content, str):
         return {"role": "user", "content": content}
     if not isinstance(content, list | tuple) or not content:
-        raise UserError(f"{where} must be a text or a list of texts, not {type(content).__name__}")
+        raise UserError(f"{where} must be a text or a list of texts, not {_kind(content)}")
     parts = [_content(each, where) for each in cast("Sequence[Any]", content)]
     return {"role": "user", "content": parts}
 
@@ -136,7 +136,11 @@ def _content(each: Any, where: str) -> Item:
         return {"type": "input_text", "text": each}
     if isinstance(each, dict) and str(cast("Item", each).get("type", "")).startswith("input_"):
         return own_copy(each)
-    raise UserError(f"{where} holds a {type(each).__name__}; it may hold texts and content parts of type input_...")
+    raise UserError(f"{where} holds a {_kind(each)}; it may hold texts and content parts of type input_...")
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _text(value: object, where: str) -> str:

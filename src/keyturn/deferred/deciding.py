@@ -38,9 +38,10 @@ def requests_of(state: RunState[Any]) -> DeferredToolRequests:
     """Describe the calls for which a state waits."""
     made = DeferredToolRequests()
     for label, item in _by_label(state).items():
-        args = item.params if isinstance(item.params, dict) else {"input": item.params}
+        params: object = item.params
+        args = cast("dict[str, Any]", params) if isinstance(params, dict) else {"input": params}
         part = DeferredToolCall(
-            item.name or "", cast("dict[str, Any]", args), label, agent=item.request.path, reason=item.reason,
+            item.name or "", args, label, agent=item.request.path, reason=item.reason,
             preview=item.preview, question=item.requests,
         )  # fmt: skip
         getattr(made, _CATEGORY[item.kind]).append(part)

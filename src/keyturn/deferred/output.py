@@ -22,14 +22,12 @@ def answer_type(output_type: Any) -> Any:
     members = _members(output_type)
     answers = [each for each in members if each is not DeferredToolRequests]
     if not answers:
-        raise UserError(
-            "output_type needs a type for the answer beside DeferredToolRequests: [str, DeferredToolRequests]"
-        )
+        raise UserError("output_type needs a type for the answer, too: [str, DeferredToolRequests]")
     for each in answers:
         if not isinstance(each, type) and get_origin(each) is None:
             raise UserError(
-                f"output_type holds {each!r}: it may hold types; output functions and markers such as ToolOutput are not "
-                "covered, and a type alone does the same"
+                f"output_type holds {each!r}: it may hold types; output functions and markers such as ToolOutput are "
+                "not covered, and a type alone does the same"
             )
     if len(answers) == 1:
         return answers[0]

@@ -202,9 +202,7 @@ def check_results(results: object, requests: DeferredToolRequests) -> None:
 
 def _check_approval(label: str, said: object) -> None:
     if not isinstance(said, bool | ToolApproved | ToolDenied):
-        raise WrongResults(
-            f"approvals[{label!r}] is True, False, ToolApproved(...) or ToolDenied(...), not {said!r}; nothing was decided"
-        )
+        raise WrongResults(f"approvals[{label!r}] is True, False, ToolApproved(...) or ToolDenied(...), not {said!r}")
     if isinstance(said, ToolApproved) and not isinstance(cast("object", said.override_args), dict | None):
         raise WrongResults(f"approvals[{label!r}]: override_args is a dict of all arguments, or None")
     if isinstance(said, ToolDenied) and not isinstance(cast("object", said.message), str):

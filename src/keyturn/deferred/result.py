@@ -49,7 +49,8 @@ class AgentRunResult(Generic[OutputT]):
     def __init__(self, result: RunResult, before: list[ModelMessage]) -> None:
         self.inner = result
         self._before = before
-        self.output: OutputT = requests_of(result.to_state()) if result.interruptions else result.final_output
+        waits: Any = requests_of(result.to_state()) if result.interruptions else None
+        self.output: OutputT = waits if result.interruptions else result.final_output
 
     @property
     def run_id(self) -> str:

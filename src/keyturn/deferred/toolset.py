@@ -17,7 +17,7 @@ from ..tools.base import ToolLike
 from .tool import Tool, as_tool
 
 ToolsetLike = Any
-Asks = Callable[[Any, Any, dict[str, Any]], Any]
+Asks = Callable[[Any, Any, Any], Any]
 
 
 class FunctionToolset:
@@ -82,7 +82,7 @@ class ApprovalRequiredToolset:
             raise UserError(f"ApprovalRequiredToolset wraps a toolset or an MCP server, not {type(wrapped).__name__}")
         if asks is not None and not callable(asks):
             raise UserError(f"approval_required takes a function (ctx, tool, args), not {type(asks).__name__}")
-        self._wrapped = wrapped
+        self._wrapped: Any = wrapped
         self._asks = asks
 
     def static(self) -> list[ToolLike] | None:
