@@ -30,7 +30,7 @@ async def test_a_subagent_does_not_bypass_the_gate(play: Play) -> None:
     agent = create_deep_agent(model(delegates(), writes("/pwn"), "It is written.", "Done."), interrupt_on=GATED)
     waits = await play(agent, deps=deps)
     assert asked(waits) == ["write_file"]
-    assert waits.output.approvals[0].agent == "deep-agent/task/general-purpose"
+    assert waits.output.approvals[0].agent.startswith("deep-agent > task > general-purpose")
     assert deps.files == {}
     done = await answered(play, agent, waits, deps)
     assert done.output == "Done."

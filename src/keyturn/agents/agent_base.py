@@ -61,8 +61,8 @@ class AgentBase(Generic[TContext]):
         """Return the policy that the agent brings along: it is asked of its calls, and of those of the agents below it."""
         return None
 
-    def fresh_context(self) -> Any:
-        """Return the context of a run of this agent that is started without one."""
+    def own_context(self, saved: Any = None) -> Any:
+        """Return the context of a run that is given none: a new one, or, of what was saved of it, the one it had."""
         return None
 
     def own_compaction(self) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Generic
 
 from ..agents.agent import Agent
 from ..agents.context import RunContextWrapper, TContext
+from ..agents.context_type import made_as
 from ..core.errors import UserError
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
@@ -92,9 +93,11 @@ class DeepCore(Agent[TContext], Generic[TContext]):
         """Return the rules of `interrupt_on`."""
         return self.interrupts
 
-    def fresh_context(self) -> Any:
-        """Return the deps of a run that is started without any."""
-        return self.deps_type()
+    def own_context(self, saved: Any = None) -> Any:
+        """Return the deps of a run that is given none; such deps go along with the run's messages."""
+        made = self.deps_type() if saved is None else made_as(self.deps_type, saved)
+        vars(made)["own"] = True
+        return made
 
     def own_compaction(self) -> Any:
         """Return what shortens a conversation that grows too long."""

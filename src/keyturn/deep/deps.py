@@ -10,7 +10,7 @@ import dataclasses
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 from ..core.errors import UserError
 from ..tools.backends.backend import Backend
@@ -81,6 +81,9 @@ class DeepAgentDeps:
 
     backend: Backend | None = None
     todos: list[Todo] = field(default_factory=list[Todo])
+
+    # Whether the agent made them, for a run that was given none: then they go along with its messages.
+    own: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         given: object = self.backend
@@ -158,7 +161,7 @@ def deps_of(context: Any, own: Backend) -> DeepAgentDeps:
     if not isinstance(deps, DeepAgentDeps):
         raise UserError(
             f"the deps (context) of a deep agent's run must be DeepAgentDeps or a dataclass that subclasses it, not "
-            f"{type(deps).__name__}; give none for the agent's own"
+            f"{type(deps).__name__}: pass the deps that the run began with, or none to a run that begins"
         )
     deps.at(own)
     return deps

@@ -26,6 +26,7 @@ class History(NamedTuple):
     state: RunState[Any] | None
     items: list[Item]
     messages: list[ModelMessage]
+    deps: Any = None
 
 
 async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
@@ -44,7 +45,7 @@ async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
                 "(one without a name is known by its instructions; nothing ran and nothing is lost)",
             )
         return History(None, _unsealed(messages), messages)
-    state = await RunState.from_string(agent, text, context_deserializer=lambda _: deps)
+    state = await RunState.from_string(agent, text, context_deserializer=lambda saved: _deps(agent, deps, saved))
     said = RunResult(state.live, {})
     _compare(messages[: last + 1], messages_of(said.conversation()))
     tail = messages[last + 1 :]
@@ -55,14 +56,21 @@ async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
                 "first argument of run(), and results as deferred_tool_results="
             )
         return History(state, [], messages)
-    return History(None, [*said.conversation(), *_unsealed(tail, last + 1)], messages)
+    items = [*said.conversation(), *_unsealed(tail, last + 1)]
+    return History(None, items, messages, state.context.context)
+
+
+def _deps(agent: Agent[Any], given: Any, saved: Any) -> Any:
+    """Return the deps of the run: those given, else those that the agent itself made for it."""
+    return agent.own_context(saved) if given is None and saved else given
 
 
 def sealed(messages: list[ModelMessage], state: RunState[Any]) -> list[ModelMessage]:
-    """Return the messages with the sealed state of their run on the last one; the caller's `deps` never go along."""
+    """Return the messages with the sealed state of their run on the last one; deps of the caller's never go along."""
     if not messages:
         return messages
-    text = state.to_string(context_serializer=_nothing)
+    own = getattr(state.context.context, "own", False) is True
+    text = state.to_string(context_serializer=None if own else _nothing)
     return [*messages[:-1], replace(messages[-1], state=text)]
 
 

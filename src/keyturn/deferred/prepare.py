@@ -133,7 +133,7 @@ async def prepared(agent: Declared, said: Said) -> Prepared:
     state = history.state
     given = _fresh(said, history) if state is None else _resumed(said, state)
     options = {
-        "context": said.deps,
+        "context": history.deps if said.deps is None else said.deps,
         "hooks": agent.hooks,
         "policy": agent.policy,
         "run_config": _config(agent, said),
