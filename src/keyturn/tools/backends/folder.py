@@ -42,6 +42,7 @@ class FilesystemBackend(Backend):
         self.workspace = Workspace(folder, max_file_bytes=max_file_bytes, protected=protected)
         self.max_file_bytes = max_file_bytes
         self.shell = shell
+        self._held = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.root!r})"
@@ -107,8 +108,16 @@ class FilesystemBackend(Backend):
     @contextmanager
     def alone(self) -> Generator[None, None, None]:
         """Lock the folder against every other change, of this process or another."""
-        with self.workspace.alone():
-            yield
+        with self._lock():  # whoever has the folder already, has it
+            if self._held:
+                yield
+                return
+            with self.workspace.alone():
+                self._held = True
+                try:
+                    yield
+                finally:
+                    self._held = False
 
     def _inside(self, path: str, *, directory: bool = False) -> str:
         return "/".join(self.parts(path, directory=directory)) or "."

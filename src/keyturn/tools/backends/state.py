@@ -147,4 +147,6 @@ def _bytes(data: FileData) -> bytes:
 
 
 def _size(data: FileData) -> int:
+    if data.get("encoding") == "base64":
+        return len(_bytes(data))
     return sum(len(line.encode()) for line in data["content"]) + max(len(data["content"]) - 1, 0)
