@@ -58,7 +58,7 @@ class FileTool(FunctionTool):
             # What a lost call did to files in memory is lost as well.
             idempotent=getattr(files, "in_memory", False),
         )
-        self.keeps_context = self.looks and getattr(files, "in_memory", False)
+        self.keeps_context = self.looks and getattr(files, "goes_along", False)
         self.files = files
         # The same path below another root is another file: an approval for one says nothing of the other.
         self._identity = {"root": files.root}

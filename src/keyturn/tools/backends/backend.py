@@ -48,6 +48,7 @@ class Backend(abc.ABC):
 
     max_file_bytes: int = MAX_FILE_BYTES
     in_memory: bool = False  # it dies with its process, and what a lost call did to it with it
+    goes_along: bool = False  # files of it are saved with their run
     shell: Any = None  # the executor of `execute`
 
     @property

@@ -40,6 +40,7 @@ class CompositeBackend(Backend):
             self.routes[parts] = backend
         self._longest_first = sorted(self.routes, key=len, reverse=True)
         self.in_memory = all(backend.in_memory for backend in (default, *self.routes.values()))
+        self.goes_along = any(backend.goes_along for backend in (default, *self.routes.values()))
         self.shell = default.shell
 
     def __eq__(self, other: object) -> bool:

@@ -48,7 +48,7 @@ class StateBackend(Backend):
     {'/notes.txt': 1, '/list/today.txt': 2}
     """
 
-    in_memory = True
+    in_memory = goes_along = True
 
     def __init__(
         self, files: Mapping[str, str | FileData | Mapping[str, Any]] | None = None, *, now: Callable[[], str] = _now
