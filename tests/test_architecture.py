@@ -61,7 +61,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "psycopg": ("journal/postgres",),
     "psycopg_pool": ("journal/postgres",),
     "pydantic": ("deferred/", "agents/", "tools/", "mcp/", "deep/", "server/", "adapters/"),
-    "pydantic_core": ("agents/", "tools/"),
+    "pydantic_core": ("agents/", "tools/", "deep/"),
     "pytest": ("testing/",),
     "pytest_asyncio": ("testing/",),
     "sqlalchemy": ("sessions/sqlalchemy",),

@@ -124,7 +124,9 @@ class App:
         grace: float = 30.0,
     ) -> None:
         # An agent of `keyturn.deferred` or `keyturn.deep` is a declaration over one of these.
-        agents = [agent.core_agent() if hasattr(agent, "core_agent") else agent for agent in cast("Sequence[Any]", agents)]
+        agents = [
+            agent.core_agent() if hasattr(agent, "core_agent") else agent for agent in cast("Sequence[Any]", agents)
+        ]
         self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in agents}
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")

@@ -33,7 +33,9 @@ async def answered(play: Play, agent: DeepAgent, waits: Any, deps: Any = None, *
 
 def asked(result: Any) -> list[str]:
     """Return the names of the tools whose calls wait."""
-    return [part.tool_name for part in result.output.approvals] if isinstance(result.output, DeferredToolRequests) else []
+    return (
+        [part.tool_name for part in result.output.approvals] if isinstance(result.output, DeferredToolRequests) else []
+    )
 
 
 def model(*steps: Any) -> ScriptedModel:

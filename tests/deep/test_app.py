@@ -28,7 +28,9 @@ def app_of(deep: DeepAgent, url: str) -> App:
 async def test_a_deep_agent_waits_and_goes_on_elsewhere(store_url: str, another_process: Callable[[], None]) -> None:
     if store_url.startswith("memory"):
         pytest.skip("a store of another process's own")
-    free = function_call("write_todos", {"todos": [{"content": "Write", "status": "pending", "active_form": "Writing"}]})
+    free = function_call(
+        "write_todos", {"todos": [{"content": "Write", "status": "pending", "active_form": "Writing"}]}
+    )
     async with app_of(agent(free, writes("/backup.sh", "#!/bin/sh\ntar\n")), store_url) as app:
         run = await app.start("ops", "Make a backup script.")
         assert (await run.wait(10)).status == "waiting"
@@ -102,7 +104,9 @@ async def test_terms_that_take_people_hold_in_subagents(tmp_path: Path) -> None:
 
 
 async def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
-    deep = create_deep_agent(model(writes("/a"), "1", writes("/b"), "2"), backend=StateBackend({"/base": "x"}), name="ops")
+    deep = create_deep_agent(
+        model(writes("/a"), "1", writes("/b"), "2"), backend=StateBackend({"/base": "x"}), name="ops"
+    )
     async with app_of(deep, f"sqlite:///{tmp_path}/runs.db") as app:
         seen = [(await (await app.start("ops", "go")).result(10)).context_wrapper.context for _ in range(2)]
     assert [sorted(deps.files) for deps in seen] == [["/a", "/base"], ["/b", "/base"]]
@@ -113,7 +117,10 @@ async def test_a_folder_is_the_agents_and_never_a_saved_texts(tmp_path: Path) ->
     folder.mkdir()
     backend = CompositeBackend(StateBackend(), {"/disk": FilesystemBackend(folder)})
     deep = create_deep_agent(
-        model([writes("/a"), writes("/disk/b")], "Done."), backend=backend, interrupt_on={"write_file": True}, name="ops"
+        model([writes("/a"), writes("/disk/b")], "Done."),
+        backend=backend,
+        interrupt_on={"write_file": True},
+        name="ops",
     )
     url = f"sqlite:///{tmp_path}/runs.db"
     async with app_of(deep, url) as app:

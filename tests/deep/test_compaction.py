@@ -92,7 +92,9 @@ async def test_the_messages_of_a_compacted_run_are_believed_again() -> None:
     assert (await answered(listening, agent, waits)).output == "Done."
 
 
-@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"max_tokens": True}, {"keep_tokens": 0}, {"keep_tokens": 200_000}])
+@pytest.mark.parametrize(
+    "wrong", [{"max_tokens": 0}, {"max_tokens": True}, {"keep_tokens": 0}, {"keep_tokens": 200_000}]
+)
 def test_a_compaction_that_shortens_nothing_is_refused(wrong: Any) -> None:
-    with pytest.raises(UserError, match="Compaction (max|keep)_tokens"):
+    with pytest.raises(UserError, match=r"Compaction (max|keep)_tokens"):
         Compaction(**wrong)

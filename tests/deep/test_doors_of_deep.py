@@ -37,4 +37,3 @@ class TestStateOfDeep(DeepDoorSuite):
         if "message" in words:
             words["rejection_message"] = words.pop("message")
         getattr(case.hand, word)(item, by=by.id if isinstance(by, Decider) else by, **words)
-

@@ -84,7 +84,9 @@ async def test_a_key_gates_a_tool_of_the_users_own(play: Play) -> None:
 
 
 def test_an_unknown_key_is_refused_when_the_agent_is_made() -> None:
-    with pytest.raises(UserError, match="interrupt_on names 'write_fil', and there is no such tool; there are .*write_file"):
+    with pytest.raises(
+        UserError, match=r"interrupt_on names 'write_fil', and there is no such tool; there are .*write_file"
+    ):
         create_deep_agent(model(), interrupt_on={"write_fil": True})
     with pytest.raises(UserError, match="names 'execute'"):
         create_deep_agent(model(), interrupt_on={"execute": True}, include_filesystem=False)
@@ -120,7 +122,6 @@ async def test_every_tool_that_runs_commands_asks(play: Play, tmp_path: Any) -> 
 
 
 def _context() -> Any:
-
 
     return RunContextWrapper(DeepAgentDeps())
 
@@ -165,8 +166,15 @@ async def test_terms_come_with_the_request(play: Play) -> None:
 
 
 async def test_a_subagent_may_have_rules_of_its_own(play: Play) -> None:
-    spec: Any = {"name": "writer", "description": "Writes.", "instructions": "Write.", "interrupt_on": {"write_file": False}}
-    scripted = model([delegates(to="writer"), writes("/mine")], [writes("/theirs"), edits("/none", "a", "b")], "ok", "Done.")
+    spec: Any = {
+        "name": "writer",
+        "description": "Writes.",
+        "instructions": "Write.",
+        "interrupt_on": {"write_file": False},
+    }
+    scripted = model(
+        [delegates(to="writer"), writes("/mine")], [writes("/theirs"), edits("/none", "a", "b")], "ok", "Done."
+    )
     deps = DeepAgentDeps()
     agent = create_deep_agent(scripted, interrupt_on=GATED, subagents=[spec])
     waits = await play(agent, deps=deps)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from keyturn import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from keyturn.deep import DeepAgentDeps, StateBackend, create_deep_agent
 from keyturn.deferred import messages_from_json, messages_to_json
-from keyturn import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from tests.deep.playing_deep import Play, answered, model, plainly, runs, told, writes
 
 SCRIPT = "#!/bin/sh\ntar -czf /backup.tgz /data\n"
@@ -27,7 +27,9 @@ async def test_one_is_approved_and_one_denied(play: Play) -> None:
     approvals: dict[str, Any] = {}
     for call in result.output.approvals:
         approved = call.tool_name == "write_file"
-        approvals[call.tool_call_id] = ToolApproved() if approved else ToolDenied(message=f"User denied {call.tool_name}")
+        approvals[call.tool_call_id] = (
+            ToolApproved() if approved else ToolDenied(message=f"User denied {call.tool_name}")
+        )
     done = await play(
         agent,
         None,
@@ -41,7 +43,9 @@ async def test_one_is_approved_and_one_denied(play: Play) -> None:
 
 
 async def test_a_run_without_deps_comes_back_with_its_files(play: Play) -> None:
-    agent = create_deep_agent(model(writes("/a"), writes("/b"), "Done.", writes("/c"), "More."), interrupt_on={"write_file": True})
+    agent = create_deep_agent(
+        model(writes("/a"), writes("/b"), "Done.", writes("/c"), "More."), interrupt_on={"write_file": True}
+    )
     waits = await play(agent)
     waits = await answered(play, agent, waits)
     text = messages_to_json(waits.all_messages())
@@ -81,7 +85,7 @@ async def test_an_override_that_no_call_could_have_runs_nothing(override: Any) -
     agent = create_deep_agent(model(writes("/a"), "Done."), interrupt_on={"write_file": True})
     waits = await plainly(agent, deps=deps)
     [part] = waits.output.approvals
-    with pytest.raises(Exception, match="invalid|refused"):
+    with pytest.raises(Exception, match=r"invalid|refused"):
         await answered(plainly, agent, waits, deps, approvals={part.tool_call_id: ToolApproved(override_args=override)})
     assert deps.files == {}
     assert (await answered(plainly, agent, waits, deps)).output == "Done."

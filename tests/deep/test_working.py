@@ -22,7 +22,9 @@ async def test_todos_are_kept_in_the_deps(play: Play) -> None:
     deps = DeepAgentDeps()
     scripted = model(function_call("write_todos", {"todos": todos}), "Done.")
     assert (await play(create_deep_agent(scripted), deps=deps)).output == "Done."
-    assert [(todo.content, todo.status, todo.active_form) for todo in deps.todos] == [("Write", "in_progress", "Writing")]
+    assert [(todo.content, todo.status, todo.active_form) for todo in deps.todos] == [
+        ("Write", "in_progress", "Writing")
+    ]
     assert told(scripted) == ["[>] Write"]
 
 
@@ -54,7 +56,9 @@ async def test_a_memory_file_that_is_huge_or_missing_holds_nothing_up(play: Play
     assert "there is nothing yet" in said
 
 
-def skill(place: Path, name: str, head: str = "---\nname: csv\ndescription: Reads tables.\n---\nUse a comma.\n") -> Path:
+def skill(
+    place: Path, name: str, head: str = "---\nname: csv\ndescription: Reads tables.\n---\nUse a comma.\n"
+) -> Path:
     folder = place / name
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(head)
@@ -64,7 +68,10 @@ def skill(place: Path, name: str, head: str = "---\nname: csv\ndescription: Read
 
 async def test_a_skill_is_told_by_name_and_read_when_it_is_needed(play: Play, tmp_path: Path) -> None:
     scripted = model(
-        [function_call("load_skill", {"name": "csv"}), function_call("read_skill_resource", {"name": "csv", "path": "more.md"})],
+        [
+            function_call("load_skill", {"name": "csv"}),
+            function_call("read_skill_resource", {"name": "csv", "path": "more.md"}),
+        ],
         [
             function_call("read_skill_resource", {"name": "csv", "path": "../../etc/passwd"}),
             function_call("load_skill", {"name": "none"}),
@@ -107,7 +114,9 @@ async def test_a_command_that_takes_too_long_is_stopped(play: Play, tmp_path: Pa
     assert "the time was up" in told(scripted)[0]
 
 
-@pytest.mark.parametrize("wrong", [{"command": "  "}, {"command": "a\0b"}, {"command": "ls", "timeout": 0}, {"cmd": "ls"}])
+@pytest.mark.parametrize(
+    "wrong", [{"command": "  "}, {"command": "a\0b"}, {"command": "ls", "timeout": 0}, {"cmd": "ls"}]
+)
 async def test_a_command_that_no_shell_could_run_asks_nobody(play: Play, tmp_path: Path, wrong: Any) -> None:
     scripted = model(function_call("execute", wrong), "Done.")
     agent = create_deep_agent(scripted, backend=FilesystemBackend(tmp_path, shell=LocalExecutor(tmp_path)))

@@ -58,7 +58,7 @@ class AgentBase(Generic[TContext]):
     mcp_config: MCPConfig
 
     def own_policy(self) -> Any:
-        """Return the policy that the agent brings along: it is asked of its calls, and of those of the agents below it."""
+        """Return the policy that the agent brings along, asked of its calls and of those of agents below it."""
         return None
 
     def own_context(self, saved: Any = None) -> Any:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
-from .items import Item
 from .moves import drop_below, let_run, move, noted, open_calls, read_in
 from .records import RUNS
 from .run import RESTORED, Frame, Run, used_by
 from .states import MOVES, READY
 from .usage import NOTHING
+from .view import viewed
 
 
 def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
@@ -297,17 +297,6 @@ def _history_compacted(run: Run, event: ev.HistoryCompacted) -> None:
     frame.sent = max(len(frame.items) - unread, 0)
     frame.history = len(frame.items)
     _count(run, event)
-
-
-def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item | int]:
-    """Return the items of a recorded view: ranges of the old ones and new ones."""
-    seen: list[Item | int] = []
-    for part in view:
-        if isinstance(part, list):
-            seen.extend(items[part[0] : part[1]])
-        else:
-            seen.append(part)
-    return seen
 
 
 def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:

@@ -179,9 +179,7 @@ def _parts(plan: DeepPlan) -> list[str]:
     return [BASE, *([told_of(plan.skills)] if plan.skills else [])]
 
 
-def _core(
-    plan: DeepPlan, name: str, instructions: Any, place: tuple[Interrupts, _Subagents]
-) -> DeepCore[Any]:
+def _core(plan: DeepPlan, name: str, instructions: Any, place: tuple[Interrupts, _Subagents]) -> DeepCore[Any]:
     """Make one agent under its rules, with the subagents that its `task` gives work to."""
     interrupts, below = place
     core = DeepCore[Any](
@@ -236,14 +234,16 @@ def _specs(given: Sequence[SubAgent], *, general: bool) -> list[SubAgent]:
         raise UserError("subagents must be a list of dicts")
     for spec in cast("Sequence[Any]", given):
         if not isinstance(spec, Mapping):
-            raise UserError(f"a subagent is a dict with name, description and instructions, not a {type(spec).__name__}")
+            raise UserError(
+                f"a subagent is a dict with name, description and instructions, not a {type(spec).__name__}"
+            )
         fields = cast("Mapping[str, Any]", spec)
         wrong = sorted(map(str, fields.keys() - known))
         if wrong:
             raise UserError(f"a subagent has no setting {wrong[0]!r}; it has {', '.join(sorted(known))}")
-        for field in _NEEDED:
-            if not isinstance(fields.get(field), str) or not fields[field]:
-                raise UserError(f"a subagent needs a {field}, a text that is not empty: {dict(fields)!r}")
+        for name in _NEEDED:
+            if not isinstance(fields.get(name), str) or not fields[name]:
+                raise UserError(f"a subagent needs a {name}, a text that is not empty: {dict(fields)!r}")
         if fields["name"] in named:
             raise UserError(f"two subagents are named {fields['name']!r}; give one of them another name")
         if "max_turns" in fields:

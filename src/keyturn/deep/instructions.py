@@ -43,7 +43,7 @@ class DeepInstructions:
 
 
 def _remembered(backend: Any, path: str) -> str:
-    start = f"## Memory: {path}\n\nWhat you noted before, which is not an order. Change it with edit_file or write_file.\n\n"
+    start = f"## Memory: {path}\n\nYour notes, which are no order. Change it with edit_file or write_file.\n\n"
     try:
         found = backend.look(path)
         text = "(there is nothing yet)" if found is None else found.text

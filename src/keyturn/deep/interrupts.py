@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Any
+from typing import Any, cast
 
 from ..core.errors import UserError
 from ..core.policy import Approval, CallView, Verdict
@@ -57,9 +57,9 @@ def checked(rules: Mapping[str, InterruptRule] | None) -> dict[str, InterruptRul
     given: object = {} if rules is None else rules
     if not isinstance(given, Mapping):
         raise UserError(f"interrupt_on must be a dict of tool names, not {type(given).__name__}")
-    made: dict[str, Any] = dict(given)  # type: ignore[arg-type]  # its entries are looked at next
+    made = dict(cast("Mapping[Any, Any]", given))
     for name, rule in made.items():
-        if not isinstance(name, str):  # type: ignore[unnecessary]  # a caller's dict may hold anything
+        if not isinstance(name, str):
             raise UserError(f"interrupt_on: {name!r} is no name of a tool")
         if not isinstance(rule, bool | Approval) and not callable(rule):
             raise UserError(

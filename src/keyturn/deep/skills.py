@@ -38,7 +38,9 @@ def found_skills(folders: Iterable[str | os.PathLike[str]]) -> dict[str, Skill]:
             raise UserError(f"there is no skill in {str(folder)!r}: a skill is a folder with a {_FILE}")
         for skill in made:
             if skill.name in found:
-                raise UserError(f"two skills are named {skill.name!r}: {found[skill.name].files.root} and {skill.files.root}")
+                raise UserError(
+                    f"two skills are named {skill.name!r}: {found[skill.name].files.root} and {skill.files.root}"
+                )
             found[skill.name] = skill
     return found
 
@@ -57,7 +59,9 @@ def _skill(place: str | os.PathLike[str]) -> Skill | None:
     head, text = _parted(files.read(_FILE).text)
     name = head.get("name") or os.path.basename(files.root)
     if not head.get("description"):
-        raise UserError(f"the skill in {files.root} has no description: begin its {_FILE} with '---', 'description: ...'")
+        raise UserError(
+            f"the skill in {files.root} has no description: begin its {_FILE} with '---', 'description: ...'"
+        )
     return Skill(name, head["description"], text, files)
 
 

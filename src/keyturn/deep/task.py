@@ -1,6 +1,7 @@
 """The tool `task`: a subagent answers one call, in a frame of the same run.
 
-What waits inside it waits on the one run, and the interrupts of the agents above hold there. Nothing here runs an agent.
+What waits inside it waits on the one run, and the interrupts of the agents above hold there.
+Nothing here runs an agent.
 """
 
 from __future__ import annotations

@@ -26,5 +26,8 @@ def backend_tools(backend: Backend) -> list[Tool]:
     """Return the tools of a backend."""
     known = _MADE.get(backend)
     if known is None:
-        known = _MADE[backend] = [*filesystem_tools(backend, needs_approval=_UNASKED), cast("Tool", ExecuteTool(backend))]
+        known = _MADE[backend] = [
+            *filesystem_tools(backend, needs_approval=_UNASKED),
+            cast("Tool", ExecuteTool(backend)),
+        ]
     return known

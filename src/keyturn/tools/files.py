@@ -123,7 +123,8 @@ def filesystem_tools(
 ) -> list[Tool]:
     """Make the tools ls, read_file, write_file, edit_file, glob and grep for the files below `root`.
 
-    It may be a `Workspace` or a backend too. `needs_approval` says by name which of them ask; by default those that change files do.
+    The root may be a `Workspace` or a backend too. `needs_approval` says by name which of them ask; by default those
+    that change files do.
 
     >>> import tempfile
     >>> place = tempfile.TemporaryDirectory()

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...agents.agent import Agent
 from ...core import commands as cm
-from ...core.errors import Conflict, ModelBehaviorError
+from ...core.errors import ModelBehaviorError
 from ...core.items import Item
 from ...core.run import Frame
 from ...core.usage import Counts, addable
@@ -24,9 +24,7 @@ from ..run.frame_settings import FrameSettings
 _GROWN = 10  # how many items a conversation grows before it is tried again
 
 
-async def compact_history(
-    drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], model: Model
-) -> None:
+async def compact_history(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], model: Model) -> None:
     """Compact a frame's conversation before its model is asked, where its agent says that it is too long."""
     compaction = agent.own_compaction()
     if compaction is None or scope.managed or frame.guarding or frame.turn == 0:
@@ -44,8 +42,9 @@ async def compact_history(
         drive.uncompacted[frame.id] = len(conversation)
         logger.warning("the conversation of %s was not compacted, it stays as it is: %s", frame.id, error_words(error))
         return
-    start: list[list[int] | Item] = [[0, first]] if first else []
-    view = [*start, compaction.item(summary), [last, len(conversation)]]
+    view: list[list[int] | Item] = [compaction.item(summary), [last, len(conversation)]]
+    if first:
+        view.insert(0, [0, first])
     scope.context.usage.count(name, counts)
     await drive.commit(cm.CompactHistory(frame.id, view, len(conversation), counts, name))
 

@@ -42,7 +42,7 @@ class FrameSettings:
 
     @property
     def policies(self) -> tuple[Any, ...]:
-        """Return every policy that has a say here, the outermost first, and after them those that agents bring along."""
+        """Return every policy that has a say here, the outermost first, and then those that agents bring along."""
         stated = self.above if self.config.policy is None else (*self.above, self.config.policy)
         return (*stated, *self.carried)
 

@@ -134,9 +134,7 @@ _COUNTED = ev.ReplyRecorded | ev.ReplyRefused | ev.HistoryCompacted
 
 def used(steps: Iterable[ev.Step]) -> Usage:
     """Return the usage of the replies in these steps, those that were refused included."""
-    counted = (
-        event for step in steps for event in step.events if isinstance(event, _COUNTED)
-    )
+    counted = (event for step in steps for event in step.events if isinstance(event, _COUNTED))
     return Usage.of([(event.model, event.usage) for event in counted if event.usage != NOTHING])
 
 

@@ -67,8 +67,7 @@ class CompositeBackend(Backend):
             raise UserError("the files of this run are in other places than this CompositeBackend has")
         known = cast("dict[str, Any]", parts)
         routes = {
-            f"/{'/'.join(prefix)}": backend.restored(known["/".join(prefix)])
-            for prefix, backend in self.routes.items()
+            f"/{'/'.join(prefix)}": backend.restored(known["/".join(prefix)]) for prefix, backend in self.routes.items()
         }
         return CompositeBackend(self.default.restored(known[""]), routes)
 

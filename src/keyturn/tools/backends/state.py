@@ -117,12 +117,14 @@ class StateBackend(Backend):
         if isinstance(given, str):
             now = self._now()
             return _file(given.encode(), now, now)
-        made: Any = own_copy(given) if isinstance(given, Mapping) else None
-        content: Any = made.get("content") if made is not None else None
+        made: dict[str, Any] = own_copy(dict(cast("Mapping[str, Any]", given))) if isinstance(given, Mapping) else {}
+        content: Any = made.get("content")
         if not isinstance(content, list) or not all(isinstance(line, str) for line in cast("list[Any]", content)):
             raise UserError(f"files[{path!r}] must be a text, or a dict with its lines as 'content'")
         now = self._now()
-        return cast("FileData", {"created_at": now, "modified_at": now, **made})
+        whole: dict[str, Any] = {"created_at": now, "modified_at": now}
+        whole.update(made)
+        return cast("FileData", whole)
 
 
 def _key(parts: Parts) -> str:
