@@ -175,7 +175,7 @@ def _resumed(said: Said, state: RunState[Any]) -> RunState[Any]:
     results = said.deferred_tool_results
     if results is None and said.user_prompt is not None:
         raise UserError(
-            "calls of message_history wait: answer them with deferred_tool_results= beside the prompt, or give no prompt"
+            "calls of message_history wait: answer them with deferred_tool_results= beside the prompt, or give none"
         )
     if results is not None:
         decide(state, results)
