@@ -107,6 +107,8 @@ from .core.usage import RequestUsage as RequestUsage
 from .core.usage import Usage as Usage
 from .deferred.messages import messages_from_json as messages_from_json
 from .deferred.messages import messages_to_json as messages_to_json
+from .deferred.requests import ApprovalRequired as ApprovalRequired
+from .deferred.requests import CallDeferred as CallDeferred
 from .deferred.requests import DeferredToolRequests as DeferredToolRequests
 from .deferred.requests import DeferredToolResults as DeferredToolResults
 from .deferred.requests import ModelRetry as ModelRetry

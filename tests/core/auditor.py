@@ -163,6 +163,12 @@ class Auditor:
             parts = [desk.items[part[0] : part[1]] if isinstance(part, list) else [part] for part in event.view]
             desk.items = [item for part in parts for item in part]
 
+    def history_compacted(self, event: ev.HistoryCompacted) -> None:
+        desk = self.desks[event.frame]
+        assert not self.open(event.frame), "no conversation is compacted while calls are open"
+        parts = [desk.items[part[0] : part[1]] if isinstance(part, list) else [part] for part in event.view]
+        desk.items = [item for part in parts for item in part]
+
     def reply_recorded(self, event: ev.ReplyRecorded) -> None:
         desk = self.desks[event.frame]
         assert not desk.barrier or not self.open(event.frame), "no model is asked while calls of its frame are open"

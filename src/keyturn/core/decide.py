@@ -33,6 +33,7 @@ from .gate import (
 from .items import own_copy
 from .lending import borrow, lend
 from .policy import Verdict
+from .records import WANTS
 from .reply import check_proposal, record_reply, refuse_reply
 from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
@@ -147,7 +148,9 @@ def _need_input(run: Run, c: cm.NeedInput) -> Events:
         yield ev.CallLost(c.call, "it asked for an answer when its run was over")
         return
     canonical([c.requests, c.state])  # an answer will be bound to them
-    yield ev.CallNeeds(call.id, own_copy(c.requests), own_copy(c.state), c.preview, run.now)
+    if c.wants not in WANTS:
+        raise UserError(f"a call wants {', '.join(WANTS)}, not {c.wants!r}")
+    yield ev.CallNeeds(call.id, own_copy(c.requests), own_copy(c.state), c.preview, run.now, c.wants)
 
 
 def _finish_call(run: Run, c: cm.FinishCall) -> Events:

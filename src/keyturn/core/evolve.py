@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
-from .moves import drop_below, let_run, move, noted, open_calls, read_in
+from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
 from .records import RUNS
 from .run import RESTORED, Frame, Run, used_by
 from .states import MOVES, READY
@@ -150,7 +150,11 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     call = run.calls[decision.call]
     # Whatever lets the tool be touched is looked at by the newest policy first. There is no way round it.
     call.recheck = decision.verdict in RUNS or call.state == "needs"
-    if call.state == "needs":
+    verb: str = decision.verdict
+    if call.state == "needs" and call.need is not None and call.need.wants == "result":
+        call.recheck = False  # its tool is not touched again
+        verb = "supply" if verb == "answer" else "withhold"
+    elif call.state == "needs":
         call.supplied = decision
     elif decision.verdict in RUNS and decision.via != "probe":
         call.cleared = decision
@@ -163,7 +167,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
         run.rejected.append(noted(run, call))
     call.decision = decision
     run.decided[call.id] = decision
-    move(run, call, decision.verdict)
+    move(run, call, verb)
 
 
 def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
@@ -217,11 +221,14 @@ def _call_started(run: Run, event: ev.CallStarted) -> None:
 
 def _call_needs(run: Run, event: ev.CallNeeds) -> None:
     call = run.calls[event.call]
-    call.need = event
     call.supplied = None
     call.asked_at = event.at
     call.reason = ""
     call.votes = {}
+    if event.wants == "approval":
+        ask_before_acting(run, call, event.preview)
+        return
+    call.need = event
     call.rounds += 1
     move(run, call, "need")
 

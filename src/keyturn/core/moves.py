@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from . import events as ev
 from .call_ids import call_id, is_below
 from .items import Item, own_copy
+from .preview import Preview
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
@@ -35,6 +36,25 @@ def move(run: Run, call: Call, verb: str) -> None:
         _take_back(run, call)
     if after in SETTLED:
         _settled(run, call)
+
+
+def ask_before_acting(run: Run, call: Call, preview: Preview | None) -> None:
+    """Let a started call ask for approval: its tool says that it has done nothing yet, and is called anew.
+
+    What let it start counts no more. Where it had been in doubt before, it stays one that may have had an effect.
+    """
+    if call.edited:  # what a person made of the call stays as they made it
+        call.proposal = replace(call.proposal, args=call.text, edited=True)
+    call.acted = call.cleared is not None and call.cleared.verdict == "retry"
+    call.decision = call.approval = call.cleared = call.need = None
+    call.terms = call.proposal.terms
+    call.by = "tool"
+    call.preview = preview
+    call.warned = False
+    call.asks += 1
+    run.decided.pop(call.id, None)
+    _take_back(run, call)
+    move(run, call, "ask")
 
 
 def let_run(run: Run, call: Call) -> None:

@@ -16,6 +16,10 @@ Recover = Literal["ask", "retry", "probe"]
 Word = Literal["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"]
 Via = Literal["person", "grant", "clock", "probe", "on_approval"]
 
+# What a started call may wait for: see `CallNeeds`.
+Wants = Literal["answer", "result", "approval"]
+WANTS: tuple[Wants, ...] = ("answer", "result", "approval")
+
 # The words after which a tool is touched.
 RUNS: frozenset[str] = frozenset({"approve", "edit", "retry"})
 

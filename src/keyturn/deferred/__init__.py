@@ -24,6 +24,8 @@ from .messages import (
     messages_to_json,
 )
 from .requests import (
+    ApprovalRequired,
+    CallDeferred,
     DeferredToolCall,
     DeferredToolRequests,
     DeferredToolResults,
@@ -50,7 +52,9 @@ __all__ = [
     "Agent",
     "AgentRunResult",
     "AgentRunResultEvent",
+    "ApprovalRequired",
     "ApprovalRequiredToolset",
+    "CallDeferred",
     "DeferredToolCall",
     "DeferredToolRequests",
     "DeferredToolRequestsEvent",

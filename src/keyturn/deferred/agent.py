@@ -27,15 +27,12 @@ from ..tools.base import ToolLike
 from ..tools.context import TContext
 from .instructions import Instructions
 from .output import answer_type
-from .prepare import Prepared, Said, prepared, settings_of, with_handler
+from .prepare import MAX_TURNS, Prepared, Said, prepared, settings_of, with_handler
 from .requests import DeferredHandler, DeferredToolResults
 from .result import AgentRunResult
 from .stream import StreamedRunResult, events_of
 from .tool import Tool, as_tool
 from .toolset import ToolsetLike, parts_of
-
-#: How many replies the model may give in one run, where usage_limits do not say.
-MAX_TURNS = 50
 
 
 class Agent(Generic[TContext]):

@@ -125,22 +125,20 @@ def user_item(content: Any, where: str) -> Item:
     """Make the item of what a user said: a text, or a list of texts and content parts."""
     if isinstance(content, str):
         return {"role": "user", "content": content}
+    kind = type(content).__name__
     if not isinstance(content, list | tuple) or not content:
-        raise UserError(f"{where} must be a text or a list of texts, not {_kind(content)}")
+        raise UserError(f"{where} must be a text or a list of texts, not {kind}")
     parts = [_content(each, where) for each in cast("Sequence[Any]", content)]
     return {"role": "user", "content": parts}
 
 
 def _content(each: Any, where: str) -> Item:
+    kind = type(each).__name__
     if isinstance(each, str):
         return {"type": "input_text", "text": each}
     if isinstance(each, dict) and str(cast("Item", each).get("type", "")).startswith("input_"):
         return own_copy(each)
-    raise UserError(f"{where} holds a {_kind(each)}; it may hold texts and content parts of type input_...")
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
+    raise UserError(f"{where} holds a {kind}; it may hold texts and content parts of type input_...")
 
 
 def _text(value: object, where: str) -> str:

@@ -13,6 +13,7 @@ from ..core.digest import canonical
 from ..core.errors import BadJson
 from ..core.items import input_items
 from ..core.preview import Json
+from ..engine.effects.run_tool import SAID
 from ..engine.run.open_run import OpenRun
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
@@ -30,8 +31,6 @@ from .requests import (
 )
 
 _CATEGORY: dict[str, Category] = {"approval": "approvals", "external": "calls", "in_doubt": "in_doubt"}
-#: The label of the preview block that holds what a tool said of its call.
-SAID = "metadata"
 
 
 def requests_of(state: RunState[Any]) -> DeferredToolRequests:
@@ -52,12 +51,8 @@ def requests_of(state: RunState[Any]) -> DeferredToolRequests:
 
 def _said(item: ToolApprovalItem) -> dict[str, Any] | None:
     """Return what the tool said of its call when it asked."""
-    asked: Any = item.requests
-    if item.kind == "external" and isinstance(asked, dict):
-        said: Any = cast("dict[str, Any]", asked).get(SAID)
-    else:
-        blocks = item.preview.blocks
-        said = next((each.value for each in blocks if isinstance(each, Json) and each.label == SAID), None)
+    blocks = item.preview.blocks
+    said: Any = next((each.value for each in blocks if isinstance(each, Json) and each.label == SAID), None)
     return cast("dict[str, Any]", said) if isinstance(said, dict) else None
 
 

@@ -22,6 +22,13 @@ from .history import History, read_history
 from .messages import ModelMessage, ModelRequest, UserPromptPart
 from .requests import DeferredHandler, DeferredToolResults, WrongResults
 
+
+class _NotGiven(int):
+    """A turn limit that the caller did not give: a run that goes on keeps its own."""
+
+
+#: How many replies the model may give in one run, unless `max_turns` says so.
+MAX_TURNS = _NotGiven(50)
 # How often in a row a handler may answer without the model having said anything in between.
 PATIENCE = 20
 
@@ -53,7 +60,7 @@ class Said:
     usage: Any = None
     usage_limits: Any = None
     journal: Any = None
-    max_turns: int | None = 50
+    max_turns: int | None = MAX_TURNS
 
     @classmethod
     def of(cls, user_prompt: Any, options: dict[str, Any]) -> Said:
@@ -139,8 +146,9 @@ async def prepared(agent: Declared, said: Said) -> Prepared:
         "run_config": _config(agent, said),
         "usage_limits": said.usage_limits,
         "journal": said.journal,
-        "max_turns": said.max_turns,
     }
+    if state is None or said.max_turns is not MAX_TURNS:
+        options["max_turns"] = said.max_turns if said.max_turns is None else int(said.max_turns)
     used = Usage() if state is None else state.usage
     return Prepared(core, given, options, history.messages, agent.handle_deferred, said.usage, used)
 
@@ -175,7 +183,7 @@ def _resumed(said: Said, state: RunState[Any]) -> RunState[Any]:
     results = said.deferred_tool_results
     if results is None and said.user_prompt is not None:
         raise UserError(
-            "calls of message_history wait: answer them with deferred_tool_results= beside the prompt, or give no prompt"
+            "calls of message_history wait: answer them with deferred_tool_results= beside the prompt, or give none"
         )
     if results is not None:
         decide(state, results)

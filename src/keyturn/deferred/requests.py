@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from ..core.errors import UserError
 from ..core.preview import Preview
-from ..tools.base import ToolProblem
+from ..tools.base import Asking, NeedsInput, ToolProblem
 from .messages import RetryPromptPart, ToolCallPart
 
 Category = Literal["approvals", "calls", "in_doubt"]
@@ -81,6 +81,41 @@ class ModelRetry(ToolProblem):
     >>> ModelRetry("There is no such account.").message
     'There is no such account.'
     """
+
+
+class CallDeferred(Asking):
+    """Raised in a tool whose call is carried out elsewhere: the answer is its result, and the tool is not called again.
+
+    >>> CallDeferred({"job": 5}).needs.wants
+    'result'
+    """
+
+    def __init__(self, metadata: dict[str, Any] | None = None) -> None:
+        self.metadata = metadata
+        self.needs = NeedsInput(said_of("CallDeferred", metadata), wants="result")
+        super().__init__("the result of this call comes from elsewhere")
+
+
+class ApprovalRequired(Asking):
+    """Raised in a tool that has done nothing yet and must be approved; it is called anew when it is.
+
+    Raise it only where `not ctx.tool_call_approved`, or the approved call asks again.
+
+    >>> ApprovalRequired(metadata={"why": "more than 100"}).needs.wants
+    'approval'
+    """
+
+    def __init__(self, metadata: dict[str, Any] | None = None) -> None:
+        self.metadata = metadata
+        self.needs = NeedsInput(said_of("ApprovalRequired", metadata), wants="approval")
+        super().__init__("this call needs an approval")
+
+
+def said_of(what: str, metadata: object) -> dict[str, Any]:
+    """Return the metadata of a call that asks, or refuse what is none."""
+    if not isinstance(metadata, dict | None):
+        raise UserError(f"metadata of {what} is a dict, not {type(metadata).__name__}")
+    return dict(cast("dict[str, Any]", metadata or {}))
 
 
 Approved = bool | ToolApproved | ToolDenied

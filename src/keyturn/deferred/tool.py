@@ -6,10 +6,14 @@ raise it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import Any, cast
 
+from ..agents.output import dump
 from ..core.errors import UserError
+from ..core.items import Item
 from ..core.policy import Approval
 from ..tools.base import ProviderTool, ToolLike
 from ..tools.base import Tool as AnyTool
@@ -17,6 +21,7 @@ from ..tools.context import RunContextWrapper, ToolContext
 from ..tools.function_tool import FunctionTool
 from ..tools.functions.bound import BoundFunction, default_tool_error_function
 from ..tools.functions.schema import function_schema
+from ..tools.outputs import rendered
 
 Gate = bool | Callable[..., Any]
 
@@ -70,6 +75,14 @@ class Tool(FunctionTool):
             secrets=schema.secrets,
             **options,
         )
+
+    def output(self, item: Mapping[str, Any], value: Any) -> Item:
+        """Return the call's result as the model reads it; data is JSON."""
+        if isinstance(value, dict | list | tuple) or hasattr(value, "model_dump") or is_dataclass(value):
+            told = rendered(value)
+            if isinstance(told, str):
+                return super().output(item, json.dumps(dump(cast("Any", value)), ensure_ascii=False))
+        return super().output(item, value)
 
 
 def _check_context(name: str, wanted: bool | None, takes: bool) -> None:

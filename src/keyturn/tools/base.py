@@ -20,6 +20,7 @@ from ..core.errors import ModelBehaviorError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
+from ..core.records import Wants
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -97,6 +98,9 @@ class NeedsInput:
     The call waits, for as long as it takes and across processes. Then `invoke` is called again, with
     `context.resumed`. `requests` says what is asked, `state` is what the tool goes on from, both as JSON.
 
+    `wants` says what for. With "result" the answer is the call's result, and the tool is not called again. With
+    "approval" the call has done nothing yet: it asks like any other, and is called anew when it is approved.
+
     >>> NeedsInput({"question": "Which account?"}).state is None
     True
     """
@@ -104,6 +108,13 @@ class NeedsInput:
     requests: Any
     state: Any = None
     preview: Preview | None = None
+    wants: Wants = "answer"
+
+
+class Asking(Exception):
+    """Raised in a tool, at any depth of it, in place of returning `needs`."""
+
+    needs: NeedsInput
 
 
 @dataclass(frozen=True)

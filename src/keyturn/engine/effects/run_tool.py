@@ -16,11 +16,13 @@ from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.digest import canonical
 from ...core.events import Report
-from ...core.items import Item
+from ...core.items import Item, own_copy
+from ...core.preview import Json, Preview
 from ...core.run import Call
 from ...tools.base import (
     TOOL_CHANGED,
     TOOL_FAILED,
+    Asking,
     Delegate,
     Handover,
     NeedsInput,
@@ -33,7 +35,7 @@ from ...tools.base import (
     tool_spec,
 )
 from ..driving.drive import Drive, let_run_as
-from ..facts.live_preview import CHANGED, changed_since, recorded
+from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
@@ -47,6 +49,8 @@ from .proposals import revised
 from .result_words import told_of_edit, worded
 from .tool_errors import keep_words, log_tool_error
 
+#: The label of what a tool said of its call when it asked for approval or for a result.
+SAID = "metadata"
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 
 
@@ -119,6 +123,8 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
         if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
         value = await tool.invoke(context, Prepared(call.text))
+    except Asking as asking:
+        value = asking.needs
     except KeyboardInterrupt:
         raise
     except OutcomeUnknown as unknown:
@@ -158,13 +164,24 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
     """Record what a tool asks, so that its call goes on when somebody has answered."""
     try:
         canonical([value.requests, value.state])
-        shown = None if value.preview is None else recorded(not_blank(value.preview, value.requests))
+        shown = await _shown(call, tool, value)
     except Exception as error:
         logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, text, failed=True, reports=[])
         return
-    await drive.commit(cm.NeedInput(call.id, value.requests, value.state, shown))
+    await drive.commit(cm.NeedInput(call.id, value.requests, value.state, shown, value.wants))
+
+
+async def _shown(call: Call, tool: Tool, value: NeedsInput) -> Preview | None:
+    """Return what people are shown: of a question the question, else what the call would do and what its tool said."""
+    if value.preview is not None:
+        return recorded(not_blank(value.preview, value.requests))
+    if value.wants == "answer":
+        return None
+    made = await look(tool, call)
+    said = (Json(own_copy(value.requests), SAID),) if value.requests else ()
+    return recorded(msgspec.structs.replace(made, blocks=(*made.blocks, *said)))
 
 
 def _being_cancelled() -> bool:
