@@ -111,7 +111,7 @@ async def test_a_command_that_takes_too_long_is_stopped(play: Play, tmp_path: Pa
     scripted = model(runs("sleep 60", timeout=1), "Done.")
     agent = create_deep_agent(scripted, backend=backend, interrupt_on={"execute": False})
     assert (await play(agent)).output == "Done."
-    assert "the time was up" in told(scripted)[0]
+    assert "(no exit code: the time was up)" in told(scripted)[0]
 
 
 @pytest.mark.parametrize(

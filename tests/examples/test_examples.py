@@ -21,6 +21,7 @@ ELSEWHERE = {
     "test_my_agent": "its tests are run below",
 }
 LINES = 60
+LONGER = {"human_in_the_loop": 90}  # it is the whole, as in the guide that it comes from
 
 
 def printed_by(docstring: str | None) -> str:
@@ -51,7 +52,7 @@ async def _wait(done: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_is_short_and_says_what_it_shows(name: str) -> None:
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= LINES
+    assert len(text.splitlines()) <= LONGER.get(name, LINES)
     assert text.startswith('"""')
     assert "def main(" in text or name == "test_my_agent"
 

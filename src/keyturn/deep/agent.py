@@ -42,6 +42,7 @@ class DeepAgent(Agent[DeepAgentDeps]):
             tools=tools,
             handle_deferred=given["handle_deferred"],
             hooks=given["hooks"],
+            policy=given["policy"],
             run_config=None if limits is None else RunConfig(usage_limits=limits),
         )
 

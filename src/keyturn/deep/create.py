@@ -14,6 +14,7 @@ from ..core.errors import UserError
 from ..deferred.requests import DeferredHandler
 from ..deferred.tool import as_tool
 from ..models.base import ModelSettings
+from ..policies.base import PolicyLike
 from ..tools.backends.backend import Backend
 from ..tools.backends.state import StateBackend
 from .compaction import Compaction
@@ -60,6 +61,7 @@ class DeepOptions(TypedDict, total=False):
     output_type: Any  # the type of its answer
     deps_type: type[DeepAgentDeps]  # the type of its runs' deps
     handle_deferred: DeferredHandler | None  # decides calls that wait without ending the run
+    policy: PolicyLike | None  # says of each call whether it may run, beside interrupt_on; an App has its own
     usage_limits: UsageLimits | None  # the limits of each of its runs
     model_settings: ModelSettings | None  # how its model answers
     hooks: RunHooks[Any] | None  # are called while its runs go on
@@ -79,6 +81,7 @@ _OPTIONS: dict[str, Any] = {
     "output_type": str,
     "deps_type": DeepAgentDeps,
     "handle_deferred": None,
+    "policy": None,
     "usage_limits": None,
     "model_settings": None,
     "hooks": None,

@@ -101,6 +101,6 @@ def _told(result: str | ShellResult) -> str:
     for ran in result.output:
         parts += [text for text in (ran.stdout, ran.stderr) if text]
         parts.append(
-            "(it was stopped: the time was up)" if ran.outcome.type == "timeout" else f"(exit code {ran.exit_code})"
+            "(no exit code: the time was up)" if ran.outcome.type == "timeout" else f"(exit code {ran.exit_code})"
         )
     return "\n".join(parts)
