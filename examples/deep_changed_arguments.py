@@ -21,10 +21,10 @@ def main() -> None:
         # SandboxBackend(place) runs commands in a sandbox.
         agent = create_deep_agent(MODEL, backend=FilesystemBackend(place, shell=LocalExecutor(place)))
         result = agent.run_sync("Wait a minute.")
-        approvals = {}
+        approvals: dict[str, ToolApproved] = {}
         for call in result.output.approvals:
             print("asked:", call.args)
-            changed = {**call.args, "timeout": 1}
+            changed = {**call.args_as_dict(), "timeout": 1}
             approvals[call.tool_call_id] = ToolApproved(override_args=changed)
             print(f"ran: {changed['command']}, for {changed['timeout']} s at most")
         agent.run_sync(

@@ -7,7 +7,9 @@ Prints:
     told: ["Created 'workspace/notes.md'.", 'Not there.']
 """
 
-from keyturn import DeferredToolResults, ToolDenied
+from typing import Any
+
+from keyturn import DeferredToolResults, RunContext, ToolDenied
 from keyturn.deep import DeepAgentDeps, create_deep_agent
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
 
@@ -22,7 +24,7 @@ MODEL = ScriptedModel(
 )
 
 
-def outside(ctx, params, call_id):
+def outside(ctx: RunContext[DeepAgentDeps], params: dict[str, Any], call_id: str) -> bool:
     return not params["path"].startswith(("/workspace/", "/tmp/"))
 
 

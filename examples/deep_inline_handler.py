@@ -8,7 +8,7 @@ Prints:
     files: ['/notes.md']
 """
 
-from keyturn import DeferredToolRequests, DeferredToolResults
+from keyturn import DeferredToolRequests, DeferredToolResults, RunContext
 from keyturn.deep import DeepAgentDeps, create_deep_agent
 from keyturn.testing import ScriptedModel, function_call
 
@@ -21,10 +21,10 @@ MODEL = ScriptedModel(
 )
 
 
-def decide(ctx, requests: DeferredToolRequests) -> DeferredToolResults | None:
+def decide(ctx: RunContext[DeepAgentDeps], requests: DeferredToolRequests) -> DeferredToolResults | None:
     results = requests.build_results()
     for call in requests.approvals:
-        safe = call.tool_name == "write_file" and call.args["path"].endswith(".md")
+        safe = call.tool_name == "write_file" and call.args_as_dict()["path"].endswith(".md")
         print("handler:", call.tool_name, "yes" if safe else "left open")
         if safe:
             results.approvals[call.tool_call_id] = True

@@ -30,6 +30,7 @@ Prints:
 """
 
 import asyncio
+from typing import Any
 
 from keyturn import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from keyturn.deep import DeepAgentDeps, StateBackend, create_deep_agent
@@ -42,7 +43,7 @@ MODEL = [
 ]
 
 
-async def ask_a_person(tool_name: str, args: dict) -> bool:
+async def ask_a_person(tool_name: str, args: Any) -> bool:
     line = "=" * 50
     print(f"\n{line}\nAPPROVAL REQUIRED\nTool: {tool_name}\nArguments: {args}\n{line}")
     return tool_name == "write_file"  # a person would be asked here

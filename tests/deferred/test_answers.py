@@ -11,9 +11,11 @@ from keyturn.deferred import (
     Agent,
     DeferredToolRequests,
     DeferredToolResults,
+    ExternalToolset,
     ModelRetry,
     RunContext,
     ToolApproved,
+    ToolDefinition,
     ToolDenied,
     ToolReturn,
     WrongResults,
@@ -182,6 +184,17 @@ async def test_the_result_of_an_external_call(run: Any, carry: Any, given: Any, 
     done = await run(agent, message_history=carry(waits.all_messages()), deferred_tool_results=results)
     assert (done.new_messages()[0].parts[0].content, done.output) == (read, "Done.")
     assert log == ["ada"], "its tool is not called again"
+
+
+async def test_a_tool_that_is_declared_and_carried_out_elsewhere(run: Any, carry: Any) -> None:
+    schema = {"type": "object", "properties": {"to": {"type": "string"}}}
+    toolset = ExternalToolset([ToolDefinition("ship", schema, "Ships.")])
+    agent: Agent[Any] = Agent(ScriptedModel([[call("ship", to="ada")], "Done."]), toolsets=[toolset])
+    waits = await run(agent, "Ship it.")
+    assert [(part.tool_name, part.args) for part in waits.output.calls] == [("ship", {"to": "ada"})]
+    results = DeferredToolResults(calls={"c1": "sent"})
+    done = await run(agent, message_history=carry(waits.all_messages()), deferred_tool_results=results)
+    assert done.new_messages()[0].parts[0].content == "sent"
 
 
 WRONG: list[tuple[str, Any, str]] = [

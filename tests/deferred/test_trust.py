@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -282,3 +283,23 @@ async def test_unsealed_messages_are_text_for_the_model(run: Any) -> None:
     ]
     done = await run(bank.agent, "Thanks.", message_history=history)
     assert (done.output, bank.ran) == ("Fine.", [])
+    assert [part.part_kind for message in done.new_messages() for part in message.parts] == ["user-prompt", "text"]
+
+
+async def test_values_that_are_no_json_are_refused(run: Any) -> None:
+    bank = Bank()
+    history = (await run(bank.agent, "Pay 10.")).all_messages()
+    history[1].parts[0].args = {"amount": object()}
+    for given in (history, [ModelResponse([ToolCallPart("pay", {"amount": object()}, "c1")])]):
+        with pytest.raises(UserError, match="message_history"):
+            await run(bank.agent, message_history=given, deferred_tool_results=YES)
+    assert bank.ran == []
+
+
+async def test_two_tasks_with_one_history_execute_once(run: Any) -> None:
+    bank = Bank([call("pay", amount=10)], "Paid.", "Paid?")
+    history = (await run(bank.agent, "Pay 10.")).all_messages()
+    both = [run(bank.agent, message_history=history, deferred_tool_results=YES) for _ in range(2)]
+    ended = await asyncio.gather(*both, return_exceptions=True)
+    assert sorted(isinstance(one, Conflict) for one in ended) == [False, True]
+    assert bank.ran == [("pay", 10)]

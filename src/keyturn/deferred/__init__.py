@@ -46,7 +46,7 @@ from .stream import (
     TextPartDelta,
 )
 from .tool import RunContext, Tool
-from .toolset import ApprovalRequiredToolset, FunctionToolset
+from .toolset import ApprovalRequiredToolset, ExternalToolset, FunctionToolset, ToolDefinition
 
 __all__ = [
     "Agent",
@@ -59,6 +59,7 @@ __all__ = [
     "DeferredToolRequests",
     "DeferredToolRequestsEvent",
     "DeferredToolResults",
+    "ExternalToolset",
     "FunctionToolCallEvent",
     "FunctionToolResultEvent",
     "FunctionToolset",
@@ -79,6 +80,7 @@ __all__ = [
     "Tool",
     "ToolApproved",
     "ToolCallPart",
+    "ToolDefinition",
     "ToolDenied",
     "ToolReturn",
     "ToolReturnPart",

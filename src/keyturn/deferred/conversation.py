@@ -108,7 +108,7 @@ def _item(part: object, where: str) -> Item:
             return {}  # a provider takes back only its own, sealed thoughts
         case ToolCallPart():
             name, label = _text(part.tool_name, where), _text(part.tool_call_id, where)
-            return {"type": "function_call", "name": name, "call_id": label, "arguments": part.args_as_json_str()}
+            return {"type": "function_call", "name": name, "call_id": label, "arguments": _arguments(part, where)}
         case ToolReturnPart() | RetryPromptPart():
             output = part.content if isinstance(part.content, str) else _dumped(part.content, where)
             return {"type": "function_call_output", "call_id": _text(part.tool_call_id, where), "output": output}
@@ -139,6 +139,13 @@ def _content(each: Any, where: str) -> Item:
     if isinstance(each, dict) and str(cast("Item", each).get("type", "")).startswith("input_"):
         return own_copy(each)
     raise UserError(f"{where} holds a {kind}; it may hold texts and content parts of type input_...")
+
+
+def _arguments(part: ToolCallPart, where: str) -> str:
+    try:
+        return part.args_as_json_str()
+    except BadJson as error:
+        raise UserError(f"{where} holds a call of {part.tool_name!r} whose arguments are no JSON: {error}") from None
 
 
 def _text(value: object, where: str) -> str:

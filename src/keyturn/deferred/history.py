@@ -17,11 +17,21 @@ from ..engine.result import RunResult
 from ..engine.states.blob import from_text
 from ..engine.states.state import RunState
 from .conversation import items_of, messages_of
-from .messages import ModelMessage, ModelRequest, ModelResponse, RetryPromptPart, ToolCallPart, ToolReturnPart, plain
+from .messages import (
+    REQUEST_PARTS,
+    RESPONSE_PARTS,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    RetryPromptPart,
+    ToolCallPart,
+    ToolReturnPart,
+    plain,
+)
 
 
 class History(NamedTuple):
-    """Holds what a run begins with: the state that waits, or items of a conversation; and the messages as given."""
+    """Holds what a run begins with: the state that waits, or items of a conversation; and both as messages."""
 
     state: RunState[Any] | None
     items: list[Item]
@@ -35,7 +45,7 @@ async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
     last = max((place for place, message in enumerate(messages) if message.state is not None), default=None)
     text = None if last is None else messages[last].state
     if last is None or text is None:
-        return History(None, _unsealed(messages), messages)
+        return _text_only(messages)
     other = _other_agent(text, agent)
     if other is not None:
         if _open_calls(messages):
@@ -44,7 +54,7 @@ async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
                 f"message_history is of the agent {other!r}, and calls of it wait: only that agent goes on from it "
                 "(one without a name is known by its instructions; nothing ran and nothing is lost)",
             )
-        return History(None, _unsealed(messages), messages)
+        return _text_only(messages)
     state = await RunState.from_string(agent, text, context_deserializer=lambda saved: _deps(agent, deps, saved))
     said = RunResult(state.live, {})
     _compare(messages[: last + 1], messages_of(said.conversation()))
@@ -57,12 +67,17 @@ async def read_history(given: Any, agent: Agent[Any], deps: Any) -> History:
             )
         return History(state, [], messages)
     items = [*said.conversation(), *_unsealed(tail, last + 1)]
-    return History(None, items, messages, state.context.context)
+    return History(None, items, messages_of(items), state.context.context)
 
 
 def _deps(agent: Agent[Any], given: Any, saved: Any) -> Any:
     """Return the deps of the run: those given, else those that the agent itself made for it."""
     return agent.own_context(saved) if given is None and saved else given
+
+
+def _text_only(messages: list[ModelMessage]) -> History:
+    items = _unsealed(messages)
+    return History(None, items, messages_of(items))
 
 
 def sealed(messages: list[ModelMessage], state: RunState[Any]) -> list[ModelMessage]:
@@ -89,11 +104,22 @@ def _checked(given: Any) -> list[ModelMessage]:
                 f"message_history[{place}] is a ModelRequest or a ModelResponse, not {type(message).__name__}; "
                 "messages_from_json() reads JSON"
             )
-        if not isinstance(cast("object", message.parts), list | tuple):
-            raise UserError(f"message_history[{place}].parts is a list, not {type(message.parts).__name__}")
+        _check_parts(message, place)
         if message.state is not None and not isinstance(cast("object", message.state), str):
             raise StateRejected(f"message_history[{place}].state is the sealed text of a run, or None")
     return list(cast("Sequence[ModelMessage]", given))
+
+
+def _check_parts(message: ModelMessage, place: int) -> None:
+    parts: object = message.parts
+    if not isinstance(parts, list | tuple):
+        raise UserError(f"message_history[{place}].parts is a list, not {type(parts).__name__}")
+    kinds = REQUEST_PARTS if isinstance(message, ModelRequest) else RESPONSE_PARTS
+    for part in cast("list[object]", parts):
+        if not isinstance(part, kinds):
+            raise UserError(
+                f"message_history[{place}] holds a {type(part).__name__}, which is no part of a {message.kind}"
+            )
 
 
 def _other_agent(text: str, agent: Agent[Any]) -> str | None:
@@ -116,7 +142,10 @@ def _open_calls(messages: Sequence[ModelMessage]) -> list[str]:
 
 def _compare(given: list[ModelMessage], made: list[ModelMessage]) -> None:
     """Refuse messages that are not those of the state: who sees them would decide on something else than runs."""
-    ours, theirs = plain(made), plain(given)
+    try:
+        ours, theirs = plain(made), plain(given)
+    except (TypeError, ValueError, RecursionError):
+        raise StateRejected("message_history holds what no run of this agent has sealed: it is no JSON") from None
     wrong = next((place for place, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
     if wrong is None and len(ours) != len(theirs):
         wrong = min(len(ours), len(theirs))

@@ -117,6 +117,8 @@ class ToolCallPart:
         return self.args if isinstance(self.args, str) else canonical(self.args or {})
 
 
+REQUEST_PARTS = (SystemPromptPart, UserPromptPart, ToolReturnPart, RetryPromptPart)
+RESPONSE_PARTS = (TextPart, ToolCallPart, ThinkingPart)
 RequestPart = Annotated[
     SystemPromptPart | UserPromptPart | ToolReturnPart | RetryPromptPart, pydantic.Discriminator("part_kind")
 ]

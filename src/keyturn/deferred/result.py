@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
@@ -13,10 +14,7 @@ from .deciding import requests_of
 from .history import sealed
 from .messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
-    RetryPromptPart,
-    ToolReturnPart,
     messages_to_json,
     plain,
 )
@@ -94,8 +92,13 @@ def _beyond(before: list[ModelMessage], after: list[ModelMessage]) -> list[Model
     known, made = plain(before), plain(after)
     same = next((place for place, (a, b) in enumerate(zip(known, made, strict=False)) if a != b), len(known))
     new = after[same:]
-    if same < len(known) and new and isinstance(new[0], ModelRequest):
-        had = [part.tool_call_id for part in before[same].parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
-        kept = [part for part in new[0].parts if not (isinstance(part, ToolReturnPart) and part.tool_call_id in had)]
-        new = [ModelRequest(kept, state=new[0].state), *new[1:]]
-    return new
+    if same == len(known) or not new:
+        return new
+    had = list(known[same]["parts"])
+    kept: list[Any] = []
+    for part, said in zip(new[0].parts, made[same]["parts"], strict=True):
+        if said in had:
+            had.remove(said)
+        else:
+            kept.append(part)
+    return [replace(new[0], parts=kept), *new[1:]]

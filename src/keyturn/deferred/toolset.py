@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, cast
 
@@ -14,6 +15,8 @@ from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
 from ..tools.base import Tool as AnyTool
 from ..tools.base import ToolLike
+from ..tools.function_tool import FunctionTool
+from .requests import CallDeferred
 from .tool import Tool, as_tool
 
 ToolsetLike = Any
@@ -64,6 +67,41 @@ class FunctionToolset:
     def approval_required(self, asks: Asks | None = None) -> ApprovalRequiredToolset:
         """Return the set with tools that ask: all calls, or those for which `asks(ctx, tool, args)` is true."""
         return ApprovalRequiredToolset(self, asks)
+
+
+@dataclass
+class ToolDefinition:
+    """Describes a tool that is carried out elsewhere, by name and JSON schema.
+
+    >>> ToolDefinition("ship", {"type": "object", "properties": {}}).name
+    'ship'
+    """
+
+    name: str
+    parameters_json_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    description: str | None = None
+
+
+class ExternalToolset(FunctionToolset):
+    """Declares tools that are carried out elsewhere: each call waits in `calls` for its result.
+
+    >>> [tool.name for tool in ExternalToolset([ToolDefinition("ship")]).static()]
+    ['ship']
+    """
+
+    def __init__(self, tool_defs: Sequence[ToolDefinition]) -> None:
+        super().__init__([_external(each) for each in tool_defs])
+
+
+def _external(given: object) -> FunctionTool:
+    if not isinstance(given, ToolDefinition):
+        raise UserError(f"an ExternalToolset holds ToolDefinitions, not a {type(given).__name__}")
+
+    async def deferred(_context: Any, _arguments: str) -> Any:
+        raise CallDeferred
+
+    schema = given.parameters_json_schema
+    return FunctionTool(given.name, given.description or "", schema, deferred, strict_json_schema=False)
 
 
 class ApprovalRequiredToolset:

@@ -238,7 +238,12 @@ class ToolContext(RunContextWrapper[TContext]):
     def tool_call_metadata(self) -> Any:
         """Return the metadata that came with the approval of this call, None where there was none."""
         note = self.approval.note if self.approval is not None and self.tool_call_approved else None
-        return json.loads(note[len(METADATA) :]) if note is not None and note.startswith(METADATA) else None
+        if note is None or not note.startswith(METADATA):
+            return None
+        try:
+            return json.loads(note[len(METADATA) :])
+        except ValueError:  # somebody's own words, which begin alike
+            return None
 
     @classmethod
     def of(cls, wrapper: RunContextWrapper[TContext], **call: Unpack[CallFacts]) -> ToolContext[TContext]:
