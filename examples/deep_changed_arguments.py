@@ -9,7 +9,7 @@ Prints:
 
 import tempfile
 
-from keyturn import DeferredToolResults, LocalExecutor, ToolApproved
+from keyturn import DeferredToolResults, LocalExecutor, ToolApproved, ToolDenied
 from keyturn.deep import FilesystemBackend, create_deep_agent
 from keyturn.testing import ScriptedModel, function_call, tool_outputs
 
@@ -21,7 +21,7 @@ def main() -> None:
         # SandboxBackend(place) runs commands in a sandbox.
         agent = create_deep_agent(MODEL, backend=FilesystemBackend(place, shell=LocalExecutor(place)))
         result = agent.run_sync("Wait a minute.")
-        approvals: dict[str, ToolApproved] = {}
+        approvals: dict[str, bool | ToolApproved | ToolDenied] = {}
         for call in result.output.approvals:
             print("asked:", call.args)
             changed = {**call.args_as_dict(), "timeout": 1}

@@ -62,7 +62,7 @@ async def main() -> None:
 
     if isinstance(result.output, DeferredToolRequests):
         print(f"\nReceived {len(result.output.approvals)} approval request(s)")
-        approvals: dict[str, ToolApproved | ToolDenied] = {}
+        approvals: dict[str, bool | ToolApproved | ToolDenied] = {}
         for call in result.output.approvals:
             approved = await ask_a_person(call.tool_name, call.args)
             denied = ToolDenied(message=f"User denied {call.tool_name} for safety reasons")
