@@ -1,4 +1,4 @@
-"""Tools that servers bring are gated by name as well; a name that none of them brings is refused before the first turn."""
+"""Tools that servers bring are gated by name as well; a name that none brings is refused before the first turn."""
 
 from __future__ import annotations
 

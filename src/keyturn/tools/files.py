@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from types import CodeType
 from typing import Any, ClassVar, Literal
 
 from ..core.errors import UserError
@@ -45,9 +46,7 @@ class FileTool(FunctionTool):
     """
 
     def __init__(self, files: Files, function: Callable[..., Any], needs_approval: NeedsApproval = False) -> None:
-        from .functions.schema import function_schema  # here for the same reason as in `function`
-
-        schema = function_schema(function, context_types=(RunContextWrapper,))
+        schema = _schema_of(function)
         super().__init__(
             schema.name,
             schema.description,
@@ -75,6 +74,19 @@ class FileTool(FunctionTool):
     def refuse(self, params: Mapping[str, Any]) -> None:
         """Refuse what can be refused without a look at the disk."""
         self.files.parts(params.get("path", "."), directory=self.name != "read_file")
+
+
+_SCHEMAS: dict[CodeType, Any] = {}
+
+
+def _schema_of(function: Callable[..., Any]) -> Any:
+    """Return the schema of a tool's function, made once: the functions of all workspaces have the same code."""
+    from .functions.schema import function_schema  # here for the same reason as in `function`
+
+    code = function.__code__
+    if code not in _SCHEMAS:
+        _SCHEMAS[code] = function_schema(function, context_types=(RunContextWrapper,))
+    return _SCHEMAS[code]
 
 
 class ChangingTool(FileTool):
