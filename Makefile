@@ -23,7 +23,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,13 @@ kinds: $(VENV)/.ready ## Every kind of tool against every promise; ARGS=--kinds-
 
 previews: $(VENV)/.ready ## Capture what people are shown of each kind of call: docs/previews.md
 	@$(BIN)/python docs/previews.py
+
+site: $(VENV)/.ready ## Build the website of the manual and the reference: build/site; broken links fail
+	@$(BIN)/python docs/site/make_site.py
+
+package: $(VENV)/.ready ## Build dist/, and try what was built in an environment of its own
+	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
+	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
 
 bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and beside the peers if installed
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -1,7 +1,8 @@
 """The README and the manual tell the truth: their code runs, their output is real, their pictures are current.
 
-The Python blocks of one page are one program, read from top to bottom. A `text` block right after a Python block is
-what that block prints. `python tests/test_docs.py` writes the generated parts anew.
+The Python blocks of one page are one program, read from top to bottom; on the pages in ALONE each block is a program of
+its own. A `text` block right after a Python block is what that block prints. `python tests/test_docs.py` writes the
+generated parts anew.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from keyturn.core.states import FRAME_MOVES, MOVES, RUN_MOVES, diagram
 
 ROOT = Path(__file__).resolve().parents[1]
 STATES = ROOT / "docs" / "states.md"
+# Pages on which each block runs alone, so that a reader can copy any of them.
+ALONE = {
+    f"docs/{name}.md"
+    for name in ("agents-as-tools", "context", "differences", "handoffs", "output-types", "running", "streaming")
+}
 PICTURES = ROOT / "docs" / "img"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -61,6 +67,10 @@ def page_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Where a page's program runs: a module of its own, an empty directory, a key of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
+    return new_module(monkeypatch)
+
+
+def new_module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     return module
@@ -68,9 +78,11 @@ def page_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_runs_and_prints_what_it_says(
-    page: Path, page_module: ModuleType, capsys: pytest.CaptureFixture[str]
+    page: Path, page_module: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for block, expected in programs(page):
+        if name_of(page) in ALONE:
+            page_module = new_module(monkeypatch)
         source = "\n" * (block.line - 1) + block.text
         exec(compile(source, name_of(page), "exec"), page_module.__dict__)
         printed = capsys.readouterr().out
@@ -90,6 +102,21 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).lower() for line in lines)
+    return {re.sub(r"[^\w\- ]", "", line).replace(" ", "-") for line in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_a_heading(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    wanted = [target.partition("#") for target, _ in LINK.findall(text) if "#" in target and "://" not in target]
+    places = [((page.parent / path).resolve() if path else page, anchor) for path, _, anchor in wanted]
+    assert not [anchor for place, anchor in places if place.suffix == ".md" and anchor not in headings(place)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_make_is_asked_for_is_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -102,6 +129,11 @@ def _code(page: Path) -> str:
     text = page.read_text(encoding="utf-8")
     inline = re.findall(r"`(make [^`\n]+)`", FENCE.sub("", text))
     return "\n".join([*inline, *(block.text for block in blocks(page) if block.language in ("", "sh"))])
+
+
+def test_pages_whose_blocks_run_alone_say_so() -> None:
+    said = {name_of(page) for page in PAGES if "runs alone" in " ".join(page.read_text(encoding="utf-8").split())}
+    assert said == ALONE
 
 
 def test_there_are_pages_and_they_hold_programs() -> None:

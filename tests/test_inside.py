@@ -110,7 +110,7 @@ def test_the_map_names_what_is_there() -> None:
 
 
 def rows() -> Iterator[tuple[int, list[str], list[str]]]:
-    """The rows of "Where is ...": their files, and the names that are said to stand there."""
+    """The rows of "Where to find what": their files, and the names that are said to stand there."""
     lines = PAGE.read_text(encoding="utf-8").split("\n")
     begin = lines.index("| where is ... | file | function |") + 2
     for number, line in enumerate(lines[begin:], begin + 1):

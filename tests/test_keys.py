@@ -11,6 +11,7 @@ import pytest
 
 from keyturn import Agent, Runner, RunState, StateRejected, UserError, keys
 from keyturn.cli.main import main
+from keyturn.core.codec import Log
 from keyturn.core.errors import LogDamaged
 from keyturn.core.seal import Chain, Ring
 from keyturn.core.upcasts import VERSION
@@ -238,6 +239,28 @@ async def test_a_rotated_key_file_and_a_retired_key(
         Chain(ring, "default", run).open((await journal.read(run))[0])
     assert main(["keys", "rotate"]) == 0
     assert capsys.readouterr().out.splitlines()[2:] == [f"{old}  retired"], "a rotation remembers it"
+    await journal.close()
+
+
+async def test_a_log_that_this_process_has_in_hand_takes_no_line_of_a_key_that_was_retired_since(
+    home: Path, tmp_path: Path
+) -> None:
+    """The key leaked, and is retired while workers are at work on runs that they read before."""
+    journal = SQLiteJournal(tmp_path / "runs.db")
+    run = (await Runner.run(agent(), "hi", journal=journal)).run_id
+    lines, secret = await journal.read(run), secrets_in(home / "key")[0]
+    held = Log.opened(lines[:-1], Chain(ring, "default", run))
+    leaked = Chain(lambda: Ring([secret.encode()]), "default", run)
+    for line in lines[:-1]:
+        leaked.open(line)
+    forged = leaked.seal(lines[-1].partition(b"\t")[0])
+    retired = ring().ids[0]
+    add_key()
+    assert len(held.copy().extend([forged])) == 1, "rotated, it still verifies"
+    keys.retire_key(retired)
+    for log in (held, held.copy()):
+        with pytest.raises(LogDamaged, match=f"sealed with key {retired}, which was retired"):
+            log.extend([forged])
     await journal.close()
 
 

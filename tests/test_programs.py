@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import runpy
 import warnings
+from collections.abc import Generator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from keyturn import set_tracing_disabled
 from keyturn.cli.main import main
 
 PROGRAMS = {path.stem: path for path in sorted(Path(__file__).with_name("programs").glob("*.py"))}
@@ -39,6 +41,14 @@ def test_the_table_names_what_differs() -> None:
     assert {name for name, path in PROGRAMS.items() if printed(path)[1] is not None} == set(DIFFERENT)
 
 
+@pytest.fixture
+def as_it_was() -> Generator[None]:
+    """Give back what programs set for their whole process."""
+    yield
+    set_tracing_disabled(False)
+
+
+@pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_runs_with_one_word_changed(
     name: str, tmp_path: Path, own_key: None, capsys: pytest.CaptureFixture[str]

@@ -132,7 +132,8 @@ def judged(folder: Path, runs: int, recovered: Recovered) -> None:
     assert (recovered.doubts, recovered.finished) == (kinds["act"], kinds["again"] + kinds["think"]), recovered
     acted = Counter((folder / "effects").read_text(encoding="ascii").splitlines())
     times = Counter((line.partition(" ")[0], count) for line, count in acted.items())
-    assert times == {("act", 1): kinds["act"], ("again", 2): kinds["again"], ("think", 1): kinds["think"]}, times
+    due = Counter({("act", 1): kinds["act"], ("again", 2): kinds["again"], ("think", 1): kinds["think"]})
+    assert times == due, times
     report = asyncio.run(check(SQLiteJournal(folder / "runs.db")))
     assert report.ok, report.violations
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self, Unpack, cast
+from typing import Any, Protocol, Self, Unpack
 
 from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
@@ -135,7 +135,7 @@ class App:
         self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in made}
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
-        self.journal = cast("Store", opened(journal) if isinstance(journal, str) else journal)
+        self.journal = opened(journal) if isinstance(journal, str) else journal
         self.inbox = Inbox(self.journal, self.agents)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
@@ -42,23 +43,38 @@ class AppResources:
         self._owner: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[Any] | None = None
         self._ending = asyncio.Event()
+        self._waiting = set[object]()
         self._servers: dict[int, Any] = {}
         self._lock = asyncio.Lock()
         #: What the lifespan yielded.
         self.value: Any = None
 
     async def open(self) -> None:
-        """Enter the lifespan, unless that is done; raise what it raises."""
+        """Enter the lifespan, unless that is done; raise what it raises.
+
+        Where whoever waits gives up, and nobody else does, it is not entered.
+        """
+        if asyncio.current_task() is self._owner and self._ending.is_set():
+            raise UserError("the app is being closed: start runs before what its lifespan does at the end")
         while self._owner is not None and self._ending.is_set() and not self._gone(self._owner):
             await asyncio.wait({self._owner})
         if self._owner is None or self._gone(self._owner):
             self._ending, self._lock = asyncio.Event(), asyncio.Lock()
             self._ready = asyncio.get_running_loop().create_future()
             self._owner = asyncio.ensure_future(self._own(self._ready))
-            self._owner.add_done_callback(self._ended)
+            self._owner.add_done_callback(partial(self._ended, self._ready))
         assert self._ready is not None
         if asyncio.current_task() is not self._owner:  # which may start a run, and cannot wait for itself
-            await asyncio.shield(self._ready)
+            await self._entered(self._owner, self._ready)
+
+    async def _entered(self, owner: asyncio.Task[None], ready: asyncio.Future[Any]) -> None:
+        self._waiting.add(waiter := object())
+        try:
+            await asyncio.shield(ready)
+        finally:
+            self._waiting.remove(waiter)
+            if not self._waiting and not ready.done():
+                owner.cancel()
 
     async def close(self) -> None:
         """Let go of the servers and leave the lifespan; raise what leaving raises."""
@@ -68,6 +84,8 @@ class AppResources:
         self._ending.set()
         if asyncio.current_task() is owner:
             return
+        if self._ready is not None and not self._ready.done():  # it may never be entered
+            owner.cancel()
         await asyncio.wait({owner})
         if not owner.cancelled() and owner.exception() is not None:
             raise owner.exception()  # type: ignore[misc]  # it is none of None
@@ -92,13 +110,10 @@ class AppResources:
         except BaseException as error:
             if ready.done():
                 raise
-            # Whoever opens the app is told, and the next one tries again.
-            ready.set_exception(
-                error if isinstance(error, Exception) else UserError("the app's lifespan was cancelled")
-            )
-            ready.exception()
             if not isinstance(error, Exception):
                 raise
+            ready.set_exception(error)  # whoever opens the app is told, and the next one tries again
+            ready.exception()
         finally:
             self.value = None
 
@@ -126,6 +141,9 @@ class AppResources:
         """Return whether the lifespan is over, or was on a loop that is."""
         return owner.done() or owner.get_loop().is_closed()
 
-    def _ended(self, owner: asyncio.Task[None]) -> None:
+    def _ended(self, ready: asyncio.Future[Any], owner: asyncio.Task[None]) -> None:
+        if not ready.done():  # it was cancelled, maybe before it began
+            ready.set_exception(UserError("the app was closed before its lifespan was entered"))
+            ready.exception()
         if not owner.cancelled() and owner.exception() is not None and not self._ending.is_set():
             log.error("the app's lifespan ended by itself, the next run enters it again", exc_info=owner.exception())

@@ -115,6 +115,22 @@ def test_a_bare_dict_is_an_object() -> None:
     assert wrapped.validate_json('{"response":{"a":1}}') == {"a": 1}
 
 
+def test_an_answer_is_taken_as_the_other_sdk_asks_for_it() -> None:
+    """Programs that come from there have such answers in their tests."""
+    assert AgentOutputSchema(Point).validate_json('{"response":{"x":1}}') == Point(1)
+    assert AgentOutputSchema(dict[str, int], strict_json_schema=False).validate_json('{"a":1}') == {"a": 1}
+    for wrong in (
+        '{"response":{"x":"one"}}',
+        '{"response":{"x":1},"more":1}',
+        '{"response":{"x":1,"x":2}}',
+        '{"x":1,"x":2}',
+    ):
+        with pytest.raises(ModelBehaviorError):
+            AgentOutputSchema(Point).validate_json(wrong)
+    with pytest.raises(ModelBehaviorError):
+        AgentOutputSchema(dict[str, int], strict_json_schema=False).validate_json('{"a":1,"a":2}')
+
+
 def test_a_type_without_a_schema_is_refused() -> None:
     class Arbitrary:
         pass

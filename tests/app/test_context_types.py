@@ -205,6 +205,36 @@ async def test_a_class_that_changed_while_the_run_waited_is_said_and_nothing_is_
         await RunState.from_string(desk(), text, context_type=Smaller)
 
 
+@dataclass
+class Desk:
+    """What a run may do; a class that is made of it may do less, and says so in code and in no field."""
+
+    user: str
+
+    def may_pay(self) -> bool:
+        return True
+
+
+@dataclass
+class Visitor(Desk):
+    def may_pay(self) -> bool:
+        return False
+
+
+async def test_a_context_of_a_class_derived_from_the_type_does_not_come_back_as_the_type(run: Run) -> None:
+    journal = MemoryJournal()
+    paused = await run(desk(Desk), "x", context=Visitor("eve"), journal=journal)
+    text = paused.to_state().to_string()
+    forget()
+    with pytest.raises(UserError, match=r"of a Visitor, and is to come back as a Desk; .*context_deserializer"):
+        await RunState.from_string(desk(Desk), text)
+    with pytest.raises(UserError, match="of a Visitor"):
+        await RunState.load(journal, paused.run_id, desk(Desk))
+    for agent, kind in ((desk(Visitor), None), (desk(), Visitor)):
+        state = await RunState.from_string(agent, text, context_type=kind)
+        assert not state.context.context.may_pay()
+
+
 async def test_what_the_caller_makes_goes_before_the_type() -> None:
     agent = desk(Account)
     state = await through_text(

@@ -235,6 +235,49 @@ async def test_it_may_start_a_run_itself_and_stop_the_app() -> None:
     assert set(seen) == {"pool"}
 
 
+async def test_an_app_is_stopped_whose_lifespan_never_comes_to_its_yield() -> None:
+    """A pool that cannot reach its database: whoever starts a run gives up, and then the app is stopped."""
+    left: list[str] = []
+
+    @asynccontextmanager
+    async def hanging(_app: App) -> AsyncGenerator[None]:
+        try:
+            await asyncio.Event().wait()
+            yield
+        finally:
+            left.append("left")
+
+    app = App([asker()], MemoryJournal(), lifespan=hanging)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(app.start("desk", "x"), 0.05)
+    waiting = asyncio.ensure_future(app.start("desk", "x"))
+    await turns_of_the_loop()
+    async with asyncio.timeout(10):
+        await app.stop()
+        with pytest.raises(UserError, match="the app was closed before its lifespan was entered"):
+            await waiting
+    assert left == ["left"]
+
+
+async def test_a_lifespan_that_starts_a_run_as_it_ends_is_told_so_and_the_app_is_closed() -> None:
+    """It would wait for itself to end."""
+    told: list[str] = []
+
+    @asynccontextmanager
+    async def late(app: App) -> AsyncGenerator[None]:
+        yield
+        try:
+            await app.start("desk", "one more")
+        except UserError as error:
+            told.append(str(error))
+
+    app = App([asker()], MemoryJournal(), lifespan=late)
+    await _ran(app)
+    async with asyncio.timeout(10):
+        await app.stop()
+    assert told == ["the app is being closed: start runs before what its lifespan does at the end"]
+
+
 async def test_without_an_app_there_are_no_resources() -> None:
     seen: list[Any] = []
     await Runner.run(asker(seen), "x")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from keyturn import Agent, AgentHooks, App, MemoryJournal, RunHooks, RunStopped, function_tool
+from keyturn import Agent, AgentHooks, App, MemoryJournal, RunHooks, Runner, RunStopped, function_tool
 from keyturn.core.errors import AgentMissing
 from keyturn.models.scripted.model import ScriptedModel, function_call
 from keyturn.tools.base import ToolProblem
@@ -60,6 +60,13 @@ async def test_what_a_tool_raises_is_logged_with_its_traceback(run: Run, caplog:
     assert "in pay" in said
     assert "run_tool.py" not in said, "where the engine calls tools is of no use to anybody"
     assert said.endswith("ValueError: no account A-1")
+
+
+def test_the_traceback_of_a_script_holds_the_tools_error_alone(caplog: pytest.LogCaptureFixture) -> None:
+    Runner.run_sync(agent_of(pay, account="A-1"), "go")
+    [record] = told(caplog)
+    assert "ValueError: no account A-1" in record.getMessage()
+    assert "event loop" not in record.getMessage()
 
 
 async def test_a_secret_argument_is_nowhere_in_the_log(run: Run, caplog: pytest.LogCaptureFixture) -> None:

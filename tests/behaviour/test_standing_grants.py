@@ -131,6 +131,15 @@ async def test_a_grant_for_a_conversation_at_the_provider_is_one_for_a_session(s
     assert await paid(journal, desk, streamed, conversation_id="conv_1") == 1
 
 
+async def test_a_session_that_is_named_as_a_conversation_is_another(tmp_path: Path, streamed: bool) -> None:
+    """The id of a session may be chosen by whoever chats; the provider gives that of a conversation."""
+    journal, desk = MemoryJournal(), Desk()
+    await granted(journal, desk, Grant(scope="session"), conversation_id="conv_1")
+    desk.agent.model = ScriptedModel(_once_more)
+    session = SQLiteSession("conv_1", str(tmp_path / "sessions.db"))
+    assert await paid(journal, desk, streamed, session=session) == 0
+
+
 async def test_a_grant_for_a_person_holds_for_runs_on_their_behalf(streamed: bool) -> None:
     journal, desk = MemoryJournal(), Desk()
     await granted(journal, desk, Grant(scope="requester"), requester="eve")
@@ -215,6 +224,29 @@ async def test_a_grant_never_approves_what_waits_already(streamed: bool) -> None
     assert ([item.call for item in result.interruptions], desk.paid) == (["r/1.0"], [5])
 
 
+async def test_one_of_many_grants_is_found_and_no_log_is_read_in_vain(streamed: bool) -> None:
+    """Those that are used up, or for other arguments, are told by their rows; what a row says is never believed."""
+
+    class Read(MemoryJournal):
+        read_for: list[str]
+
+        async def read(self, run: str, after: int = 0) -> list[bytes]:
+            self.read_for.append(run)
+            return await super().read(run, after)
+
+    journal = Read()
+    journal.read_for = []
+    for amount in range(230):
+        await granted(journal, Desk(amount=amount), Grant(where={"amount": amount}, scope="agent"))
+    for amount in (0, 117, 229):
+        journal.read_for.clear()
+        assert await paid(journal, Desk(amount=amount), streamed) == 1
+        assert len(set(journal.read_for)) <= 2
+    journal.read_for.clear()
+    assert await paid(journal, Desk(amount=230), streamed) == 0
+    assert len(set(journal.read_for)) <= 1
+
+
 # ------------------------------------------------------------------------------------------------------ who may give it
 
 
@@ -263,6 +295,17 @@ async def test_a_run_whose_grant_stands_is_not_erased_for_its_age() -> None:
     assert await erase_ended(journal, time[0]) == 1
     assert await paid(journal, desk) == 1
     time[0] += 10 * DAY
+    assert await erase_ended(journal, time[0]) == 2
+
+
+async def test_a_run_whose_grant_is_used_up_is_erased_for_its_age() -> None:
+    journal, desk = MemoryJournal(lambda: time[0]), Desk()
+    time = [1_000]
+    await granted(journal, desk, Grant(uses=1, scope="agent"))
+    time[0] += DAY
+    assert await erase_ended(journal, time[0]) == 0
+    assert await paid(journal, desk) == 1
+    time[0] += DAY
     assert await erase_ended(journal, time[0]) == 2
 
 

@@ -318,12 +318,11 @@ class Reference(Loans):
 
     def never_again(self, call: Any, terms: Any) -> bool:
         call["terms"] = terms
-        covering = [g for g in self.grants.values() if self.covers(g, call)]
-        return call["voided"] or bool(covering and covering[-1]["terms"].verdict == "reject")
+        return call["voided"] or [grant["terms"].verdict for grant in self.covering(call)][-1:] == ["reject"]
 
     def ask(self, call: Any, terms: Any, preview: Any = None) -> None:
         call["terms"] = terms
-        covering = [g for g in self.grants.values() if not call["voided"] and self.covers(g, call)]
+        covering = [] if call["voided"] else self.covering(call)
         if covering and covering[-1]["terms"].verdict == "approve":
             covering[-1]["uses"] += 1
             call["state"] = "allowed"

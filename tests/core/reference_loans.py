@@ -20,14 +20,14 @@ class Loans(Seen):
         self.lent: dict[tuple[str, str], str] = {}
 
     def lend_grant(self, c: cm.LendGrant) -> None:
+        need(c.grant in self.grants and c.run != "run")
+        grant = self.grants[c.grant]
+        terms = grant["terms"]
+        need(not grant["revoked"] and terms.call is None and terms.reach and terms.reach in c.reaches)
+        need(terms.expires_at is None or self.now < terms.expires_at)
         if self.lent.get((c.run, c.call)) == c.grant:
             return
-        need(c.grant in self.grants and (c.run, c.call) not in self.lent and c.run != "run")
-        grant = self.grants[c.grant]
-        need(not grant["revoked"])
-        terms = grant["terms"]
-        need(terms.reach and terms.reach in c.reaches and (terms.uses is None or grant["uses"] < terms.uses))
-        need(terms.expires_at is None or self.now < terms.expires_at)
+        need((c.run, c.call) not in self.lent and (terms.uses is None or grant["uses"] < terms.uses))
         grant["uses"] += 1
         self.lent[c.run, c.call] = c.grant
 
@@ -38,6 +38,14 @@ class Loans(Seen):
         need(c.grant.call and c.grant.reach and c.grant.uses == 1 and c.grant.verdict == "approve")
         need(c.home not in ("", "run"))
         self.grants[c.grant.id] = {"terms": c.grant, "uses": 0, "revoked": False}
+
+    def covering(self, call: Any) -> list[Any]:
+        """What covers a call, the one that counts last: the newest, of those that were given here where there are."""
+        given = sorted(self.grants.values(), key=lambda grant: grant["terms"].call is None)
+        return [grant for grant in given if self.covers(grant, call)]
+
+    def covers(self, grant: Any, call: Any) -> bool:
+        raise NotImplementedError
 
     def revoke(self, c: cm.Revoke) -> None:
         need(c.grant in self.grants and not self.grants[c.grant]["revoked"])

@@ -208,8 +208,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("a dict", {"approvals": {"c1": {"approved": True}}}, "is True, False"),
     ("metadata of a denial", {"approvals": {"c1": False}, "metadata": {"c1": {}}}, "is not approved"),
     ("metadata of nothing", {"metadata": {"c9": {}}}, "'c9'"),
-    ("arguments that are a list", {"approvals": {"c1": ToolApproved(override_args=[1])}}, "override_args is a dict"),  # type: ignore[arg-type]
-    ("a denial without words", {"approvals": {"c1": ToolDenied(None)}}, "message is a text"),  # type: ignore[arg-type]
+    ("arguments that are a list", {"approvals": {"c1": ToolApproved(override_args=[1])}}, "override_args is a dict"),
+    ("a denial without words", {"approvals": {"c1": ToolDenied(None)}}, "message is a text"),
     ("a word on what is in no doubt", {"in_doubt": {"c1": "ran"}}, "put it into approvals"),
     ("a list", {"approvals": ["c1"]}, "is a dict by tool_call_id"),
 ]

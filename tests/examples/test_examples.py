@@ -10,18 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
-from examples import interactive_console, test_my_agent
+from examples import fastapi_inbox, interactive_console, real_model, test_my_agent
+from keyturn.testing import function_call
+from keyturn.testing.loopback.responses import ResponsesServer
+from tests.waiting import until_now
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 ELSEWHERE = {
+    "fastapi_inbox": "somebody has to ask the server; below",
     "interactive_console": "somebody has to type; below",
     "json_file_session": "it is run by the session suite",
     "test_my_agent": "its tests are run below",
 }
 LINES = 60
-LONGER = {"human_in_the_loop": 90}  # it is the whole, as in the guide that it comes from
+# A whole web application; and the whole of a guide, as it is there.
+LONGER = {"fastapi_inbox": 80, "human_in_the_loop": 90}
 
 
 def printed_by(docstring: str | None) -> str:
@@ -34,6 +40,8 @@ def printed_by(docstring: str | None) -> str:
 @pytest.fixture(autouse=True)
 def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYTURN_SECRET", "the-secret-of-these-tests")
+    for variable in real_model.MODELS:
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - ELSEWHERE.keys()))
@@ -78,3 +86,36 @@ def test_the_console_is_left(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "The run waits." in said
     assert "\nok\n" not in said
+
+
+def test_a_real_model_plays_where_a_key_is_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = function_call("delete_backup", {"name": "2019-03"}, call_id="c1")
+    with ResponsesServer([[call], "Deleted."]) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        asyncio.run(real_model.main())
+        assert len(server.requests) == 2
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "OPENAI_API_KEY is set: openai:gpt-5.6-luna plays"
+    assert said[-1] == "Deleted."
+
+
+def test_the_inbox_on_the_web_decides() -> None:
+    ann, bob = ({"authorization": token} for token in fastapi_inbox.TOKENS)
+    with TestClient(fastapi_inbox.web) as client:
+        assert client.get("/inbox").status_code == 401
+        run = client.post("/runs", params={"text": "Pay Ada."}, headers=bob).json()
+        assert client.get(f"/runs/{run}", headers=bob).json() == {"answer": None, "waits": 1}
+        [request] = client.get("/inbox", headers=ann).json()
+        assert (request["tool"], request["params"]) == ("pay", {"to": "ada", "amount": 900})
+
+        def approve(digest: str, who: dict[str, str]) -> Any:
+            return client.post(f"/inbox/{request['id']}/approve", params={"digest": digest}, headers=who)
+
+        assert approve("of something else", ann).status_code == 409
+        assert approve(request["digest"], ann).json() == "approve"
+        assert approve(request["digest"], bob).status_code == 409
+        until_now(lambda: client.get(f"/runs/{run}", headers=bob).json()["answer"] == "Paid.", 30)
+        assert client.get("/inbox", headers=ann).json() == []

@@ -67,6 +67,18 @@ async def test_what_was_approved_runs_and_nothing_before(store: Any) -> None:
     assert paid == [("ada", 5)]
 
 
+async def test_an_inbox_opens_the_journal_of_a_url(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    agent = Agent("clerk", model=ScriptedModel([function_call("pay", {"to": "ada", "amount": 5}), "done"]), tools=[pay])
+    run = (await Runner.run(agent, "Pay.", journal=url)).run_id
+    [request] = await Inbox(url).list()
+    await Inbox(url).approve(request, by="ann")
+    await Runner.run(agent, await RunState.load(url, run, agent))
+    assert paid == [("ada", 5)]
+    with pytest.raises(UserError, match="named by a URL"):
+        Inbox("runs.db")
+
+
 async def test_a_rejection_reaches_the_model_and_always_covers_later_calls(store: Any) -> None:
     calls = [[function_call("pay", {"to": name, "amount": 1}, call_id=name)] for name in ("ada", "bob")]
     agent, inbox = clerk(*calls), Inbox(store)

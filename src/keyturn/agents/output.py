@@ -1,7 +1,8 @@
 """The type of a final answer: the schema for the model, and the parser of its text.
 
 Objects (models, dataclasses, typed dicts) are asked for as they are, every other type inside
-`{"response": ...}`, because providers want an object at the top. Nothing here runs an agent, and
+`{"response": ...}`, because providers want an object at the top. An answer in the form of the OpenAI Agents SDK, which
+draws that line elsewhere, is taken as well. Nothing here runs an agent, and
 pydantic is loaded for the first type that is not plain text.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import json
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, get_origin
 
@@ -116,9 +119,23 @@ class AgentOutputSchema(AgentOutputSchemaBase):
             parse(json_str, _ANSWER)
             value = self._adapter.validate_json(json_str)
         except Exception as error:
+            with suppress(Exception):
+                return self._as_elsewhere(json_str)
             reason = str(error) if isinstance(error, BadJson) else complaints(error)
             raise ModelBehaviorError(f"the final answer is not a {self._name}: {reason}") from cause(error)
         return value.response if self._wrapped else value
+
+    def _as_elsewhere(self, json_str: str) -> Any:
+        """Parse the answer as the OpenAI Agents SDK asks for it: a dict bare, and any class but a model wrapped."""
+        from pydantic import BaseModel, TypeAdapter
+
+        kind: Any = get_origin(self.output_type) or self.output_type
+        answer: Any = parse(json_str, _ANSWER)
+        if kind is dict:
+            return TypeAdapter[Any](self.output_type).validate_json(json_str)
+        if self._wrapped or issubclass(kind, BaseModel) or list(answer) != ["response"]:
+            raise ValueError("it is none of those")
+        return self._adapter.validate_json(json.dumps(answer["response"]))
 
 
 def output_schema_for(output_type: Any) -> AgentOutputSchemaBase | None:

@@ -206,8 +206,21 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
             loans.unread(run)
         else:
             loans.read(read.automaton)
-    loans.left(report)
+    await _check_loans(store, loans, report)
     await _check_orphans(store, report)
+
+
+async def _check_loans(store: Store, loans: Loans, report: CheckReport) -> None:
+    """Report what was borrowed and not lent; a run may have lent it since its log was read."""
+    for home in loans.denied_by():
+        taken = await _take(store, home)
+        found = None if taken is None or taken.missing is not None else _check_log(taken, Outside(), CheckReport())
+        erased = taken is not None and taken.row is not None and taken.row.status == "erased"
+        if found is not None and not erased:
+            loans.read_again(found.automaton)
+        elif taken is None or taken.links:  # else it never was
+            loans.unread(home)
+    loans.left(report)
 
 
 async def _names(store: Store) -> list[str]:

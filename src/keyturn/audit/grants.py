@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core import events as ev
 from ..core.policy import Approval
 from ..core.predicate import holds, may_hold
@@ -17,13 +19,14 @@ class Standing(Frames):
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use
     of a grant that must be counted next, `decided_now` are the calls that this line decides. `lent` are the grants
-    that calls of other runs used, `borrowed` those of other runs with their homes.
+    that calls of other runs used, `borrowed` those of other runs, with their homes and the lines that say so.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.run = ""
         self.requester: str | None = None
+        self.about: dict[str, Any] = {}
         self.now = 0
         self.line = 0
         self.grants: dict[str, ev.GrantTerms] = {}
@@ -31,7 +34,7 @@ class Standing(Frames):
         self.owed: tuple[str, str] | None = None
         self.decided_now: list[AuditedCall] = []
         self.lent: dict[tuple[str, str], ev.GrantTerms] = {}
-        self.borrowed: list[tuple[ev.GrantTerms, str]] = []
+        self.borrowed: list[tuple[ev.GrantTerms, str, int]] = []
         self._given_in: dict[str, int] = {}
 
     def given(self, event: ev.GrantGiven) -> None:
@@ -51,7 +54,7 @@ class Standing(Frames):
     def lent_out(self, event: ev.GrantLent) -> None:
         """Check that a grant stands and reaches beyond its run when a call of another run uses it."""
         grant = self.grants.get(event.grant)
-        if grant is None or not grant.reach or event.run == self.run:
+        if grant is None or grant.call is not None or not grant.reach or event.run == self.run:
             raise Broken("I1", f"grant {event.grant} was lent and did not stand for another run")
         need((event.run, event.call) not in self.lent, "I1", f"grant {grant.id} was lent twice to one call")
         need(not self._ended(grant), "I1", f"grant {grant.id} was lent and {self._ended(grant)}")
@@ -67,7 +70,7 @@ class Standing(Frames):
         self.grants[grant.id] = grant
         self.uses[grant.id] = 0
         self._given_in[grant.id] = self.line
-        self.borrowed.append((grant, event.home))
+        self.borrowed.append((grant, event.home, self.line))
 
     def taken_back(self, event: ev.GrantRevoked) -> None:
         """Check that a revoked grant was standing."""
@@ -100,11 +103,14 @@ class Standing(Frames):
         why = self.uncovered(grant, call, call.terms)
         need(not why, "I1", f"grant {grant.id} decided call {call.id} and {why}")
         self.uses[grant.id] += 1
+        if grant.call is not None:  # it was borrowed for this call, and covers nothing more
+            del self.grants[grant.id]
 
     def newest(self, call: AuditedCall, terms: Approval | None) -> str:
-        """Return what the newest grant that covers a call says; "" where none does."""
-        grants = reversed(self.grants.values())
-        return next((grant.verdict for grant in grants if not self.uncovered(grant, call, terms)), "")
+        """Return what the newest grant that covers a call says, the run's own first; "" where none does."""
+        covering = [grant for grant in reversed(self.grants.values()) if not self.uncovered(grant, call, terms)]
+        own = [grant for grant in covering if grant.call is None]
+        return (own or covering)[0].verdict if covering else ""
 
     def uncovered(self, grant: ev.GrantTerms, call: AuditedCall, terms: Approval | None) -> str:
         """Return why a grant does not cover a call; "" where it does."""

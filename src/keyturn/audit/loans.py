@@ -1,10 +1,12 @@
 """Check what runs borrow of each other: every grant of another run was given there, and lent for that very call.
 
 One log says only its own side of it. What is borrowed is kept until the log of its home was read; a home that is
-erased, or that cannot be read, can neither bear it out nor deny it.
+erased, or that cannot be read, can neither bear it out nor deny it. What a fork copied was lent to its origin.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,30 +15,81 @@ from .log import LogAutomaton
 from .report import CheckReport
 
 
+class _Loan(NamedTuple):
+    """Holds what a run says that it borrowed, and in which line."""
+
+    run: str
+    home: str
+    grant: ev.GrantTerms
+    line: int
+
+
 class Loans:
-    """Holds both sides of every loan, until all logs are read."""
+    """Holds both sides of every loan, until all logs are read.
+
+    `_whose` says of each run for whom it acts and in which session, `_origins` of which run a fork copied how many
+    lines, `_silent` which logs say nothing any more.
+    """
 
     def __init__(self) -> None:
         self._lent: dict[tuple[str, str, str], ev.GrantTerms] = {}
-        self._borrowed: list[tuple[str, str, ev.GrantTerms]] = []
+        self._borrowed: list[_Loan] = []
+        self._whose: dict[str, dict[str, Any]] = {}
+        self._origins: dict[str, tuple[str, int]] = {}
         self._silent: set[str] = set()
 
     def read(self, automaton: LogAutomaton) -> None:
         """Take over what a log that was read to its end lent and borrowed."""
+        run = automaton.run
+        self.read_again(automaton)
+        self._borrowed += [_Loan(run, home, grant, line) for grant, home, line in automaton.borrowed]
+        names = [(name, automaton.about.get(name)) for name in ("session_id", "conversation_id")]
+        session = next((named for named in names if isinstance(named[1], str)), None)
+        self._whose[run] = {"requester": automaton.requester, "session": (session, automaton.requester)}
+        copied: Any = automaton.about.get("forked_from")
+        if copied is not None:
+            self._origins[run] = copied["run"], copied["at"]
+
+    def read_again(self, automaton: LogAutomaton) -> None:
+        """Take over what a log lent by now."""
         self._lent |= {(automaton.run, *place): grant for place, grant in automaton.lent.items()}
-        self._borrowed += [(automaton.run, home, grant) for grant, home in automaton.borrowed]
 
     def unread(self, run: str) -> None:
         """Note a run whose log says nothing any more, or nothing that can be believed."""
         self._silent.add(run)
 
+    def denied_by(self) -> list[str]:
+        """Return the runs whose logs do not know of what others borrowed of them, as far as those were read."""
+        return sorted({loan.home for loan in self._borrowed if loan.home not in self._silent and not self._given(loan)})
+
     def left(self, report: CheckReport) -> None:
-        """Report what was borrowed and not lent."""
-        for run, home, grant in self._borrowed:
-            if home in self._silent:
-                continue
-            given = self._lent.get((home, run, grant.call or ""))
-            if given is None:
-                report.add("I1", run, None, f"grant {grant.id} was borrowed for call {grant.call} and never lent")
-            elif replace(grant, id=given.id, uses=given.uses, call=None) != given:
-                report.add("I1", run, None, f"grant {grant.id} was borrowed on other terms than it was given")
+        """Report what was borrowed and not lent, or by a run that the grant does not reach."""
+        for loan in self._borrowed:
+            fault = "" if loan.home in self._silent else self._fault(loan)
+            if fault:
+                report.add("I1", loan.run, None, f"grant {loan.grant.id} {fault}")
+
+    def _fault(self, loan: _Loan) -> str:
+        given = self._given(loan)
+        if given is None:
+            unknown = self._taken_by(loan) in self._silent  # which may have copied it of yet another run
+            return "" if unknown else f"was borrowed for call {loan.grant.call} and never lent"
+        if replace(loan.grant, id=given.id, uses=given.uses, call=None) != given:
+            return "was borrowed on other terms than it was given"
+        scope = given.reach.partition(":")[0]
+        home = self._whose.get(loan.home)
+        if home is not None and self._whose[loan.run].get(scope) != home.get(scope):
+            return "was borrowed by a run that it does not reach"
+        return ""
+
+    def _given(self, loan: _Loan) -> ev.GrantTerms | None:
+        """Return the grant that was lent for this call, as its home says."""
+        return self._lent.get((loan.home, self._taken_by(loan), loan.grant.call or ""))
+
+    def _taken_by(self, loan: _Loan) -> str:
+        """Return the run that borrowed: the one of which a fork copied the line, where it is a copy."""
+        run, seen = loan.run, set[str]()
+        while run in self._origins and run not in seen and loan.line <= self._origins[run][1]:
+            seen.add(run)
+            run = self._origins[run][0]
+        return run

@@ -71,6 +71,7 @@ class LogAutomaton(Gate):
         self.run = event.run
         self.salt = event.salt
         self.requester = event.requester
+        self.about = event.about
 
     def ended(self, _event: ev.RunCancelled) -> None:
         """Record that the run is over."""

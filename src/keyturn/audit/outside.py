@@ -25,9 +25,9 @@ class Outside:
 
     def __init__(
         self,
-        effects: Mapping[str, int] | None,
-        acknowledged: Iterable[Told | tuple[str, str, str]],
-        heads: Mapping[str, Head | tuple[int, str]] | None,
+        effects: Mapping[str, int] | None = None,
+        acknowledged: Iterable[Told | tuple[str, str, str]] = (),
+        heads: Mapping[str, Head | tuple[int, str]] | None = None,
     ) -> None:
         self._effects: Mapping[str, int] = effects or {}
         self._heads: Mapping[str, Head | tuple[int, str]] = heads or {}

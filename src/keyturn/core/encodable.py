@@ -22,7 +22,7 @@ def moment(at: int) -> datetime:
     >>> moment(1_500).isoformat()
     '1970-01-01T00:00:01.500000+00:00'
     """
-    return _EPOCH + timedelta(milliseconds=min(max(at, 0), _LAST))
+    return _EPOCH + timedelta(0, 0, 0, at if 0 <= at <= _LAST else min(max(at, 0), _LAST))
 
 
 def in_milliseconds(at: datetime) -> int:

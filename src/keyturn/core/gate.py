@@ -87,8 +87,10 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
 
 
 def grant_for(run: Run, call: Call, terms: Approval | None) -> ev.GrantTerms | None:
-    """Return the newest standing decision that covers a call."""
-    return next((grant for grant in reversed(run.grants.values()) if covers(run, grant, call, terms)), None)
+    """Return the newest standing decision that covers a call; one of another run only where this one has none."""
+    newest = list(reversed(run.grants.values()))
+    own_first = [*(grant for grant in newest if grant.call is None), *(grant for grant in newest if grant.call)]
+    return next((grant for grant in own_first if covers(run, grant, call, terms)), None)
 
 
 def covers(run: Run, grant: ev.GrantTerms, call: Call, terms: Approval | None) -> bool:

@@ -17,18 +17,23 @@ from .run import Run, used_by
 
 
 def lend(run: Run, c: cm.LendGrant) -> Events:
-    """Record that a call of another run uses a grant of this one; one call uses it once."""
+    """Record that a call of another run uses a grant of this one.
+
+    One call uses it once: a process that died before the loan was taken over asks again, and nothing is counted. What
+    was revoked or has run out meanwhile is not lent again.
+    """
+    grant = run.grants.get(c.grant)
     user = used_by(c.run, c.call)
+    if grant is None or grant.call is not None or not grant.reach or grant.reach not in c.reaches or c.run == run.id:
+        raise NotPending("this run has no such grant for that one; it was revoked already or was never given")
+    if grant.expires_at is not None and run.now >= grant.expires_at:
+        raise NotPending("that grant has run out")
     if run.lent.get(user) == c.grant:
         return
-    grant = run.grants.get(c.grant)
-    if c.run == run.id or grant is None or grant.reach not in c.reaches or not grant.reach:
-        raise NotPending("this run has no such grant for that one; it was revoked already or was never given")
     if user in run.lent:
         raise NotPending("that call was lent another grant of this run")
-    spent = grant.uses is not None and run.grant_uses[grant.id] >= grant.uses
-    if spent or (grant.expires_at is not None and run.now >= grant.expires_at):
-        raise NotPending("that grant was used as often as it says, or has run out")
+    if grant.uses is not None and run.grant_uses[grant.id] >= grant.uses:
+        raise NotPending("that grant was used as often as it says")
     yield ev.GrantLent(c.grant, c.run, c.call)
 
 

@@ -21,6 +21,7 @@ from .records import Decision, Word
 from .run import Call, Kind, Run, call_digest, let_by, request_id
 from .strict import parse
 
+_MANY = 2  # of one argument there is one order
 # How much of what an agent was asked stands in the path of a request.
 ASKED = 200
 
@@ -186,21 +187,27 @@ def _former(call: Call) -> Vote | None:
 
 def _in_order(params: Any, tool: dict[str, Any]) -> Any:
     """Return arguments in the order in which the tool declares them, and then the others as they stand."""
-    schema = tool.get("schema")
-    properties = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
-    if not isinstance(params, dict) or not isinstance(properties, dict):
-        return cast("Any", params)
-    required: Any = cast("dict[str, Any]", schema).get("required")
-    # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
-    listed = cast("list[Any]", required if isinstance(required, list) else [])
-    names = [name for name in listed if isinstance(name, str)]  # a stranger's schema may list anything
-    declared = names if len(names) == len(cast("dict[str, Any]", properties)) else cast("dict[str, Any]", properties)
     given = cast("dict[str, Any]", params)
+    schema: Any = tool.get("schema")
+    if not isinstance(params, dict) or len(given) < _MANY or not isinstance(schema, dict):
+        return given
+    told = cast("dict[str, Any]", schema)
+    properties = told.get("properties")
+    required = told.get("required")
+    if not isinstance(properties, dict):
+        return given
+    declared = list(cast("dict[str, Any]", properties))
+    if isinstance(required, list):
+        # A log that was written before specs were kept in their order has sorted properties; a list keeps its order.
+        names = [name for name in cast("list[Any]", required) if isinstance(name, str)]  # it may list anything
+        declared = names if len(names) == len(declared) else declared
     return {name: given[name] for name in (*declared, *given) if name in given}
 
 
 def _path(run: Run, call: Call) -> str:
     """Say in words how the run came to the agent of a call: "desk > research, asked: Who sells paper?"."""
+    if call.frame == ROOT and call.agent == run.root_agent:
+        return call.agent
     outer = list(_outer(run, call))
     words = list[str]()
     before = None

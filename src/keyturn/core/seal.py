@@ -130,8 +130,8 @@ Keys = Callable[[], Ring]
 class Chain:
     """Tracks how far a run's chain was verified: `count` lines, the last of which has the seal `last`.
 
-    `keys` gives the ring; it is asked again where a line names a key that is not known yet, since keys are added while
-    processes run.
+    `keys` gives the ring; it is asked again where a line names a key that is not known yet, and where somebody goes on
+    with a copy, since keys are added and retired while processes run.
 
     >>> ring = Ring([b"secret" * 4])
     >>> chain = Chain(lambda: ring, "default", "run")
@@ -156,10 +156,10 @@ class Chain:
         self._made = (b"", b"")
 
     def copy(self) -> Chain:
-        """Copy the chain, to go on from here."""
+        """Copy the chain, to go on from here with the keys that count now: one may have been retired."""
         made: Chain = Chain.__new__(Chain)
         made._keys = self._keys
-        made._ring = self._ring
+        made._ring = self._keys()
         made._origin = self._origin
         made.run = self.run
         made.last = self.last

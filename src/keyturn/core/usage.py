@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -216,10 +216,12 @@ class Usage:
 
     def copy(self) -> Usage:
         """Return the same counts, to be counted on apart."""
-        details = replace(self.input_tokens_details), replace(self.output_tokens_details)
-        return replace(
-            self, input_tokens_details=details[0], output_tokens_details=details[1], replies=self.replies.copy()
-        )
+        made = object.__new__(type(self))  # one for each result: `replace` would ask the class for its fields
+        made.__dict__.update(self.__dict__)
+        made.input_tokens_details = TokenDetails(*vars(self.input_tokens_details).values())
+        made.output_tokens_details = TokenDetails(*vars(self.output_tokens_details).values())
+        made.replies = self.replies.copy()
+        return made
 
     def cost(self, prices: Prices) -> Decimal | None:
         """Return the cost by your prices; None where a model has none or a request is not known apart.

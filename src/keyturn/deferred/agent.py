@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar, overload
 
 from ..agents.agent import Agent as CoreAgent
 from ..agents.hooks import RunHooks
@@ -29,13 +29,15 @@ from .instructions import Instructions
 from .output import answer_type
 from .prepare import MAX_TURNS, Prepared, Said, prepared, settings_of, with_handler
 from .requests import DeferredHandler, DeferredToolResults
-from .result import AgentRunResult
+from .result import AgentRunResult, OutputT
 from .stream import StreamedRunResult, events_of
 from .tool import Tool, as_tool
 from .toolset import ToolsetLike, parts_of
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-class Agent(Generic[TContext]):
+
+class Agent(Generic[TContext, OutputT]):
     """Declares a model with instructions and tools; a run that waits for people returns `DeferredToolRequests`.
 
     >>> from keyturn.testing import ScriptedModel, function_call
@@ -85,11 +87,19 @@ class Agent(Generic[TContext]):
 
     # ------------------------------------------------------------------------------------------------ declaring
 
-    def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+    @overload
+    def tool(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a tool whose first parameter is a `RunContext[...]`; used bare, or called with options of `Tool`."""
         return self._declared(function, True, options)
 
-    def tool_plain(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    @overload
+    def tool_plain(self, function: Function, /) -> Function: ...
+    @overload
+    def tool_plain(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool_plain(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a tool that takes no context; used bare, or called with options of `Tool`."""
         return self._declared(function, False, options)
 
@@ -109,13 +119,14 @@ class Agent(Generic[TContext]):
             self._tools.pop()
             raise
 
-    def instructions(self, function: Callable[..., Any], /) -> Callable[..., Any]:
+    def instructions(self, function: Function, /) -> Function:
         """Add a function that gives instructions: `(ctx)` or `()`, sync or async."""
-        return self._instructions.add(function)
+        self._instructions.add(function)
+        return function
 
-    def system_prompt(self, function: Callable[..., Any], /) -> Callable[..., Any]:
+    def system_prompt(self, function: Function, /) -> Function:
         """Add a function that gives instructions; the same as `instructions`."""
-        return self._instructions.add(function)
+        return self.instructions(function)
 
     def core_agent(self, output_type: Any = None) -> CoreAgent[TContext]:
         """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
@@ -151,7 +162,7 @@ class Agent(Generic[TContext]):
         usage_limits: UsageLimits | None = None,
         journal: Journal | str | None = None,
         max_turns: int | None = MAX_TURNS,
-    ) -> AgentRunResult[Any]:
+    ) -> AgentRunResult[OutputT]:
         """Run on a prompt, or go on from a history, until there is an answer or calls wait.
 
         `deferred_tool_results` answers calls for which the history waits; a prompt beside it is read after those.
@@ -171,7 +182,7 @@ class Agent(Generic[TContext]):
                 return result
             given = state
 
-    def run_sync(self, user_prompt: str | Sequence[Any] | None = None, **options: Any) -> AgentRunResult[Any]:
+    def run_sync(self, user_prompt: str | Sequence[Any] | None = None, **options: Any) -> AgentRunResult[OutputT]:
         """Run like `run`, without `await`; this works inside a notebook's running loop too."""
         return waited_for(self.run(user_prompt, **options))
 

@@ -25,6 +25,7 @@ from .requests import (
     DeferredToolResults,
     ToolApproved,
     ToolDenied,
+    ToolReturn,
     WrongResults,
     check_results,
     output_of,
@@ -64,8 +65,11 @@ def decide(state: RunState[Any], results: DeferredToolResults, note: str | None 
         _decide(state, items[label], said, results.metadata.get(label), note)
     for label, value in results.calls.items():
         state.answer(items[label], output_of(value), note=note)
-    for label, outcome in results.in_doubt.items():
-        state.resolve(items[label], outcome, note=note)
+    for label, became in results.in_doubt.items():
+        if isinstance(became, ToolReturn):
+            state.resolve(items[label], "ran", became.return_value, note=note)
+        else:
+            state.resolve(items[label], became, note=note)
 
 
 def _decide(state: RunState[Any], item: ToolApprovalItem, said: Any, metadata: Any, note: str | None) -> None:

@@ -20,10 +20,9 @@ class Instructions:
         first = [system_prompt] if isinstance(system_prompt, str) else list(system_prompt)
         self._parts: list[Any] = [*_parts(first, "system_prompt"), *_parts(instructions, "instructions")]
 
-    def add(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Add a function, and return it."""
+    def add(self, function: Callable[..., Any]) -> None:
+        """Add a function."""
         self._parts += _parts(function, "instructions")
-        return function
 
     def known_by(self) -> list[str]:
         """Return what identifies these instructions: the texts, and the names of the functions."""

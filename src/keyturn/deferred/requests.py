@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from ..core.errors import UserError
+from ..core.errors import NotPending, UserError
 from ..core.preview import Preview
 from ..tools.base import Asking, NeedsInput, ToolProblem
 from .messages import RetryPromptPart, ToolCallPart
@@ -121,11 +121,15 @@ def said_of(what: str, metadata: object) -> dict[str, Any]:
 Approved = bool | ToolApproved | ToolDenied
 
 
+Outcome = Literal["ran", "did_not_run", "retry"] | ToolReturn
+
+
 @dataclass(kw_only=True)
 class DeferredToolResults:
     """Answers calls that wait, by `tool_call_id`: all of them, or some of them now and the others another time.
 
-    `in_doubt` says of calls that were started and whose outcome nobody knows: "ran", "did_not_run" or "retry".
+    `in_doubt` says of calls that were started and whose outcome nobody knows: "ran" (or a `ToolReturn` of its result),
+    "did_not_run" or "retry".
 
     >>> DeferredToolResults(approvals={"c1": True}, calls={"c2": {"rows": 3}}).approvals
     {'c1': True}
@@ -134,7 +138,7 @@ class DeferredToolResults:
     approvals: dict[str, Approved] = field(default_factory=dict[str, Approved])
     calls: dict[str, Any] = field(default_factory=dict[str, Any])
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    in_doubt: dict[str, Literal["ran", "did_not_run", "retry"]] = field(default_factory=dict[str, Any])
+    in_doubt: dict[str, Outcome] = field(default_factory=dict[str, Any])
 
     def update(self, other: DeferredToolResults) -> None:
         """Add the answers of another."""
@@ -202,6 +206,14 @@ class WrongResults(UserError, ValueError):
     """
 
 
+class NotWaiting(WrongResults, NotPending):
+    """Raised for results that name a call which does not wait, or not for that; nothing was decided.
+
+    >>> issubclass(NotWaiting, NotPending)
+    True
+    """
+
+
 _CATEGORIES: tuple[Category, ...] = ("approvals", "calls", "in_doubt")
 _WAITS_FOR: dict[str, str] = {
     "approvals": "waits for an approval: put it into approvals",
@@ -223,9 +235,9 @@ def check_results(results: object, requests: DeferredToolRequests) -> None:
         for label in cast("dict[Any, Any]", given):
             if label not in waits:
                 known = ", ".join(map(repr, waits)) or "none"
-                raise WrongResults(f"{name} names {label!r}, and no call of that id waits; those that wait: {known}")
+                raise NotWaiting(f"{name} names {label!r}, and no call of that id waits; those that wait: {known}")
             if name != "metadata" and waits[label] != name:
-                raise WrongResults(f"{name} names {label!r}, which {_WAITS_FOR[waits[label]]}")
+                raise NotWaiting(f"{name} names {label!r}, which {_WAITS_FOR[waits[label]]}")
     for label, said in results.approvals.items():
         _check_approval(label, said)
     for label, data in results.metadata.items():

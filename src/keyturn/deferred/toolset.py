@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Any, cast
+from typing import Any, TypeVar, cast, overload
 
 from ..agents.agent_base import ToolSource
 from ..core.errors import UserError
@@ -20,6 +20,7 @@ from .requests import CallDeferred
 from .tool import Tool, as_tool
 
 ToolsetLike = Any
+Function = TypeVar("Function", bound=Callable[..., Any])
 Asks = Callable[[Any, Any, Any], Any]
 
 
@@ -37,11 +38,19 @@ class FunctionToolset:
     def __init__(self, tools: Sequence[ToolLike | Callable[..., Any]] = ()) -> None:
         self._tools = [as_tool(each, "tools of a FunctionToolset") for each in tools]
 
-    def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+    @overload
+    def tool(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
         """Add a function whose first parameter may be a `RunContext[...]`."""
         return self._declared(function, None, options)
 
-    def tool_plain(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    @overload
+    def tool_plain(self, function: Function, /) -> Function: ...
+    @overload
+    def tool_plain(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool_plain(self, function: Any = None, /, **options: Any) -> Any:
         """Add a function that takes no context."""
         return self._declared(function, False, options)
 

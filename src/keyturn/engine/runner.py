@@ -216,8 +216,8 @@ def _attached(agent: Agent[Any], state: RunState[Any], config: RunConfig, given:
     if config.policy is None and live.policy is not None:
         config = replace(config, policy=live.policy)
     live.policy = config.policy
-    if config.reasoning_item_id_policy is None:
-        config = replace(config, reasoning_item_id_policy=live.run.about.get("reasoning_item_id_policy"))
+    if config.reasoning_item_id_policy is None and (policy := live.run.about.get("reasoning_item_id_policy")):
+        config = replace(config, reasoning_item_id_policy=policy)
     start = state.undelivered.start or {}
     limit = given["max_turns"]
     chosen = None if isinstance(limit, _Default) else TurnLimit(None if limit is None else int(limit))

@@ -34,6 +34,7 @@ from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
 from ..engine.views.rows import known_open, rows_in
+from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
 from ..policies.grants import Grant
@@ -53,7 +54,8 @@ class Naming(TypedDict, total=False):
 class Inbox:
     """Lists what waits for people in a journal, and records what they decide.
 
-    `agents` are the roots by name; they are needed to check an edit, and for nothing else.
+    `store` is a journal or its URL. `agents` are the roots by name; they are needed to check an edit, and for nothing
+    else.
 
     >>> import asyncio
     >>> from keyturn import MemoryJournal
@@ -61,8 +63,8 @@ class Inbox:
     []
     """
 
-    def __init__(self, store: Store, agents: Mapping[str, Agent[Any]] | None = None) -> None:
-        self._store = store
+    def __init__(self, store: Store | str, agents: Mapping[str, Agent[Any]] | None = None) -> None:
+        self._store = opened(store) if isinstance(store, str) else store
         self._agents = agents or {}
 
     async def list(self, query: Query | None = None, **wanted: Any) -> Sequence[RequestRow]:

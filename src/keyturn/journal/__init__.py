@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from weakref import WeakValueDictionary
 
 from ..core.errors import UserError
-from .base import Journal
+from .base import Store
 
 #: Scheme: "module:class". The class has a class method `open(url)`.
 JOURNALS: dict[str, str] = {
@@ -25,13 +25,13 @@ JOURNALS: dict[str, str] = {
 class _Member(Protocol):
     """Opens a journal by its URL."""
 
-    def open(self, url: str) -> Journal: ...
+    def open(self, url: str) -> Store: ...
 
 
-def open_journal(url: str) -> Journal:
+def open_journal(url: str) -> Store:
     """Open the journal that a URL names.
 
-    >>> isinstance(open_journal("memory://"), Journal)
+    >>> isinstance(open_journal("memory://"), Store)
     True
     >>> open_journal("mongodb://localhost")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -49,10 +49,10 @@ def open_journal(url: str) -> Journal:
     return cast("_Member", getattr(import_module(module), name)).open(url)
 
 
-_SHARED: WeakValueDictionary[str, Journal] = WeakValueDictionary()
+_SHARED: WeakValueDictionary[str, Store] = WeakValueDictionary()
 
 
-def opened(url: str) -> Journal:
+def opened(url: str) -> Store:
     """Open the journal of a URL once for as long as anybody in this process holds it.
 
     >>> opened("memory://") is opened("memory://")

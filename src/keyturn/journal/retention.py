@@ -39,7 +39,9 @@ async def _was_over(store: Store, run: str, at: int) -> bool:
 
 def _reaches_on(log: Log, at: int) -> bool:
     """Return whether other runs may still use what was granted in this one."""
-    standing = [grant for grant in log.run.grants.values() if grant.reach]
+    used = log.run.grant_uses
+    reaching = [grant for grant in log.run.grants.values() if grant.reach and grant.call is None]
+    standing = [grant for grant in reaching if grant.uses is None or used[grant.id] < grant.uses]
     return any(grant.expires_at is None or grant.expires_at >= at for grant in standing)
 
 

@@ -51,7 +51,12 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"keyturn.{home}"), name)
+    try:
+        value = getattr(import_module(f"keyturn.{home}"), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("pytest", "pytest_asyncio"):
+            raise
+        raise ImportError(f"{name} needs the package {error.name!r}: pip install 'keyturn[testing]'") from error
     globals()[name] = value
     return value
 

@@ -193,6 +193,9 @@ def tracer_for(provider: Any = None) -> Tracer | None:
 def _otel_tracer(provider: Any) -> Tracer | None:
     if provider is None and "opentelemetry.trace" not in sys.modules:
         return None
-    member = import_module(".otel", __package__)
+    try:
+        member = import_module(".otel", __package__)
+    except ModuleNotFoundError as error:
+        raise UserError(f"a tracer provider needs the package {error.name!r}: pip install 'keyturn[otel]'") from error
     provider = member.configured() if provider is None else provider
     return None if provider is None else member.OtelTracer(provider)

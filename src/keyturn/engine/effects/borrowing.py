@@ -6,8 +6,12 @@ recorded in the log of the run that gave the grant before the call goes on, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from msgspec import MsgspecError
+from msgspec.json import decode
+from msgspec.structs import replace
 
 from ...core import commands as cm
 from ...core.call_ids import call_id
@@ -16,7 +20,7 @@ from ...core.gate import covers, grant_for
 from ...core.items import Item
 from ...core.lending import borrowed
 from ...core.policy import Approval
-from ...core.records import Proposal
+from ...core.records import GrantTerms, Proposal
 from ...core.run import Call, Frame
 from ...journal.rows import GrantRow, Query
 from ..driving.drive import Drive
@@ -27,7 +31,7 @@ from ..run.log_cache import kept_in, log_in
 from ..run.open_run import journal_clock
 from ..views.rows import known_open
 
-_MOST = 100  # of the grants that could be meant, the newest are looked at
+_PAGE = 200
 
 
 async def borrow_for_reply(
@@ -51,38 +55,64 @@ async def _borrow(drive: Drive, agent: str, asking: Iterable[tuple[Call, Approva
     journal: Any = drive.journal
     if not hasattr(journal, "grants"):  # none, or one that keeps no rows
         return []
-    reaches = reaches_of(drive.run, journal)
-    rows = await journal.grants(
-        Query(agent=agent, state="open", reaches=tuple(reaches.values()), limit=_MOST, newest=True)
-    )
-    others = [row for row in rows if row.run != drive.run.id and not row.damaged]
-    if not others:
-        return []
-    needing = [(call, terms) for call, terms in asking if grant_for(drive.run, call, terms) is None]
-    made = [await _lent(drive, others, list(reaches.values()), call, terms) for call, terms in needing]
-    return [command for command in made if command is not None]
+    reaches = list(reaches_of(drive.run, journal).values())
+    needing = {call.id: (call, terms) for call, terms in asking if grant_for(drive.run, call, terms) is None}
+    made = list[cm.BorrowGrant]()
+    query = Query(agent=agent, state="open", reaches=tuple(reaches), limit=_PAGE)
+    while needing:
+        page: list[GrantRow] = await journal.grants(query)
+        for row, call, terms in _promising(drive, page, needing):
+            lent = await _lent(drive, row, reaches, call, terms)
+            if lent is not None:
+                made.append(lent)
+                del needing[call.id]
+        if len(page) < _PAGE:
+            break
+        query = replace(query, after=(0, f"{page[-1].run}/{page[-1].id}"))
+    return made
+
+
+def _promising(
+    drive: Drive, page: Iterable[GrantRow], needing: dict[str, tuple[Call, Approval | None]]
+) -> Iterator[tuple[GrantRow, Call, Approval | None]]:
+    """Yield each grant with each call that it covers, as its row tells; `needing` gets smaller meanwhile.
+
+    A row is believed only where it says no: that costs a question to a person, and saves reading a log.
+    """
+    for row in page:
+        given = None if row.damaged or row.run == drive.run.id else _terms_of(row)
+        if given is None or (given.uses is not None and row.uses >= given.uses):
+            continue
+        for call, terms in list(needing.values()):
+            if covers(drive.run, borrowed(given, call.id), call, terms):
+                yield row, call, terms
+
+
+def _terms_of(row: GrantRow) -> GrantTerms | None:
+    try:
+        return decode(row.body, type=GrantTerms)
+    except MsgspecError:
+        return None
 
 
 async def _lent(
-    drive: Drive, rows: Iterable[GrantRow], reaches: list[str], call: Call, terms: Approval | None
+    drive: Drive, row: GrantRow, reaches: list[str], call: Call, terms: Approval | None
 ) -> cm.BorrowGrant | None:
-    """Take the first grant that covers a call, and record at its home that it was used."""
+    """Record at the home of a grant that a call uses it; None where its log does not say what its row does."""
     journal = drive.journal
     assert journal is not None
-    for row in rows:
-        try:
-            log = await log_in(journal, row.run)
-            grant = log.run.grants.get(row.id)
-            if grant is None or not covers(drive.run, borrowed(grant, call.id), call, terms):
-                continue
-            writer = Writer(log, journal, await journal_clock(journal))
-            writer.open = known_open(log.run)
-            await writer.commit(cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
-            kept_in(journal, log)
-        except (NotPending, Conflict):  # it was revoked, used up or erased meanwhile
-            continue
-        except LogDamaged as error:
-            logger.warning("a grant of run %s cannot be read and is not used: %s", row.run, error_words(error))
-            continue
-        return cm.BorrowGrant(borrowed(grant, call.id), row.run)
-    return None
+    try:
+        log = await log_in(journal, row.run)
+        grant = log.run.grants.get(row.id)
+        if grant is None or not covers(drive.run, borrowed(grant, call.id), call, terms):
+            return None
+        writer = Writer(log, journal, await journal_clock(journal))
+        writer.open = known_open(log.run)
+        await writer.commit(cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
+        kept_in(journal, log)
+    except (NotPending, Conflict):  # it was revoked, used up or erased meanwhile
+        return None
+    except LogDamaged as error:
+        logger.warning("a grant of run %s cannot be read and is not used: %s", row.run, error_words(error))
+        return None
+    return cm.BorrowGrant(borrowed(grant, call.id), row.run)

@@ -25,9 +25,9 @@ def reaches_of(run: Run, journal: Any) -> dict[Scope, str]:
     common: dict[Scope, list[Any]] = {"agent": []}
     if run.requester is not None:
         common["requester"] = [run.requester]
-    names = (run.about.get(name) for name in ("session_id", "conversation_id"))
-    session = next((name for name in names if isinstance(name, str)), None)
-    if session is not None:
+    names = ([name, run.about.get(name)] for name in ("session_id", "conversation_id"))
+    session = next((named for named in names if isinstance(named[1], str)), None)
+    if session is not None:  # a session may be named as somebody's conversation is
         common["session"] = [session, run.requester]
     return {scope: f"{scope}:{digest(store, scope, *shared)}" for scope, shared in common.items()}
 

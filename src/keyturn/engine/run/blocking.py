@@ -16,9 +16,7 @@ T = TypeVar("T")
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
     """Return what the work returns, or raise what it raises; this thread is blocked until then."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_a_loop():
         return asyncio.run(work)
     outcome: list[Any] = []
 
@@ -35,3 +33,12 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
     if error is not None:
         raise error
     return value
+
+
+def _in_a_loop() -> bool:
+    """Return whether this thread runs a loop; work done inside the `except` would carry this error as its context."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

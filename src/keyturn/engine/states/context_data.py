@@ -48,9 +48,9 @@ def _plain(context: Any, serializer: Callable[[Any], Any] | None) -> dict[str, A
         return {"kind": "plain", "data": dict(cast("Mapping[str, Any]", context))}
     dump = getattr(context, "model_dump", None)
     if dump is not None:
-        return {"kind": "typed", "data": dump(mode="json")}
+        return {"kind": "typed", "data": dump(mode="json"), "type": type(context).__qualname__}
     if dataclasses.is_dataclass(context) and not isinstance(context, type):
-        return {"kind": "typed", "data": dataclasses.asdict(context)}
+        return {"kind": "typed", "data": dataclasses.asdict(context), "type": type(context).__qualname__}
     return {"kind": "omitted", "data": None}
 
 
@@ -78,7 +78,7 @@ def made_of(saved: Mapping[str, Any], maker: Maker, *, strict: bool = False) -> 
     if maker.function is not None and data is not None:
         return RunContextWrapper(maker.function(data))
     if maker.type is not None and kind == "typed":
-        return RunContextWrapper(_typed(maker.type, data))
+        return RunContextWrapper(_typed(maker.type, data, saved.get("type")))
     if kind in ("typed", "serialized", "omitted") and strict:
         raise UserError(f"the state's context needs more than its data to come back; {_REMEDY}")
     if kind in ("typed", "serialized"):
@@ -86,12 +86,15 @@ def made_of(saved: Mapping[str, Any], maker: Maker, *, strict: bool = False) -> 
     return RunContextWrapper(data)
 
 
-def _typed(kind: type[Any], data: Any) -> Any:
-    """Make a context of its type; what the type has no place for is not dropped without a word."""
+def _typed(kind: type[Any], data: Any, saved: str | None = None) -> Any:
+    """Make a context of its type; what the type has no place for is not dropped without a word, a class neither."""
     made = made_as(kind, data)
     lost = sorted(set(data) - set(_plain(made, None)["data"]))
     if lost:
         raise UserError(f"the saved context has {', '.join(lost)}, which {kind.__name__} has not; {_REMEDY}")
+    if saved not in (None, kind.__qualname__):  # it may have been derived from the type, and do something else
+        was = saved.rpartition(".")[2]
+        raise UserError(f"the saved context is that of a {was}, and is to come back as a {kind.__name__}; {_REMEDY}")
     return made
 
 
