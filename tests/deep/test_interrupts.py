@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Approval, LocalExecutor, RunContextWrapper, Runner, UserError, function_tool
+from keyturn import Agent, Approval, Conflict, LocalExecutor, RunContextWrapper, Runner, UserError, function_tool
 from keyturn.deep import DeepAgentDeps, FilesystemBackend, StateBackend, create_deep_agent
 from keyturn.testing import function_call
 from tests.deep.playing_deep import Play, answered, asked, delegates, edits, listening, model, runs, told, writes
@@ -258,3 +258,68 @@ async def test_an_edit_is_judged_by_the_rule_again() -> None:
     await Runner.run(agent.core_agent(), state, context=deps)
     assert deps.files["/a"]["content"] == ["y"]
     assert asked_of == ["/a: x\n", "/a: y"]
+
+
+async def test_the_task_itself_may_be_gated(play: Play) -> None:
+    agent = create_deep_agent(model(delegates("Delete all."), "ok", "Done."), interrupt_on={"task": True})
+    waits = await play(agent)
+    assert asked(waits) == ["task"]
+    assert "Delete all." in str(waits.output.approvals[0].preview)
+    assert (await answered(play, agent, waits)).output == "Done."
+
+
+async def test_another_deep_agent_as_a_tool_cannot_loosen_the_gate(play: Play) -> None:
+    deps = DeepAgentDeps()
+    inner = create_deep_agent(model(writes("/pwn"), "ok"), interrupt_on={"write_file": False}, name="inner")
+    tool = inner.core_agent().as_tool("ask_inner", "Asks.")
+    outer = model(function_call("ask_inner", {"input": "write"}), "Done.")
+    agent = create_deep_agent(outer, tools=[tool], interrupt_on=GATED)
+    waits = await play(agent, deps=deps)
+    assert (asked(waits), deps.files) == (["write_file"], {})
+    assert (await answered(play, agent, waits, deps)).output == "Done."
+    assert list(deps.files) == ["/pwn"]
+
+
+async def test_another_deep_agent_as_a_tool_keeps_its_own_gate(play: Play) -> None:
+    deps = DeepAgentDeps()
+    inner = create_deep_agent(model(writes("/pwn"), "ok"), interrupt_on={"write_file": True}, name="inner")
+    plain = Agent(
+        "plain", model=model(function_call("ask_inner", {"input": "write"}), "ok"),
+        tools=[inner.core_agent().as_tool("ask_inner", "Asks.")],
+    )  # fmt: skip
+    waits = await Runner.run(plain, "go", context=deps)
+    assert [item.name for item in waits.interruptions] == ["write_file"]
+    assert deps.files == {}
+
+
+async def test_a_callable_finds_the_deps(play: Play) -> None:
+    def rule(ctx: Any, params: dict[str, Any], call_id: str) -> bool:
+        return len(ctx.deps.files) > 0
+
+    deps = DeepAgentDeps()
+    agent = create_deep_agent(model(writes("/a"), writes("/b"), "Done."), interrupt_on={"write_file": rule})
+    assert asked(await play(agent, deps=deps)) == ["write_file"]
+    assert list(deps.files) == ["/a"]
+
+
+async def test_an_approval_of_a_subagents_call_counts_once(play: Play) -> None:
+    deps = DeepAgentDeps()
+    scripted = model(delegates(), writes("/a", "1"), writes("/a", "2"), "ok", "Done.")
+    agent = create_deep_agent(scripted, interrupt_on=GATED)
+    waits = await play(agent, deps=deps)
+    again = await answered(play, agent, waits, deps)
+    assert asked(again) == ["write_file"]
+    with pytest.raises(Conflict, match="stale"):
+        await answered(play, agent, waits, deps)
+    assert deps.files["/a"]["content"] == ["1"]
+
+
+async def test_a_handoff_inside_a_subagent_does_not_bypass_the_gate(run: Any) -> None:
+    done: list[Any] = []
+    other = Agent("other", model=model(function_call("deploy", {"to": "prod"}), "ok"), tools=[deploy_tool(done)])
+    first = Agent("first", model=model(function_call("transfer_to_other", {})), handoffs=[other])
+    outer = model(function_call("ask_first", {"input": "ship"}), "Done.")
+    agent = create_deep_agent(outer, tools=[first.as_tool("ask_first", "Asks.")], interrupt_on={"deploy": True})
+    waits = await run(agent.core_agent(), "go")
+    assert [item.name for item in waits.interruptions] == ["deploy"]
+    assert done == []
