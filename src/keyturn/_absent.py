@@ -186,11 +186,16 @@ NAMES: dict[str, str] = {
     "ToolFilter": "annotate with ToolFilterStatic, or Callable[[ToolFilterContext, Any], bool]",
     "ToolFilterCallable": "annotate with Callable[[ToolFilterContext, Any], bool]",
     # Sessions
-    "EncryptedEnvelope": _INSIDE,
     "OpenAIResponsesCompactionArgs": _COMPACTION,
     "OpenAIResponsesCompactionAwareSession": _COMPACTION,
     "OpenAIResponsesCompactionSession": _COMPACTION,
     "is_openai_responses_compaction_aware_session": _COMPACTION,
+    "AdvancedSQLiteSession": f"sessions have no branches: a run has, see RunState.fork; {_STORE}",
+    "AsyncSQLiteSession": "SQLiteSession does not block the event loop: use it",
+    **dict.fromkeys(
+        ("DaprSession", "DAPR_CONSISTENCY_EVENTUAL", "DAPR_CONSISTENCY_STRONG", "MongoDBSession", "RedisSession"),
+        _STORE,
+    ),
     "coerce_session_settings": "SessionSettings(**given) checks what it is given",
     "resolve_session_limit": "a session reads its own session_settings.limit",
     "start_openai_conversations_session": "OpenAIConversationsSession() begins a conversation when it is first used",

@@ -134,10 +134,16 @@ async def test_a_serializer_is_asked_for_mappings_too() -> None:
     assert json.loads(json.loads(text)["context"])["data"] == {"user": "ann"}
 
 
-async def test_nothing_of_an_object_is_run_or_kept_by_type() -> None:
+async def test_of_an_objects_type_only_its_name_is_kept_and_nothing_is_found_by_it() -> None:
+    """The name is compared with the type that the program declares: no text says where to import anything from."""
     made, text = await saved(Account(user="ann"))
-    assert "Account" not in text
-    assert made.name == "a"
+    kept = json.loads(json.loads(text)["context"])
+    assert kept == {"kind": "typed", "data": {"user": "ann", "limit": 3}, "type": "Account"}
+    assert __name__ not in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        state = await RunState.from_string(made, text)
+    assert state.context.context == {"user": "ann", "limit": 3}
 
 
 async def test_another_context_at_resume_keeps_the_decisions(run: Run) -> None:

@@ -305,6 +305,39 @@ async def test_a_typed_answer_of_a_tool_survives_as_what_a_log_can_hold(run: Run
     assert result.final_output in (Receipt(order="o1", cents=5), {"order": "o1", "cents": 5})
 
 
+async def test_a_judge_and_an_item_get_the_object_that_a_tool_returned(run: Run) -> None:
+    made = Receipt(order="o1", cents=5)
+
+    @function_tool
+    def receipt() -> Receipt:
+        return made
+
+    def judge(_context: Any, results: list[FunctionToolResult]) -> ToolsToFinalOutputResult:
+        return ToolsToFinalOutputResult(True, f"{results[0].output.order}: {results[0].output.cents}")
+
+    agent = Agent("a", model=model([call("receipt", "c1")]), tools=[receipt], tool_use_behavior=judge)
+    result = await run(agent, "go")
+    assert result.final_output == "o1: 5"
+    [item] = [item for item in result.new_items if item.type == "tool_call_output_item"]
+    assert item.output is made
+    agent = Agent("b", model=model([call("receipt", "c1")]), tools=[receipt])
+    agent.tool_use_behavior = "stop_on_first_tool"
+    assert (await run(agent, "go")).final_output == str(made)
+
+
+async def test_what_stands_in_a_log_is_not_replaced_by_an_object_of_another_result(run: Run, saved: bool) -> None:
+    @function_tool(needs_approval=True)
+    def receipt() -> Receipt:
+        return Receipt(order="o1", cents=5)
+
+    agent = Agent("a", model=model([call("receipt", "c1")], "done"), tools=[receipt])
+    result = await run(agent, await approved(await run(agent, "go"), agent, saved))
+    live = result.to_state().live
+    [(called, (recorded, held))] = live.objects.items()
+    assert held == Receipt(order="o1", cents=5)
+    assert live.returned(called, {**recorded, "output": "settled by a person"}, None) == "settled by a person"
+
+
 async def test_a_reply_without_an_answer_asks_again(run: Run) -> None:
     agent = Agent("a", model=model([{"type": "reasoning", "summary": []}], '{"x":1,"y":2}'), output_type=Point)
     assert (await run(agent, "go")).final_output == Point(1, 2)

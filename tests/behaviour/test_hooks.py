@@ -125,23 +125,24 @@ async def test_an_edited_call_is_told_with_what_runs(world: World, run: Run) -> 
     assert "tool_end a ask ask(7)" in heard
 
 
-async def test_a_handoff_is_told_once_and_is_no_tool_event(world: World, run: Run) -> None:
+async def test_a_handoff_is_told_once_to_who_hands_over_and_is_no_tool_event(world: World, run: Run) -> None:
     heard: list[str] = []
-    second = Agent("second", model=model("done"), hooks=Own(heard))
-    first = Agent("first", model=model([call("transfer_to_second", "h")]), handoffs=[second])
+    after: list[str] = []
+    second = Agent("second", model=model("done"), hooks=Own(after))
+    first = Agent("first", model=model([call("transfer_to_second", "h")]), handoffs=[second], hooks=Own(heard))
     await run(first, "go", hooks=Log(heard))
+    assert after == ["own start second", "own end done"]
     assert heard == [
         "start first",
+        "own start first",
         "llm_start first None 1",
         "llm_end first 1",
         "handoff first second",
         "own handoff first to second",
         "start second",
-        "own start second",
         "llm_start second None 3",
         "llm_end second 1",
         "end second done",
-        "own end done",
     ]
 
 

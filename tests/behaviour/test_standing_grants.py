@@ -85,6 +85,7 @@ async def test_a_grant_for_an_agent_covers_calls_of_other_runs(streamed: bool) -
     assert (result.final_output, desk.paid, result.interruptions) == ("done", [5, 5], [])
     [row] = await journal.grants()
     assert (row.run, row.uses, row.revoked) == (home, 1, False)
+    assert await journal.due() == [], "a run that is over has nothing to be moved"
     said = [event for step in (await log_in(journal, home)).steps for event in step.events]
     [lent] = [event for event in said if isinstance(event, ev.GrantLent)]
     assert (lent.run, lent.call) == (result.run_id, "r/1.0")

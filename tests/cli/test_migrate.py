@@ -168,6 +168,38 @@ def test_the_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not list(project.rglob("*.tmp"))
 
 
+def test_a_module_of_a_package_is_not_what_its_imports_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bot = tmp_path / "bot"
+    (bot / "agents").mkdir(parents=True)
+    for folder in (bot, bot / "agents"):
+        (folder / "__init__.py").write_text("")
+    (bot / "agents" / "writer.py").write_text("from agents import Agent\n")
+    (bot / "main.py").write_text("from agents import Runner\n")
+    assert main(["migrate", str(tmp_path), "--write"]) == 0
+    assert (bot / "main.py").read_text() == "from agents import Runner\n", "main.py may be run by its path"
+    (bot / "start.py").write_text("from .main import Runner\n")
+    assert main(["migrate", str(tmp_path), "--write"]) == 0
+    assert (bot / "main.py").read_text() == "from keyturn import Runner\n"
+    assert (bot / "agents" / "writer.py").read_text() == "from keyturn import Agent\n"
+    assert "`agents` is this program's own module" in capsys.readouterr().out
+
+
+def test_a_check_for_a_type_of_openai_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "app.py"
+    program.write_text(
+        "from agents import Runner\n"
+        "from openai.types.responses import ResponseFunctionToolCall as Called, ResponseOutputMessage\n"
+        "def calls(items): return [x for x in items if isinstance(x, (Called, ResponseOutputMessage))]\n"
+        "def texts(items): return [x for x in items if isinstance(x, str)]\n"
+    )
+    assert main(["migrate", str(program)]) == 0
+    told = capsys.readouterr().out
+    for name in ("Called", "ResponseOutputMessage"):
+        assert f"isinstance(item, {name}) is False of items" in told
+    assert "app.py:3" in told
+    assert "app.py:4" not in told
+
+
 def test_links_are_not_followed(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     outside = tmp_path_factory.mktemp("outside")
     (outside / "far.py").write_text("from agents import Agent\n")

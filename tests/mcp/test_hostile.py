@@ -113,7 +113,7 @@ async def test_a_name_cannot_push_its_server_out_of_sight() -> None:
 
 async def test_a_listing_that_is_none() -> None:
     async with liar("no tools", seconds=2) as server:
-        with pytest.raises(MCPServerError, match="could not be listed: its answer does not follow the protocol"):
+        with pytest.raises(MCPServerError, match="could not be read: its answer does not follow the protocol"):
             await server.list_tools()
 
 

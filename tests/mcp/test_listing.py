@@ -21,7 +21,7 @@ from tests.table import each
         ("endless", "its listing did not end after 100 pages"),
         ("circle", "its listing repeats a page without end"),
         ("deep", "its description of a tool is nested deeper than 40 levels"),
-        ("hang in list", "its tools could not be listed: it did not answer within 0.5 s"),
+        ("hang in list", "its tools could not be read: it did not answer within 0.5 s"),
     ],
 )
 async def test_a_listing_that_is_none_is_an_error(how: str, says: str) -> None:

@@ -159,3 +159,10 @@ async def test_models_are_closed_with_their_provider() -> None:
 def test_the_real_table_names_modules_and_classes() -> None:
     table = __import__("importlib").import_module("keyturn.models.routing")
     assert set(table.MEMBERS) >= {"openai", "openai-chat", "anthropic", "google"}
+
+
+@each(("name", "gateway"), [("litellm/openai/gpt-5", "LiteLLM"), ("any-llm/openrouter/x", "any-llm")])
+def test_a_gateway_is_refused_with_what_to_use_instead(name: str, gateway: str) -> None:
+    with pytest.raises(UserError, match=f"keyturn has no {gateway}.*OpenAIChatCompletionsModel") as raised:
+        MultiProvider().get_model(name)
+    assert name in str(raised.value)

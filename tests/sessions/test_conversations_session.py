@@ -146,6 +146,16 @@ async def test_a_conversation_begins_with_its_first_item(
     assert len(await again.get_items()) == 4
 
 
+async def test_a_program_that_asks_for_the_id_gets_one_conversation(
+    server: ConversationsServer, session: OpenAIConversationsSession
+) -> None:
+    asked = await asyncio.gather(*(session._get_session_id() for _ in range(3)))
+    assert asked == ["conv_1"] * 3
+    assert (session.session_id, list(server.kept)) == ("conv_1", ["conv_1"])
+    await session.add_items([user("1")])
+    assert await session._get_session_id() == "conv_1"
+
+
 async def test_clearing_deletes_the_conversation(
     server: ConversationsServer, session: OpenAIConversationsSession
 ) -> None:

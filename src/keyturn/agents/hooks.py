@@ -81,7 +81,7 @@ class AgentHooksBase(Generic[TContext, TAgent]):
         """Called when this agent has its final output."""
 
     async def on_handoff(self, context: RunContextWrapper[TContext], agent: TAgent, source: TAgent) -> None:
-        """Called when `source` handed over to this agent."""
+        """Called when this agent, the `source`, hands over to `agent`."""
 
     async def on_tool_start(self, context: RunContextWrapper[TContext], agent: TAgent, tool: Any) -> None:
         """Called just before a tool of this agent runs; `context` is that call's `ToolContext`."""

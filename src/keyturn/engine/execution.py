@@ -81,7 +81,7 @@ class Execution:
 
     def listen(self, sink: Sink, unread: Callable[[], int]) -> None:
         """Send the root's events to a sink; `unread` counts those that whoever reads along has not dealt with."""
-        feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live.graph, ev.ROOT, sink, unread)
+        feed = self.drive.feeds[ev.ROOT] = EventFeed(self.live, ev.ROOT, sink, unread)
         feed.catch_up(self.live.log.steps)
         root = self.run.frames.get(ev.ROOT)
         if root is not None and not root.fresh:  # a fresh one is announced when it is asked

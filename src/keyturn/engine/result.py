@@ -113,7 +113,7 @@ class RunResult:
 
     @cached_property
     def _read(self) -> tuple[Projection, list[RunItem]]:
-        projection = Projection(self._graph, self._frame)
+        projection = Projection(self._live, self._graph, self._frame)
         items: list[RunItem] = []
         for step in self._live.log.steps[: self._position]:
             items += projection.feed(step)

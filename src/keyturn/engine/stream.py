@@ -287,7 +287,7 @@ class Follower:
     def __init__(self, live: OpenRun) -> None:
         self._live = live
         self._told: list[StreamEvent] = []
-        self._feed = EventFeed(live.graph, ev.ROOT, self._told.append)
+        self._feed = EventFeed(live, ev.ROOT, self._told.append)
         self._agent = ""
 
     async def told_by(self, line: bytes) -> list[StreamEvent]:

@@ -22,7 +22,7 @@ from ..core.seal import Ring, erased, parted
 from ..keys import own_ring
 from .base import Claim, LostRace
 from .memory_rows import MemoryRows
-from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import ALL, OVER, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import askable, check_name, plain
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
@@ -122,10 +122,14 @@ class MemoryJournal:
             if not added:
                 return
             log.lines.extend(added)
+            row = self._mine.rows.runs.get(run)
+            over = changes is not None and row is not None and row.status in OVER and changes.run.status in OVER
             if changes is not None:
                 self._mine.rows.apply(plain(changes))
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-            log.due = _earlier(log.due, self._clock()) if claim is None else None
+            # A run that was over and is over has nothing to be moved.
+            if not over:
+                log.due = _earlier(log.due, self._clock()) if claim is None else None
             self._mine.logs[run] = log
             woken = self._mine.waiting.pop(run, []) + ([] if claim else self._mine.waiting.pop(_DUE, []))
         _wake_all(woken)

@@ -10,9 +10,7 @@ from ..core.errors import Conflict, LogDamaged, UserError
 from ..core.seal import Chain
 from ..keys import ring
 from .base import Store
-from .rows import Query
-
-OVER = ("finished", "cancelled")
+from .rows import OVER, Query
 
 
 async def ended_before(store: Store, at: int) -> list[str]:

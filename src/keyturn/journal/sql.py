@@ -16,7 +16,7 @@ from ..core.seal import Keys, Ring, erased, parted
 from . import statements as say
 from .base import Claim, LostRace
 from .pages import keyed_rows
-from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import OVER, Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import DAMAGED, Row, askable, columns, marked, plain, seal_row, verified
 from .statements import SqlDialect
 from .store_thread import StoreConnection
@@ -74,7 +74,9 @@ class Tenant:
         if not lines:
             return
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-        wanted = None if claim is not None else at.now if at.due is None else min(at.due, at.now)
+        # A run that was over and is over has nothing to be moved: what is said of it is revoked or lent.
+        over = changes is not None and at.status in OVER and changes.run.status in OVER
+        wanted = at.due if over else None if claim is not None else at.now if at.due is None else min(at.due, at.now)
         for place, line in enumerate(lines, at.head):
             db.tell(say.ADD_LINE, self.name, run, place, line)
         end = (at.head + len(lines), wanted)

@@ -101,7 +101,41 @@ class ToolReply:
     state: dict[str, Any] | None = None
 
 
-class MCPServer(abc.ABC):
+class PromptsAndResources:
+    """Names what a server may offer besides tools, for a program's own code: no model is told of it.
+
+    A server without them says so.
+
+    >>> PromptsAndResources().read_resource("file:///etc/motd").close()
+    """
+
+    async def list_prompts(self) -> Any:
+        """List the prompts that the server offers, as the protocol's own object."""
+        raise self._not_offered("prompts")
+
+    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
+        """Return a prompt of the server, with its arguments filled in."""
+        raise self._not_offered("prompts")
+
+    async def list_resources(self, cursor: str | None = None) -> Any:
+        """List a page of the resources that the server offers; `cursor` is the `next_cursor` of the page before."""
+        raise self._not_offered("resources")
+
+    async def list_resource_templates(self, cursor: str | None = None) -> Any:
+        """List a page of the templates of resources that the server offers."""
+        raise self._not_offered("resources")
+
+    async def read_resource(self, uri: str) -> Any:
+        """Return what a resource holds."""
+        raise self._not_offered("resources")
+
+    def _not_offered(self, what: str) -> Exception:
+        return NotImplementedError(
+            f"{type(self).__name__} is a server without {what}: override the method to offer them"
+        )
+
+
+class MCPServer(PromptsAndResources, abc.ABC):
     """Connects to an MCP server and gives agents its tools; the seam that every transport implements.
 
     An agent gets its tools by `tools_for`.

@@ -99,6 +99,17 @@ class ServerConnection:
         except (MCPError, ValidationError, RuntimeError) as error:
             raise self._meaning(error) from None
 
+    async def read(self, what: str, **given: Any) -> Any:
+        """Ask for what changes nothing, by the method of the protocol's client: prompts and resources."""
+        assert self._client is not None
+        if "cursor" in given:
+            cursor = given.pop("cursor")
+            given["params"] = PaginatedRequestParams(cursor=cursor) if cursor is not None else None
+        try:
+            return await getattr(self._client.session, what)(**given)
+        except (MCPError, ValidationError, RuntimeError) as error:
+            raise self._meaning(error) from None
+
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
         """Call a tool; return its result, or `InputRequired`.
 

@@ -56,6 +56,22 @@ async def listed(server: str, line: Pages, pages: int | None, origin: str = "") 
     raise MCPServerError(server, f"its listing did not end after {len(seen)} pages")
 
 
+async def all_prompts(server: str, line: Any, pages: int | None) -> Any:
+    """Read all prompts that the server lists: the first page's object, with the prompts of all."""
+    first, cursor = None, None
+    size = 0
+    for _ in range(min(pages or LIST_PAGES, LIST_PAGES)):
+        answer = await line.read("list_prompts", cursor=cursor)
+        size += len(answer.model_dump_json())
+        first = answer if first is None else first.model_copy(update={"prompts": [*first.prompts, *answer.prompts]})
+        if len(first.prompts) > LIST_TOOLS or size > LIST_BYTES:
+            raise MCPServerError(server, f"its listing is longer than {LIST_TOOLS} prompts or {LIST_BYTES} bytes")
+        cursor = answer.next_cursor
+        if cursor is None:
+            return first.model_copy(update={"next_cursor": None})
+    raise MCPServerError(server, f"its listing of prompts did not end after {pages or LIST_PAGES} pages")
+
+
 def _tool(server: str, raw: Any, origin: str, line: Pages) -> RemoteTool:
     fields: dict[str, Any] = raw.model_dump(by_alias=True, mode="json", exclude_none=True)
     about = {name: fields[wire] for name, wire in _ABOUT.items() if wire in fields}

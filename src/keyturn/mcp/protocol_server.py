@@ -13,7 +13,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ from .bounds import WORDS_BYTES
 from .calls import CallRefused, InputRequired, Lost, OpenCalls, Parked, Unreached, Unsent
 from .elicitation import ONLY, Unfit, asked_again, question, questions, results
 from .filters import ToolFilterContext, lets_through
-from .listing import Offers, listed
+from .listing import Offers, all_prompts, listed
 from .loop_thread import on_loop, on_mcp_loop
 from .options import Settings
 
@@ -46,6 +46,10 @@ class ConnectionLike(Protocol):
 
     async def page(self, cursor: str | None) -> Any:
         """Request one page of the tool listing."""
+        ...
+
+    async def read(self, what: str, **given: Any) -> Any:
+        """Ask for a prompt, a resource, or a page of either's listing."""
         ...
 
     async def call(self, name: str, arguments: dict[str, Any] | None, extra: dict[str, Any]) -> Any:
@@ -125,6 +129,28 @@ class ProtocolServer(MCPServer):
         raise MCPServerError(
             self.name, f"it asked for input {_ROUNDS} times in one call, which is the limit", may_have_acted=True
         )
+
+    async def list_prompts(self) -> Any:
+        """List all prompts that the server offers, as the protocol's own object."""
+        pages = self.settings.max_list_pages
+        return await self._read("its prompts", lambda line: all_prompts(self.name, line, pages))
+
+    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
+        """Return a prompt of the server, with its arguments filled in."""
+        given = None if arguments is None else {key: str(value) for key, value in arguments.items()}
+        return await self._read("a prompt", lambda line: line.read("get_prompt", name=name, arguments=given))
+
+    async def list_resources(self, cursor: str | None = None) -> Any:
+        """List a page of the resources that the server offers."""
+        return await self._read("its resources", lambda line: line.read("list_resources", cursor=cursor))
+
+    async def list_resource_templates(self, cursor: str | None = None) -> Any:
+        """List a page of the templates of resources that the server offers."""
+        return await self._read("its resources", lambda line: line.read("list_resource_templates", cursor=cursor))
+
+    async def read_resource(self, uri: str) -> Any:
+        """Return what a resource holds."""
+        return await self._read("a resource", lambda line: line.read("read_resource", uri=str(uri)))
 
     def invalidate_tools_cache(self) -> None:
         """Drop the cached listing, so that the next use lists the tools again."""
@@ -227,14 +253,22 @@ class ProtocolServer(MCPServer):
         except Lost as problem:
             raise _Unanswered(self.name, f"its answer was lost: {problem}", may_have_acted=True) from None
 
+    async def _read(self, what: str, ask: Callable[[ConnectionLike], Awaitable[Any]]) -> Any:
+        return await on_mcp_loop(self._asked(what, ask))
+
     async def _list(self) -> dict[str, RemoteTool]:
+        pages = self.settings.max_list_pages
+        return await self._asked("its tools", lambda line: listed(self.name, line, pages, self._origin))
+
+    async def _asked(self, what: str, ask: Callable[[ConnectionLike], Awaitable[Any]]) -> Any:
+        """Ask for what changes nothing, again after a loss, and say what could not be read."""
         attempt = 0
         while True:
             free = 0
             try:
                 line = await self._line()
                 async with asyncio.timeout(self.settings.seconds):
-                    return await listed(self.name, line, self.settings.max_list_pages, self._origin)
+                    return await ask(line)
             except Unreached as problem:
                 reason = str(problem)
             except (Lost, Unsent) as problem:
@@ -242,9 +276,9 @@ class ProtocolServer(MCPServer):
             except TimeoutError:
                 reason = f"it did not answer within {self.settings.seconds:g} s"
             except CallRefused as problem:
-                raise MCPServerError(self.name, f"it lists no tools: {problem}") from None
+                raise MCPServerError(self.name, f"{what} could not be read: {problem}") from None
             if attempt >= max(free, self.settings.max_retry_attempts):
-                raise MCPServerDown(self.name, f"its tools could not be listed: {reason}")
+                raise MCPServerDown(self.name, f"{what} could not be read: {reason}")
             await asyncio.sleep(self.settings.pause(attempt) if attempt else 0)
             attempt += 1
 

@@ -73,6 +73,9 @@ _MEMBER_OPTIONS = {
     "openai_project": "project",
 }
 
+# Packages between a program and providers, which models of the OpenAI Agents SDK are named by.
+_GATEWAYS = {"litellm": "LiteLLM", "any-llm": "any-llm"}
+
 
 class MultiProvider(ModelProvider):
     """Finds a model by its name, whoever the provider is, and caches it.
@@ -151,6 +154,12 @@ or pass MultiProvider({'local': provider})
 
     def _unknown(self, prefix: str, model_name: str) -> UserError:
         known = ", ".join([*self._mapping, *MEMBERS])
+        if prefix in _GATEWAYS:
+            return UserError(
+                f"keyturn has no {_GATEWAYS[prefix]}, which model {model_name!r} asks for: name the provider "
+                f"({known}), or ask its API by OpenAIChatCompletionsModel(base_url=...), or pass "
+                f"MultiProvider({{{prefix!r}: provider}}) with a provider of your own"
+            )
         return UserError(
             f"no provider is called {prefix!r} (model {model_name!r}); known are {known}. Write 'openai:{model_name}' "
             f"if that is the whole name of a model behind OpenAI's API, or pass MultiProvider({{{prefix!r}: provider}})"

@@ -80,9 +80,7 @@ class OpenAIConversationsSession(SessionABC):
         if not sent:
             return
         async with self._writing:
-            if not self.session_id:
-                begun = await self._write("conversations", "create")
-                self.session_id = _named(begun)["id"]
+            await self._begin()
             added: list[str] = []
             for start in range(0, len(sent), BATCH):
                 try:
@@ -91,6 +89,17 @@ class OpenAIConversationsSession(SessionABC):
                     await self._take_back(added, error)
                     raise
                 added += [item["id"] for item in _listed(kept)]
+
+    async def _begin(self) -> str:
+        if not self.session_id:
+            begun = await self._write("conversations", "create")
+            self.session_id = _named(begun)["id"]
+        return self.session_id
+
+    async def _get_session_id(self) -> str:
+        """Return the conversation's id, and begin one where there is none: programs of OpenAI's SDK ask for it."""
+        async with self._writing:
+            return await self._begin()
 
     async def pop_item(self) -> Item | None:
         async with self._writing:

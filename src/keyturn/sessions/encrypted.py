@@ -12,7 +12,7 @@ import base64
 import binascii
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Literal, TypedDict, cast
 
 from ..core.errors import UserError
 from ..core.items import Item
@@ -23,6 +23,19 @@ _ENVELOPE: Item = {"__enc__": 1, "v": 1, "kid": "hkdf-v1"}
 _INFO = b"agents.session-store.hkdf.v1"
 # A key is drawn by chance, never thought up: what is shorter than this was thought up.
 _SHORTEST_KEY = 16
+
+
+class EncryptedEnvelope(TypedDict):
+    """Describes an item as the store of an `EncryptedSession` has it.
+
+    >>> sorted(EncryptedEnvelope.__annotations__)
+    ['__enc__', 'kid', 'payload', 'v']
+    """
+
+    __enc__: Literal[1]
+    v: int
+    kid: str
+    payload: str
 
 
 class EncryptedSession(SessionABC):

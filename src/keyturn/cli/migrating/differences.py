@@ -37,6 +37,7 @@ MISSING_TOOL = (
 )
 TRACES = "nothing is sent to OpenAI's trace view until set_tracing_export_api_key is called"
 RETRIES = "without a policy, calls are tried again after overload, limits and dead connections"
+TYPED = "isinstance(item, {0}) is False of items, which are mappings: compare item.type, or ask raw_item.typed()"
 STRING = "a string names {0!r}; change it by hand if it is an import or a patch"
 
 _ASKING = ("ShellTool", "LocalShellTool", "ApplyPatchTool")
@@ -123,6 +124,7 @@ class _Touched(cst.CSTVisitor):
         super().__init__()
         self.notes: set[Note] = set()
         self.dotted: list[Imported] = []
+        self._openai: set[str] = set()
         self._names = {each.known_as: each.name for each in imported if each.name is not None}
         self._modules = {each.known_as: each.path for each in imported if each.name is None}
         self._plain = OLD in self._modules
@@ -146,6 +148,8 @@ class _Touched(cst.CSTVisitor):
         """Note what a call makes, and with what."""
         given = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
         name = self._sdk_name(node.func) or ""
+        if isinstance(node.func, cst.Name) and node.func.value == "isinstance" and len(node.args) == 2:
+            self._note_types(node.args[1].value)
         for keyword, text in _KEYWORDS.items():
             if keyword in given:
                 self._note(node, text)
@@ -161,6 +165,13 @@ class _Touched(cst.CSTVisitor):
             self._note(node, RETRIES)
         if name in _CALLED:
             self._note(node, _CALLED[name])
+
+    def _note_types(self, node: cst.BaseExpression) -> None:
+        """Note types of OpenAI's SDK that items are compared with."""
+        parts = [each.value for each in node.elements] if isinstance(node, cst.Tuple) else [node]
+        for name in [dotted(part) for part in parts]:
+            if name in self._openai:
+                self._note(node, TYPED.format(name))
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:  # noqa: N802 - the name is libcst's
         """Note methods of states, labels of calls, and names below the module itself."""
@@ -183,7 +194,10 @@ class _Touched(cst.CSTVisitor):
         return False
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:  # noqa: N802 - the name is libcst's
-        """Leave out what an import names, which is known."""
+        """Leave out what an import names, which is known, and remember the types of OpenAI's SDK."""
+        if node.module is not None and dotted(node.module).startswith("openai.types.responses"):
+            names = () if isinstance(node.names, cst.ImportStar) else node.names
+            self._openai |= {_known_as(each) for each in names}
         return False
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:  # noqa: N802 - the name is libcst's
@@ -199,6 +213,10 @@ def _exempts(value: cst.BaseExpression | None) -> bool:
         return False
     entries = [element for element in value.elements if isinstance(element, cst.DictElement)]
     return any("never" in (_text(entry.key), _text(entry.value)) for entry in entries)
+
+
+def _known_as(alias: cst.ImportAlias) -> str:
+    return dotted(alias.asname.name if alias.asname is not None else alias.name)
 
 
 def _text(node: cst.BaseExpression) -> str:

@@ -6,6 +6,7 @@ No symbolic link is followed. What was written meanwhile by somebody else is lef
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 _NOT_OURS = {"__pycache__", "node_modules", "site-packages"}
 _PROGRAMS = (".py", ".pyi")
+_RELATIVE = re.compile(rb"^\s*from\s+\.", re.MULTILINE)
 
 
 class Source(NamedTuple):
@@ -50,17 +52,25 @@ def _is_searched(folder: Path) -> bool:
 def own_module(path: Path, root: Path) -> Path | None:
     """Return the program's own module called `agents` that its imports mean, if there is one.
 
-    A folder without `__init__.py` is none: the installed package comes before it.
+    A folder without `__init__.py` is none: the installed package comes before it. A module of a package whose programs
+    import each other relatively is none: it is imported by the package's name.
     """
     folder = path.parent
     top = root if root.is_dir() else root.parent
     while True:
         for own in (folder / "agents.py", folder / "agents" / "__init__.py"):
-            if own.exists():
+            if own.exists() and not _is_package(folder):
                 return own
         if folder == top or folder == folder.parent:
             return None
         folder = folder.parent
+
+
+def _is_package(folder: Path) -> bool:
+    """Return whether a folder's programs only run as parts of a package, so that it is not searched for imports."""
+    if not (folder / "__init__.py").exists():
+        return False
+    return any(_RELATIVE.search(path.read_bytes()) for path in sorted(folder.glob("*.py")) if path.is_file())
 
 
 def read(path: Path) -> Source:

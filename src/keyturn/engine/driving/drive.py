@@ -69,7 +69,7 @@ class Drive(Writer):
             if tool.structured is not None:
                 scope.context.tool_input = call.params
             if tool.on_stream is not None:
-                self.feeds[frame_id] = Tap(self.live.graph, frame_id, tool, RawItem(own_copy(call.raw)))
+                self.feeds[frame_id] = Tap(self.live, frame_id, tool, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
         if (frame := self.run.frames.get(frame_id)) is not None:
             scope.carry(self.agent(frame.agent))  # it may be another one since a handoff

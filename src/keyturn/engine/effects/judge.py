@@ -18,7 +18,7 @@ from ...core import commands as cm
 from ...core import events as ev
 from ...core.errors import ModelBehaviorError, ModelRefusalError
 from ...core.events import Report
-from ...core.items import Item, message_text, own_copy, refusal_text
+from ...core.items import Item, message_text, refusal_text
 from ...core.run import Frame
 from ..driving.drive import Drive
 from ..facts.values import jsonable
@@ -115,7 +115,7 @@ async def _results(drive: Drive, frame: Frame, agent: Agent[Any]) -> list[Functi
         tool = toolset.find(call.raw)
         if tool is not None and tool.announced and not tool.after_siblings:
             item = cast("Item", call.item)
-            value = own_copy(call.value if call.value is not None else item.get("output"))
+            value = drive.live.returned(call.id, item, call.value)
             results.append(FunctionToolResult(tool, value, ToolCallOutputItem(agent, item, output=value)))
     return results
 

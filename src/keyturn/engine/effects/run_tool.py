@@ -54,6 +54,10 @@ SAID = "metadata"
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 
 
+# Values of these types are the same when they are read from a log; those in a dict or a list are as JSON has them.
+_JSON = (str, bool, int, float, type(None), dict, list)
+
+
 async def run_tool(drive: Drive, call_id: str) -> None:
     """Run a call that may run; what is raised carries none of its secrets to who records it."""
     call = drive.run.calls[call_id]
@@ -218,6 +222,9 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
         own = None
         failed = True
     item = told_of_edit(call, tool, item)
+    drive.live.objects.pop(call.id, None)
+    if not failed and type(value) not in _JSON:
+        drive.live.objects[call.id] = item, value
     saved = context_now(drive.live) if tool.keeps_context else []
     await drive.commit(cm.FinishCall(call.id, item, own, failed, reports), *saved)
 
@@ -239,6 +246,6 @@ async def _hand_over(drive: Drive, scope: FrameSettings, call: Call, tool: Tool,
     with raised_by("on_handoff of the hooks"):
         if scope.hooks is not None:
             await scope.hooks.on_handoff(scope.context, from_agent=source, to_agent=value.agent)
-        if value.agent.hooks is not None:
-            await value.agent.hooks.on_handoff(scope.context, agent=value.agent, source=source)
+        if source.hooks is not None:
+            await source.hooks.on_handoff(scope.context, agent=value.agent, source=source)
     await drive.commit(cm.HandOff(call.id, item, path, view))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
-from ...core.items import Item
+from ...core.items import Item, own_copy
 from ...core.run import Run
 from ...core.seal import Chain
 from ...journal.base import Journal
@@ -121,6 +121,8 @@ class OpenRun:
     policy: Any = None
     prefixes: dict[str, list[Item]] = field(default_factory=dict[str, list[Item]])
     finals: dict[str, Any] = field(default_factory=dict[str, Any])
+    # What calls returned in this process and JSON does not hold as it is, with the result that was recorded of it.
+    objects: dict[str, tuple[Item, Any]] = field(default_factory=dict[str, tuple[Item, Any]])
     # What guardrails said in this process, by where they were asked, the newest last.
     guardrails: dict[str, list[tuple[Report, Any]]] = field(default_factory=dict[str, list[tuple[Report, Any]]])
     clock: Callable[[], int] = clock_ms
@@ -155,6 +157,13 @@ class OpenRun:
         """
         heard = self.guardrails.get(on, [])
         return next((result for known, result in reversed(heard) if known == report), None)
+
+    def returned(self, call: str, item: Item, value: Any) -> Any:
+        """Return what a call returned, by what was recorded of it: the object itself where this process has it."""
+        recorded, held = self.objects.get(call, (None, None))
+        if recorded is not None and recorded == item:
+            return held
+        return own_copy(value if value is not None else item.get("output"))
 
     @property
     def attached(self) -> Attachments:

@@ -17,7 +17,7 @@ from ...agents.agent import Agent
 from ...core import events as ev
 from ...core.errors import UserError
 from ...core.items import RawItem
-from ..run.agents import AgentGraph
+from ..run.open_run import OpenRun
 from .items import AddedInputItem, RunItem, ToolApprovalItem
 from .projection import Projection
 
@@ -144,8 +144,8 @@ class AgentToolStreamEvent(TypedDict):
 class EventFeed:
     """Sends one frame's events to a sink as they happen."""
 
-    def __init__(self, graph: AgentGraph, frame: str, sink: Sink, unread: Callable[[], int] = lambda: 0) -> None:
-        self.projection = Projection(graph, frame)
+    def __init__(self, live: OpenRun, frame: str, sink: Sink, unread: Callable[[], int] = lambda: 0) -> None:
+        self.projection = Projection(live, live.graph, frame)
         self._sink = sink
         self._unread = unread
 
@@ -199,8 +199,8 @@ class EventFeed:
 class Tap(EventFeed):
     """Gives a nested agent's events to its tool's `on_stream`, in order, without blocking the loop."""
 
-    def __init__(self, graph: AgentGraph, frame: str, tool: Any, tool_call: Any) -> None:
-        super().__init__(graph, frame, self._put)
+    def __init__(self, live: OpenRun, frame: str, tool: Any, tool_call: Any) -> None:
+        super().__init__(live, frame, self._put)
         self._callback: Callable[[Any], Any] = tool.on_stream
         self._most: int | None = getattr(tool, "on_stream_max_pending_events", None)
         self._tool_call = tool_call

@@ -28,8 +28,9 @@ from .items import HandoffOutputItem, RunItem, ToolApprovalItem, added_item, rep
 class Projection:
     """Projects the items of one frame, step by step."""
 
-    def __init__(self, graph: AgentGraph, frame: str = ev.ROOT) -> None:
+    def __init__(self, live: OpenRun, graph: AgentGraph, frame: str = ev.ROOT) -> None:
         self.graph = graph
+        self._returned = live.returned
         self.frame = frame
         self.path = ""
         self.turn = 0
@@ -98,8 +99,8 @@ class Projection:
         if event.call not in self._open:
             return []
         self._open.discard(event.call)
-        value = event.value if event.value is not None else event.item.get("output")
-        return [result_item(self.agent, event.item, own_copy(value))]
+        value = self._returned(event.call, event.item, event.value)
+        return [result_item(self.agent, event.item, value)]
 
     def handed_off(self, event: ev.HandedOff, result: RunItem) -> RunItem:
         """Replace the result just added by the handoff that it was."""

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from ... import EncryptedSession as EncryptedSession
 from ..._missing import speaks
+from ...sessions.encrypted import EncryptedEnvelope as EncryptedEnvelope
 
 speaks(__name__)

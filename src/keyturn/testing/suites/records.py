@@ -67,6 +67,16 @@ class RecordsSuite(JournalCase):
     True
     """
 
+    async def test_what_is_said_of_a_run_that_is_over_wakes_nobody(self, journal: Store) -> None:
+        """A grant of a finished run may be used a thousand times, and its end is looked at once."""
+        first, second, third = sealed_lines(journal, "run", [b"one", b"two", b"three"])
+        await journal.append("run", 0, [first], None, Changes(run_row("run")))
+        await journal.append("run", 1, [second], None, Changes(run_row("run", status="finished")))
+        assert await journal.due() == ["run"], "whoever holds it wants to know that it is over"
+        await journal.release(await journal.claim("run", "worker", 60_000))
+        await journal.append("run", 2, [third], None, Changes(run_row("run", status="finished")))
+        assert await journal.due() == []
+
     async def test_rows_come_with_their_lines(self, journal: Store) -> None:
         asked, grant = request_row("q1", "run", 5), GrantRow("g1", "run", "pay", "desk", '{"where":{}}', uses=1)
         opened = Changes(run_row("run"), [asked], grants=[grant])
