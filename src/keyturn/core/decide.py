@@ -195,7 +195,7 @@ def _compact_history(run: Run, c: cm.CompactHistory) -> Events:
     if frame.phase != "model" or len(frame.items) < c.seen:
         raise Conflict("a conversation is compacted when its model is to be asked next, and this one went on meanwhile")
     kept = [part for part in c.view if isinstance(part, list)]
-    ends = [0, *(place for start, end in kept for place in (start, end)), c.seen]
+    ends = [0, *(place for part in kept for place in part), c.seen]
     if any(len(part) != 2 for part in kept) or ends != sorted(ends):
         raise UserError("a compacted conversation keeps ranges of the old one, in their order")
     late = [[c.seen, len(frame.items)]] if len(frame.items) > c.seen else []  # nobody who made the view has seen it
