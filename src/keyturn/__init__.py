@@ -291,6 +291,7 @@ _HOMES = {
     "ToolInputGuardrailResult": "agents.tool_guardrail",
     "ToolInputGuardrailTripwireTriggered": "core.errors",
     "ToolMissing": "core.errors",
+    "ToolSourceDown": "core.errors",
     "ToolNameCollisionPolicy": "agents.settings",
     "ToolNotFoundBehavior": "agents.settings",
     "ToolOutputFileContent": "tools.outputs",

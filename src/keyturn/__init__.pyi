@@ -85,6 +85,7 @@ from .core.errors import ToolChanged as ToolChanged
 from .core.errors import ToolInputGuardrailTripwireTriggered as ToolInputGuardrailTripwireTriggered
 from .core.errors import ToolMissing as ToolMissing
 from .core.errors import ToolOutputGuardrailTripwireTriggered as ToolOutputGuardrailTripwireTriggered
+from .core.errors import ToolSourceDown as ToolSourceDown
 from .core.errors import ToolTimeoutError as ToolTimeoutError
 from .core.errors import UnsafeStore as UnsafeStore
 from .core.errors import UsageLimitExceeded as UsageLimitExceeded

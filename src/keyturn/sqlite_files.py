@@ -16,7 +16,8 @@ from .core.errors import StorageError, UserError
 # "Ktrn": written into the header of each journal's file, for programs that do not share this process.
 APPLICATION = 0x4B74726E
 
-_lock = threading.Lock()
+# Reentrant: a session that nobody has any more is closed wherever the garbage collector runs, also in here.
+_lock = threading.RLock()
 _open: dict[tuple[int, int], list[tuple[str, int]]] = {}
 
 
@@ -39,7 +40,7 @@ class OpenFile:
         self._key = (found.st_dev, found.st_ino)
         self._use = (use, os.getpid())
         with _lock:
-            known = _open.get(self._key, [])
+            known = list(_open.get(self._key, []))
             others = [other for other, _ in known if other != use]
             if others and use == "session":
                 raise refused_session(path)

@@ -13,7 +13,19 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, App, MCPServerError, MCPServerStdio, MemoryJournal, Runner, RunState, UserError, handoff
+from keyturn import (
+    Agent,
+    App,
+    MCPServerError,
+    MCPServerStdio,
+    MemoryJournal,
+    Runner,
+    RunState,
+    ToolSourceDown,
+    UserError,
+    function_tool,
+    handoff,
+)
 from keyturn.engine.driving import lease
 from keyturn.engine.run.log_cache import forget
 from keyturn.mcp import pipes
@@ -29,7 +41,7 @@ from tests.waiting import until, until_status
 def own_world(own_key: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Servers that end quickly, waits that are short, and at the end no process of a server."""
     monkeypatch.setattr(pipes, "STOP_SECONDS", 0.2)
-    monkeypatch.setattr(lease, "SERVER_MS", 30)
+    monkeypatch.setattr(lease, "SOURCE_MS", 30)
     yield
     assert not pipes._GROUPS, "a server's process was left behind"
 
@@ -502,3 +514,35 @@ def _silent() -> Any:
         yield
 
     return never()
+
+
+async def test_a_source_of_another_kind_is_waited_for_as_a_server_is() -> None:
+    """The engine knows that tools come from somewhere which may be down, and not that there are MCP servers."""
+
+    @function_tool(needs_approval=True)
+    def pay(to: str) -> str:
+        return f"paid {to}"
+
+    class Shelf:
+        down = True
+        asked = 0
+
+        async def tools_for(self, _context: Any, _agent: Any) -> list[Any]:
+            self.asked += 1
+            if self.down:
+                raise ToolSourceDown("the shelf is closed")
+            return [pay]
+
+    shelf = Shelf()
+    agent = desk(shelf, calls=[call("pay", "c1", to="ann")])
+    with pytest.raises(ToolSourceDown, match="closed"):
+        await Runner.run(agent, "ann")
+    async with App([agent], MemoryJournal()) as app:
+        run = await app.start("desk", "ann")
+        await until(lambda: shelf.asked > 2)
+        assert (await app.get(run.id)).status == "running"
+        shelf.down = False
+        await until_status(app, run.id, "waiting")
+        [request] = await app.inbox.list()
+        await app.inbox.approve(request, by="ann")
+        assert await run.result(timeout=20) == "read paid ann"

@@ -228,6 +228,14 @@ class ToolChanged(UserError):
     """
 
 
+class ToolSourceDown(KeyturnError):
+    """Raised where what an agent's tools come from cannot be reached now; nothing was sent, and it may answer later.
+
+    >>> issubclass(ToolSourceDown, KeyturnError)
+    True
+    """
+
+
 class ToolMissing(UserError):
     """Raised where a call waits for a tool that the agent no longer has.
 

@@ -13,13 +13,21 @@ from typing import Any, NamedTuple, cast
 from ..core import commands as cm
 from ..core import events as ev
 from ..core.effects import pending
-from ..core.errors import Conflict, Expired, MaxTurnsExceeded, StateRejected, StorageError, ToolMissing, UserError
+from ..core.errors import (
+    Conflict,
+    Expired,
+    MaxTurnsExceeded,
+    StateRejected,
+    StorageError,
+    ToolMissing,
+    ToolSourceDown,
+    UserError,
+)
 from ..core.gate import open_run
 from ..core.items import input_items, own_copy
 from ..core.run import Call, Frame, Run
 from ..core.states import READY, TO_SETTLE
 from ..journal.base import Claim, Journal
-from ..mcp.base import MCPServerDown
 from .driving.drive import Drive
 from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
@@ -222,8 +230,8 @@ class Execution:
         What was refused before anything was done leaves no trace: the state it came from is as good as before.
         """
         left = isinstance(error, StorageError)  # a store fails no run
-        if self.drive.patient and isinstance(error, MCPServerDown):  # nor a server: its calls wait for it
-            self.drive.stops.add("server_down")
+        if self.drive.patient and isinstance(error, ToolSourceDown):  # nor a server: its calls wait for it
+            self.drive.stops.add("source_down")
             left = True
         if "leaving" in self.drive.stops:  # nor does a worker that ends
             left = left or isinstance(error, asyncio.CancelledError)
@@ -349,7 +357,7 @@ class Execution:
         """Return whether the tool of a call is there, or waits for its server, while others of the run go on."""
         try:
             return await self.drive.find_tool(call) is not None
-        except MCPServerDown:
+        except ToolSourceDown:
             if not self.drive.patient:
                 raise
             return True

@@ -13,11 +13,10 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.call_ids import frame_of
 from ..core.effects import Effect, pending
-from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTriggered, UserError
+from ..core.errors import Conflict, StorageError, ToolInputGuardrailTripwireTriggered, ToolSourceDown, UserError
 from ..core.policy import StoppedByPolicy
 from ..core.run import Run, unknown_below
 from ..core.states import READY
-from ..mcp.base import MCPServerDown
 from .driving.drive import Drive
 from .effects.nested_frames import close_failed
 from .effects.recover import lose_started
@@ -155,10 +154,10 @@ class Loop:
         """
         if effect.do == "screen":
             return not isinstance(error, ToolInputGuardrailTripwireTriggered)
-        if self.drive.patient and isinstance(error, MCPServerDown):  # whatever waits for a server is not over
+        if self.drive.patient and isinstance(error, ToolSourceDown):  # whatever waits for a server is not over
             return True
         call = self.run.calls.get(effect.on) if effect.do == "run" else None
-        if isinstance(error, RaisedByUser) or not isinstance(error, UserError | MCPServerDown):
+        if isinstance(error, RaisedByUser) or not isinstance(error, UserError | ToolSourceDown):
             return False
         return call is not None and call.state in READY
 

@@ -11,9 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored
+from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
 from ..journal.base import Claim, Store
-from ..mcp.base import MCPServerDown
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
@@ -151,7 +150,7 @@ class Worker:
             log.info("run %s: %s", claim.run, error)
         except LogDamaged as error:
             self._frozen(error)
-        except MCPServerDown as error:
+        except ToolSourceDown as error:
             log.warning("run %s of agent %r waits, and is tried again soon: %s", claim.run, play.run.root_agent, error)
         except Exception as error:
             _log_failure(play, error)

@@ -22,18 +22,18 @@ from ..core.preview import Preview
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
-from ..engine.driving.writer import Writer, Written
+from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
 from ..engine.facts.values import said_items
 from ..engine.run.agents import AgentGraph
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import OpenRun, journal_clock, wrapped
+from ..engine.run.open_run import OpenRun, wrapped
 from ..engine.states.loading import waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
-from ..engine.views.rows import known_open, rows_in
+from ..engine.views.rows import rows_in
 from ..journal import opened
 from ..journal.base import Store
 from ..journal.rows import ALL, GrantRow, Query, RequestRow
@@ -188,9 +188,7 @@ class Inbox:
         return log
 
     async def _commit(self, log: Log, *commands: cm.RunCommand) -> Written:
-        writer = Writer(log, self._store, await journal_clock(self._store))
-        writer.open = known_open(log.run)
-        return await writer.commit(*commands)
+        return await write_to(self._store, log, *commands)
 
     async def _waiting(self, shown: _Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""

@@ -14,13 +14,12 @@ from typing import Any
 from ..core import commands as cm
 from ..core.errors import Conflict, KeyturnError, RunMissing, StorageError
 from ..core.seal import verify
-from ..core.states import WAITING
+from ..core.states import OVER, WAITING
 from ..engine.run.open_run import chain_of
 from ..journal.rows import Query
 from .desk import Inbox
 
 log = logging.getLogger("keyturn.worker")
-_OVER = ("finished", "cancelled")
 
 
 @dataclass
@@ -90,7 +89,7 @@ async def settle_whole(store: Any) -> None:
 async def _settle_run(store: Any, run: str, told: cm.Restored, done: Settled) -> None:
     try:
         row = next(iter(await store.runs(Query(run=run))), None)
-        if row is not None and row.status in _OVER:
+        if row is not None and row.status in OVER:
             return
         if row is not None and row.status == "erased":
             _whole(run, verify(chain_of(store, run), await store.hashes(run)))

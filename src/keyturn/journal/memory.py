@@ -19,10 +19,11 @@ import msgspec
 
 from ..core.errors import Conflict, UserError
 from ..core.seal import Ring, erased, parted
+from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
 from .memory_rows import MemoryRows
-from .rows import ALL, OVER, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import askable, check_name, plain
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.

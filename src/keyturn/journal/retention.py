@@ -8,9 +8,10 @@ from __future__ import annotations
 from ..core.codec import Log
 from ..core.errors import Conflict, LogDamaged, UserError
 from ..core.seal import Chain
+from ..core.states import OVER
 from ..keys import ring
 from .base import Store
-from .rows import OVER, Query
+from .rows import Query
 
 
 async def ended_before(store: Store, at: int) -> list[str]:

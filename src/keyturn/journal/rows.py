@@ -38,10 +38,6 @@ class RunRow(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
-#: The statuses of a run that nobody moves any more.
-OVER = ("finished", "cancelled")
-
-
 class Closing(msgspec.Struct, frozen=True, omit_defaults=True):
     """Says how, when and by whom an open request was closed."""
 

@@ -13,10 +13,11 @@ import msgspec
 
 from ..core.errors import Conflict, LogDamaged
 from ..core.seal import Keys, Ring, erased, parted
+from ..core.states import OVER
 from . import statements as say
 from .base import Claim, LostRace
 from .pages import keyed_rows
-from .rows import OVER, Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
 from .sealing import DAMAGED, Row, askable, columns, marked, plain, seal_row, verified
 from .statements import SqlDialect
 from .store_thread import StoreConnection

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from ..core.digest import digest
-from ..core.errors import KeyturnError
+from ..core.errors import KeyturnError, ToolSourceDown
 
 
 class MCPServerError(KeyturnError):
@@ -32,7 +32,7 @@ class MCPServerError(KeyturnError):
         super().__init__(f"MCP server {server!r}: {problem}")
 
 
-class MCPServerDown(MCPServerError):
+class MCPServerDown(MCPServerError, ToolSourceDown):
     """Raised where an MCP server cannot be reached now: nothing was sent, and it may answer another time.
 
     >>> MCPServerDown("files", "it could not be started").may_have_acted

@@ -23,8 +23,8 @@ from .drive import Drive
 
 TTL_MS = 60_000
 LATER_MS = 60_000
-# How long a run is left alone that waits for a server which cannot be reached.
-SERVER_MS = 10_000
+# How long a run is left alone that waits for a source of tools which cannot be reached.
+SOURCE_MS = 10_000
 FROZEN_MS = 3_600_000
 
 # Most drives are over before anybody can have said anything.
@@ -76,7 +76,7 @@ async def _due(drive: Drive, journal: Journal, claim: Claim, later: int) -> int 
     left = stops & {"leaving", "cut_short"}
     due = wakes_at(drive.run)
     if "cut_short" in stops or _in_the_middle(drive):
-        later = SERVER_MS if "server_down" in stops else later
+        later = SOURCE_MS if "source_down" in stops else later
         due = await _now(drive, journal) + (0 if left else later)
     if "damaged" in stops:  # people have to mend it: until then it is looked at now and then, and others go on
         due = await _now(drive, journal) + FROZEN_MS

@@ -14,8 +14,8 @@ that leaves may be cut short.
   is cancelled then fails no run. It is due at once.
 - `limit`: a usage limit is reached (`UsageMeter.reached`). No model is asked; all else is done, then its caller hears.
 - `failed`: an error that is the run's own stops it. Nothing begins, what is in flight ends, then the error is raised.
-- `server_down`: a server that the run needs cannot be reached, and a worker moves the run: it is no failure. It is due
-  some seconds from now, whoever takes it up tries again.
+- `source_down`: what brings the run its tools cannot be reached, and a worker moves the run: it is no failure. It is
+  due some seconds from now, whoever takes it up tries again.
 - `cut_short`: somebody stopped waiting for an append, which may be kept nevertheless. The run is due at once, whatever
   it waits for. An append that fails otherwise takes this back.
 - `store_failed`: the store did not answer. It may hold a step more than is known here: then the run is due at once.
@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import Literal
 
 StopReason = Literal[
-    "after_turn", "cancelled", "leaving", "limit", "failed", "server_down", "cut_short", "store_failed", "damaged"
+    "after_turn", "cancelled", "leaving", "limit", "failed", "source_down", "cut_short", "store_failed", "damaged"
 ]  # fmt: skip
 
 #: The caller wanted it so: a stream that ends for one of these ends without an error.

@@ -21,7 +21,7 @@ from ...core.run import Run
 from ...journal.base import Claim, Journal, LostRace
 from ...journal.rows import Changes
 from ..run.log_cache import caught_up
-from ..run.open_run import chain_of
+from ..run.open_run import chain_of, journal_clock
 from ..tracing.spans import RunSpans
 from ..views.event_stream import EventFeed
 from ..views.rows import changes, known_open, open_after, replayed
@@ -35,6 +35,13 @@ class Written(msgspec.Struct, frozen=True):
 
     events: list[ev.AnyEvent]
     changes: Changes | None = None
+
+
+async def write_to(journal: Journal, log: Log, *commands: cm.RunCommand) -> Written:
+    """Decide commands against a run that nobody here holds, and append their events."""
+    writer = Writer(log, journal, await journal_clock(journal))
+    writer.open = known_open(log.run)
+    return await writer.commit(*commands)
 
 
 class Writer:

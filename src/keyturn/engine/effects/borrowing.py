@@ -24,12 +24,10 @@ from ...core.records import GrantTerms, Proposal
 from ...core.run import Call, Frame
 from ...journal.rows import GrantRow, Query
 from ..driving.drive import Drive
-from ..driving.writer import Writer
+from ..driving.writer import write_to
 from ..facts.reaches import reaches_of
 from ..logger import error_words, logger
 from ..run.log_cache import kept_in, log_in
-from ..run.open_run import journal_clock
-from ..views.rows import known_open
 
 _PAGE = 200
 
@@ -106,9 +104,7 @@ async def _lent(
         grant = log.run.grants.get(row.id)
         if grant is None or not covers(drive.run, borrowed(grant, call.id), call, terms):
             return None
-        writer = Writer(log, journal, await journal_clock(journal))
-        writer.open = known_open(log.run)
-        await writer.commit(cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
+        await write_to(journal, log, cm.LendGrant(grant.id, reaches, drive.run.id, call.id))
         kept_in(journal, log)
     except (NotPending, Conflict):  # it was revoked, used up or erased meanwhile
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import commands as cm
+from ...core.errors import ToolSourceDown
 from ...core.items import Item
 from ...core.run import Call
-from ...mcp.base import MCPServerDown
 from ...sessions.history import superseded_output
 from ...tools.base import Tool
 from ..driving.drive import Drive
@@ -38,7 +38,7 @@ async def _found(drive: Drive, call: Call) -> Tool | None:
     """Return the tool as its agent has it now; a server that is down is not needed for the result of no run."""
     try:
         return await drive.find_tool(call)
-    except MCPServerDown:
+    except ToolSourceDown:
         return None
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from ...core.digest import canonical
+from ...core.errors import ToolSourceDown
 from ...core.preview import Preview
 from ...core.run import Call
-from ...mcp.base import MCPServerDown
 from ...tools.base import Tool, not_blank, plain_preview
 from ..logger import error_words, logger
 
@@ -35,7 +35,7 @@ async def look(tool: Tool, call: Call, *, again: bool = False) -> Preview:
         logger.warning("the preview of %r is a %s, people are shown its arguments", tool.name, type(made).__name__)
         note = f"This tool's own preview is no preview but {type(made).__name__}; these are its arguments."
     except Exception as error:
-        if again and isinstance(error, MCPServerDown):
+        if again and isinstance(error, ToolSourceDown):
             raise
         logger.warning("the preview of %r failed, people are shown its arguments: %s", tool.name, error_words(error))
         note = f"This tool's own preview failed ({type(error).__name__}); these are its arguments."
