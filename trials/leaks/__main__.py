@@ -22,12 +22,10 @@ HERE = Path(__file__).parent
 THEIRS = {"pydantic-deep": "on_pydantic_deep.py", "deepagents": "on_deepagents.py"}
 SECONDS = 120
 MISSING = """\
-Say which Python has the others: make leaks DEEP_PYTHON=path
-To make one:
-  python3 -m venv /tmp/deep-venv
-  /tmp/deep-venv/bin/pip install pydantic-deep pydantic-ai deepagents langchain langgraph
-  make leaks DEEP_PYTHON=/tmp/deep-venv/bin/python
-Without them, only ours are tried."""
+Only ours were tried. Say which Python has the others: make leaks DEEP_PYTHON=path
+To make one: make deep-peers, or
+  python3 -m venv there && there/bin/pip install pydantic-deep pydantic-ai deepagents langchain langgraph
+  make leaks DEEP_PYTHON=there/bin/python"""
 Line = dict[str, Any]
 
 
