@@ -174,7 +174,7 @@ class Reference(Loans):
                 "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
-            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None}
+            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None, "doubted": False}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in made]:
             self.enter(call)
@@ -232,7 +232,7 @@ class Reference(Loans):
     def propose(self, call: Any, proposal: Any) -> None:
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
-        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False}
+        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "approved": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -342,7 +342,7 @@ class Reference(Loans):
         self.waits += 1
         call["revoked"] |= call["state"] != "started"
         call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
-        call["since"] = self.now
+        call |= {"since": self.now, "doubted": True}
 
     def stale(self, call: Any) -> bool:
         limit = call["terms"].execute_by if call["terms"] else None
@@ -386,9 +386,47 @@ class Reference(Loans):
         if self.status in ("finished", "cancelled"):
             self.doubt(call)
             return
-        need(is_value([c.requests, c.state]))
-        call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1, "votes": {}}
+        need(is_value([c.requests, c.state]) and c.wants in ("answer", "result", "approval"))
+        need(c.preview is None or is_value(c.preview.basis))
+        if c.wants == "approval":
+            self.ask_inside(call, c.preview)
+            return
+        call |= {
+            "wants": c.wants,
+            "state": "needs",
+            "order": self.waits,
+            "since": self.now,
+            "rounds": call["rounds"] + 1,
+            "votes": {},
+        }
         call["asks"] = [c.requests, c.state, call["rounds"]]
+
+    def ask_inside(self, call: Any, preview: Any) -> None:
+        """Its tool says that it has done nothing: it asks as if it had not been started, on the terms that held."""
+        covering = [] if call["approved"] else self.covering(call | {"terms": call["terms"] or call["proposal"].terms})
+        self.decided.pop(call["id"], None)
+        call |= {"state": "asked", "order": self.waits, "since": self.now, "votes": {}, "times": call["times"] + 1}
+        call |= {"terms": call["terms"] or call["proposal"].terms, "warned": False, "decision": None, "let": None}
+        call |= {"asks": None, "basis": None if preview is None else preview.basis, "approved": False}
+        call["acted"] = call["doubted"] and call["proposal"].recover != "retry"
+        if covering:
+            self.decide_by(covering[-1], call)
+
+    def compact_history(self, c: cm.CompactHistory) -> None:
+        self.alive()
+        need(self.asks(c.frame, "model") and not self.open(c.frame))
+        self.count(c.usage)
+        frame, last = self.frames[c.frame], 0
+        need(0 <= c.seen <= len(frame["items"]))
+        made: list[Any] = []
+        for part in c.view:
+            if isinstance(part, list):
+                need(len(part) == 2 and last <= part[0] <= part[1] <= c.seen)
+                last = part[1]
+                made += frame["items"][part[0] : part[1]]
+            else:
+                made.append(part)
+        frame["items"] = made + frame["items"][c.seen :]
 
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()
@@ -524,9 +562,11 @@ class Reference(Loans):
         if made.verdict in ("approve", "edit", "retry") and made.via != "probe" and call["state"] != "needs":
             call |= {"let": made, "revoked": False}
         elif made.verdict == "retry":
-            call["acted"] = False
-        recheck = call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")
-        state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
+            call |= {"acted": False, "doubted": False}
+        call["approved"] |= made.verdict in ("approve", "edit")
+        for_its_tool = call["state"] == "needs" and call["wants"] == "answer"
+        recheck = for_its_tool or made.verdict in ("approve", "edit", "retry")
+        state = "supplied" if for_its_tool else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
 

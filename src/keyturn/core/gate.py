@@ -80,7 +80,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
     shown = preview if action == "ask" else None
     yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, run.now, shown)
     if grant is not None:
-        yield from _by_grant(run, call, grant)
+        yield from by_grant(run, call, grant)
 
 
 # Standing decisions -------------------------------------------------------------------------------------------------
@@ -117,7 +117,8 @@ def needed(terms: Approval | None, verdict: str) -> int:
     return terms.deny_quorum if verdict == "reject" else terms.quorum
 
 
-def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+def by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+    """Decide a call by a standing decision that covers it."""
     shown = call_digest(run, call)
     yield ev.CallDecided(
         ev.Decision(call.id, grant.verdict, shown, run.now, via="grant", grant=grant.id, message=grant.message)
@@ -129,7 +130,7 @@ def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
     """Apply a new grant to the calls that wait already, which no older one covers."""
     for call in list(run.groups["wait"].values()):
         if call.state == "asked" and not ran_out(run, call) and covers(run, grant, call, call.terms):
-            yield from _by_grant(run, call, grant)
+            yield from by_grant(run, call, grant)
 
 
 def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -> None:
