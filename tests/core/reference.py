@@ -16,7 +16,7 @@ from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
-from tests.core.reference_loans import Loans
+from tests.core.reference_asks import Asks
 from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need
 from tests.core.reference_seen import DEAD, READY
 
@@ -28,7 +28,7 @@ NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Reference(Loans):
+class Reference(Asks):
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
@@ -378,55 +378,6 @@ class Reference(Loans):
                 call["state"] = "allowed"
             else:
                 self.doubt(call)
-
-    def need_input(self, c: cm.NeedInput) -> None:
-        call = self.call(c.call, "started")
-        need(c.call not in self.frames)
-        self.waits += 1
-        if self.status in ("finished", "cancelled"):
-            self.doubt(call)
-            return
-        need(is_value([c.requests, c.state]) and c.wants in ("answer", "result", "approval"))
-        need(c.preview is None or is_value(c.preview.basis))
-        if c.wants == "approval":
-            self.ask_inside(call, c.preview)
-            return
-        call |= {
-            "wants": c.wants,
-            "state": "needs",
-            "order": self.waits,
-            "since": self.now,
-            "rounds": call["rounds"] + 1,
-            "votes": {},
-        }
-        call["asks"] = [c.requests, c.state, call["rounds"]]
-
-    def ask_inside(self, call: Any, preview: Any) -> None:
-        """Its tool says that it has done nothing: it asks as if it had not been started, on the terms that held."""
-        covering = [] if call["approved"] else self.covering(call | {"terms": call["terms"] or call["proposal"].terms})
-        self.decided.pop(call["id"], None)
-        call |= {"state": "asked", "order": self.waits, "since": self.now, "votes": {}, "times": call["times"] + 1}
-        call |= {"terms": call["terms"] or call["proposal"].terms, "warned": False, "decision": None, "let": None}
-        call |= {"asks": None, "basis": None if preview is None else preview.basis, "approved": False}
-        call["acted"] = call["doubted"] and call["proposal"].recover != "retry"
-        if covering:
-            self.decide_by(covering[-1], call)
-
-    def compact_history(self, c: cm.CompactHistory) -> None:
-        self.alive()
-        need(self.asks(c.frame, "model") and not self.open(c.frame))
-        self.count(c.usage)
-        frame, last = self.frames[c.frame], 0
-        need(0 <= c.seen <= len(frame["items"]))
-        made: list[Any] = []
-        for part in c.view:
-            if isinstance(part, list):
-                need(len(part) == 2 and last <= part[0] <= part[1] <= c.seen)
-                last = part[1]
-                made += frame["items"][part[0] : part[1]]
-            else:
-                made.append(part)
-        frame["items"] = made + frame["items"][c.seen :]
 
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()
