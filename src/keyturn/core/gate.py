@@ -211,6 +211,7 @@ def _alike(one: ev.Decision, other: ev.Decision) -> bool:
     edits = one.args == other.args or one.verdict != "edit"
     no_output = one.output is None and other.output is None
     told = one.message == other.message and (no_output or same(one.output, other.output))
+    told = told and (one.metadata is other.metadata or same(one.metadata, other.metadata))
     return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told
 
 
@@ -266,6 +267,9 @@ def _check_words(call: Call, decision: ev.Decision) -> None:
     if decision.args is not None:
         parse(decision.args)
         canonical(decision.basis)
+    if decision.metadata is not None and decision.verdict not in ("approve", "edit"):
+        raise UserError("metadata is for the tool of an approved call, and no other decision has it")
+    canonical(decision.metadata)
     if decision.verdict == "edit" and call.proposal.fixed:
         raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
     if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:
