@@ -12,10 +12,12 @@ from keyturn import (
     Approval,
     ApprovalRequired,
     CallDeferred,
+    CustomTool,
     Grant,
     Policy,
     Rule,
     Runner,
+    ShellTool,
     ToolContext,
     UserError,
     Verdict,
@@ -23,6 +25,7 @@ from keyturn import (
 )
 from keyturn.testing import Answer, check
 from keyturn.testing.crash import Scenario, sweep
+from keyturn.tools.base import NeedsInput
 from tests.playing import call, play, script
 
 
@@ -170,3 +173,34 @@ async def test_terms_that_let_a_call_run_hold_for_what_it_asks_from_inside(store
             with pytest.raises(UserError, match="reason"):
                 await app.inbox.approve(row, by="ann")
             await app.inbox.approve(row, by="ann", note="it is due")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"), [({"wants": "money"}, "wants of NeedsInput"), ({"wants": "approval", "state": 1}, "state of")]
+)
+async def test_a_question_that_is_none_is_an_error_of_its_tool_and_of_no_run(wrong: Any, words: str) -> None:
+    """The run failed, and the call was in doubt."""
+    with pytest.raises(UserError, match=words):
+        NeedsInput({}, **wrong)
+    tool = function_tool(lambda: NeedsInput({}, **wrong), name_override="ask")
+    agent = Agent("a", model=script([call("ask", "c1")], "Done."), tools=[tool])
+    assert (await play(agent)).final_output == "Done."
+
+
+@pytest.mark.parametrize("behavior", ["run_llm_again", "stop_on_first_tool"])
+async def test_tools_of_other_kinds_ask_from_inside(streamed: bool, behavior: Any) -> None:
+    def asks(*_given: Any) -> Any:
+        raise ApprovalRequired
+
+    calls = [
+        {"type": "custom_tool_call", "call_id": "c1", "name": "note", "input": "hi"},
+        {"type": "shell_call", "call_id": "c2", "action": {"commands": ["ls"]}, "status": "completed"},
+    ]
+    tools: list[Any] = [CustomTool("note", "Notes.", asks), ShellTool(asks, needs_approval=False)]
+    agent = Agent("a", model=script(calls, "Done."), tools=tools, tool_use_behavior=behavior)
+    result = await play(agent, "go", streamed)
+    assert [item.kind for item in result.interruptions] == ["approval", "approval"]
+    state = result.to_state()
+    for item in result.interruptions:
+        state.approve(item, always_approve=True)
+    assert len((await play(agent, state, streamed)).interruptions) == 2
