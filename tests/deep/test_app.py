@@ -141,3 +141,15 @@ async def test_the_files_of_a_run_are_looked_at_without_its_agent_at_work(tmp_pa
         await run.wait(10)
         state = await app.state(run.id)
         assert list(state.context.context.files) == ["/notes"]
+
+
+async def test_an_edit_of_the_inbox_is_checked_by_a_tool_of_the_runs_own_files(store_url: str) -> None:
+    async with app_of(agent(edits("/notes", "milk", "tea"), "Done."), store_url) as app:
+        run = await app.start("ops", "go", context=DeepAgentDeps(backend=StateBackend({"/notes": "milk and bread"})))
+        await run.wait(10)
+        [request] = await app.inbox.list()
+        changed = {"path": "/notes", "old_string": "bread", "new_string": "jam", "replace_all": False}
+        await app.inbox.approve(request, by="ann", edit=changed)
+        result = await run.result(10)
+    assert result.final_output == "Done."
+    assert result.context_wrapper.context.files["/notes"]["content"] == ["milk and jam"]
