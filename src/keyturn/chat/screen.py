@@ -1,0 +1,312 @@
+"""The terminal assistant: a Textual app in which a person talks with an agent and decides about its calls.
+
+It shows what the conversation holds and passes on what is typed. What is decided goes to the inbox, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, ClassVar, LiteralString
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widgets import Footer
+
+from ..console.request import ShownRequest
+from ..core.errors import BadJson, KeyturnError
+from ..inbox.desk import Inbox
+from .archive import Talk, talks_in
+from .conversation import Assistant, Conversation
+from .drawing import Row, labelled, ours, summary
+from .help import help_rows
+from .transcript import Entry
+from .widgets.asking import LineDialog, TextDialog
+from .widgets.editing import EditDialog
+from .widgets.granting import GrantDialog
+from .widgets.prompt import Prompt
+from .widgets.request_view import RequestView
+from .widgets.rows import Rows
+from .widgets.side_view import SideView
+from .widgets.talks import TalksDialog
+from .widgets.transcript_view import TranscriptView
+
+Told = Callable[[int], Iterable[Row]]
+_WIDE = 100  # columns from which the panel stands beside the conversation
+_FRAME_SECONDS = 0.05
+
+
+class ChatApp(App[str]):
+    """Holds the screen of one person; its result is the run that can be gone on with, "" where there is none."""
+
+    TITLE = "keyturn chat"
+    CSS_PATH = "chat.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (_WIDE, "-wide")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Quit", priority=True),
+        Binding("escape", "stop", "Stop"),
+        Binding("ctrl+g", "go_on", "Go on", priority=True),
+        Binding("ctrl+r", "talks", "Earlier", priority=True),
+        Binding("ctrl+n", "new", "New", priority=True),
+        Binding("ctrl+t", "panel", "Panel", priority=True),
+        Binding("ctrl+o", "whole", "All rows", priority=True),
+        Binding("ctrl+x", "drop", "Cancel run", priority=True, show=False),
+        Binding("f1", "keys", "Help", priority=True),
+    ]
+
+    def __init__(self, assistant: Assistant, about: Told, talk: Talk | None = None) -> None:
+        super().__init__()
+        self.assistant = assistant
+        self._about = about
+        self._talk = talk
+        self.conversation = Conversation(assistant, self)
+        self._stale = False
+
+    def compose(self) -> ComposeResult:
+        """Make the screen."""
+        yield Rows(self._top_rows, id="top")
+        with Horizontal(id="middle"):
+            yield TranscriptView(id="talk")
+            yield SideView(id="side")
+        yield RequestView(id="request")
+        yield Rows(self._state_rows, id="state")
+        yield Prompt(id="prompt")
+        yield Footer(show_command_palette=False)
+
+    async def on_mount(self) -> None:
+        """Begin, or go on with an earlier conversation."""
+        self.theme = "textual-dark"
+        self.query_one(TranscriptView).mount(Rows(self._about, id="about"), before=0)
+        self.query_one(Prompt).focus()
+        self.set_interval(_FRAME_SECONDS, self._draw_if_stale)
+        if self._talk is not None:
+            await self._open(self._talk)
+        self.changed()
+
+    # -------------------------------------------------------------------------------------- what the conversation says
+
+    def said(self, turn: int, delta: str) -> None:
+        """Show a piece of what the assistant is saying."""
+        if self.is_running:
+            self.query_one(TranscriptView).say(turn, delta)
+
+    def changed(self) -> None:
+        """Have the screen drawn anew, soon."""
+        self._stale = True
+
+    def _draw_if_stale(self) -> None:
+        if self._stale and self.screen_stack and self.is_running:
+            self._stale = False
+            self.draw()
+
+    def draw(self) -> None:
+        """Show the conversation as it stands."""
+        talk, main = self.conversation, self.screen_stack[0]
+        entries: list[Entry] = [entry for past in [*talk.past, talk.now] for entry in past.entries]
+        view = main.query_one(TranscriptView)
+        view.settle(talk.now.turns, at_work=talk.at_work)
+        view.show(entries)
+        main.query_one(SideView).show(talk)
+        main.query_one("#state", Rows).redraw()
+        main.query_one("#top", Rows).redraw()
+        self._show_requests(main.query_one(RequestView), main.query_one(Prompt))
+
+    def _show_requests(self, view: RequestView, prompt: Prompt) -> None:
+        came_up = view.show(self.conversation.waiting)
+        if came_up and not prompt.text and len(self.screen_stack) == 1:
+            view.take_focus()
+        elif view.request is None and len(self.screen_stack) == 1 and self.focused is not prompt:
+            prompt.focus()
+
+    def _top_rows(self, width: int) -> Iterator[Row]:
+        yield [("title", "keyturn chat"), ("quiet", "  " + (self.conversation.run_id[:8] or "nothing said yet"))]
+
+    def _state_rows(self, width: int) -> Iterator[Row]:
+        talk = self.conversation
+        if talk.held_by:
+            yield from labelled("waits", "waits until another process lets go of the run", talk.held_by, width)
+        elif talk.fault:
+            yield from labelled("bad", "it stopped", talk.fault, width)
+            yield from ours("quiet", "ctrl+g tries again; or say something.", width)
+        elif talk.waiting:
+            yield from ours("waits", "{} waiting for you. Tab moves to the call.", width, len(talk.waiting))
+        elif talk.stopped and talk.open and not talk.at_work:
+            yield from ours("waits", "Stopped. ctrl+g goes on; or say something.", width)
+        elif talk.at_work:
+            yield [("runs", "at work"), ("quiet", f"  {summary(talk.now, talk.usage)}")]
+        else:
+            yield [("good", "ready"), ("quiet", f"  {summary(talk.now, talk.usage)}")]
+
+    # ------------------------------------------------------------------------------------------- what the person says
+
+    async def on_prompt_sent(self, message: Prompt.Sent) -> None:
+        """Say it; an empty line goes on with what was stopped."""
+        if message.text:
+            self._do(self.conversation.say(message.text))
+        elif self.conversation.can_go_on:
+            self.conversation.go_on()
+            self.changed()
+
+    def action_stop(self) -> None:
+        """Stop the work, or come back to the prompt."""
+        if self.conversation.at_work:
+            self.conversation.stop()
+        self.query_one(Prompt).focus()
+
+    def action_go_on(self) -> None:
+        """Go on with a run that was stopped, or try again what failed."""
+        if self.conversation.can_go_on:
+            self.conversation.go_on()
+            self.changed()
+
+    def action_panel(self) -> None:
+        """Show the panel, or hide it."""
+        self.screen_stack[0].toggle_class("-flipped")
+
+    def action_whole(self) -> None:
+        """Show all rows of every entry, or the first ones."""
+        self.screen_stack[0].query_one(TranscriptView).toggle()
+
+    def action_keys(self) -> None:
+        """Say what the keys do."""
+        if len(self.screen_stack) == 1:
+            self.push_screen(TextDialog("What the keys do", help_rows))
+
+    def action_drop(self) -> None:
+        """Cancel the run, if the person means it."""
+        if self.conversation.open and len(self.screen_stack) == 1:
+            self.run_worker(self._drop())
+
+    async def _drop(self) -> None:
+        words: LiteralString = "What waits will not run, and what is at work is stopped. Type yes to cancel the run."
+        typed = await self.push_screen_wait(LineDialog("Cancel this run", words, lambda width: ()))
+        if typed == "yes":
+            await self._done(self.conversation.drop())
+
+    async def action_new(self) -> None:
+        """Begin another conversation; the run of this one stays in the journal."""
+        if len(self.screen_stack) == 1:
+            await self._open(None)
+
+    def action_talks(self) -> None:
+        """List earlier conversations."""
+        if len(self.screen_stack) == 1:
+            self.run_worker(self._choose_talk())
+
+    async def _choose_talk(self) -> None:
+        chosen = await self.push_screen_wait(TalksDialog(await talks_in(self.assistant.store)))
+        if chosen is not None:
+            await self._open(chosen)
+
+    async def _open(self, talk: Talk | None) -> None:
+        await self.conversation.close()
+        self.conversation = Conversation(self.assistant, self, talk)
+        self.query_one(TranscriptView).settle(0, at_work=False)
+        if talk is not None:
+            await self._done(self.conversation.load(talk))
+        self.changed()
+
+    async def action_quit(self) -> None:
+        """Leave; a run that is not over stays in the journal, and can be gone on with."""
+        talk = self.conversation
+        await talk.close()
+        self.exit(talk.run_id if talk.open else "")
+
+    def action_help_quit(self) -> None:
+        """Say how to leave, to somebody who types ctrl+c."""
+        self.notify("ctrl+q quits; the run stays in the journal", markup=False)
+
+    # ---------------------------------------------------------------------------------------- what the person decides
+
+    def on_request_view_chosen(self, message: RequestView.Chosen) -> None:
+        """Do what a letter says of a call."""
+        self.run_worker(_LETTERS[message.letter](self, message.request))
+
+    def _do(self, work: Awaitable[Any]) -> None:
+        self.run_worker(self._done(work))
+
+    async def _done(self, work: Awaitable[Any]) -> None:
+        """Wait for work, and show what is wrong with it."""
+        try:
+            await work
+        except (KeyturnError, BadJson) as error:
+            self.conversation.fault = str(error)
+        self.changed()
+
+    async def _decide(self, word: Callable[[Inbox, str], Awaitable[Any]]) -> None:
+        try:
+            await self.conversation.decide(word)
+        except (KeyturnError, BadJson) as error:
+            self.query_one(RequestView).say("Not decided", str(error))
+        self.changed()
+
+    async def _approve(self, request: ShownRequest, **more: Any) -> None:
+        item, edit, seen = request.item, request.edit, request.seen()
+        await self._decide(lambda inbox, by: inbox.approve(item, by=by, edit=edit, seen=seen, **more))
+
+    async def _grant(self, request: ShownRequest) -> None:
+        grant = await self.push_screen_wait(GrantDialog(request))
+        if grant is not None:
+            await self._approve(request, grant=grant)
+
+    async def _edit(self, request: ShownRequest) -> None:
+        if await self.push_screen_wait(EditDialog(request)):
+            request.preview()
+            self.query_one(RequestView).redraw()
+
+    async def _reject(self, request: ShownRequest) -> None:
+        why = await self._asked_for(request, "Reject it", "why? the model reads it; empty: no reason")
+        if why is not None:
+            await self._decide(lambda inbox, by: inbox.reject(request.item, by=by, message=why or None))
+
+    async def _answer(self, request: ShownRequest) -> None:
+        question = request.item.kind == "external"
+        words: LiteralString = "its result, as the model reads it"
+        if question:
+            words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
+        typed = await self._asked_for(request, "Answer it" if question else "Write its result", words)
+        if typed:
+            output = request.answer(typed) if question else typed
+            await self._decide(lambda inbox, by: inbox.answer(request.item, output, by=by))
+
+    async def _ran(self, request: ShownRequest) -> None:
+        words: LiteralString = "what came of it? empty: you only know that it ran"
+        typed = await self._asked_for(request, "It ran", words)
+        if typed is not None:
+            await self._decide(lambda inbox, by: inbox.resolve(request.item, "ran", typed or None, by=by))
+
+    async def _did_not_run(self, request: ShownRequest) -> None:
+        await self._decide(lambda inbox, by: inbox.resolve(request.item, "did_not_run", by=by))
+
+    async def _retry(self, request: ShownRequest) -> None:
+        await self._decide(lambda inbox, by: inbox.resolve(request.item, "retry", by=by))
+
+    async def _later(self, request: ShownRequest) -> None:
+        self.query_one(Prompt).focus()
+
+    async def _explain(self, request: ShownRequest) -> None:
+        await self.push_screen_wait(TextDialog("What the letters do", partial(help_rows, request=request)))
+
+    async def _asked_for(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
+        def above(width: int) -> Iterator[Row]:
+            yield from labelled("heading", "call", request.item.qualified_name or "", width)
+            for number, choice in enumerate(request.choices, 1):
+                yield from labelled("heading", "choice", f"{number}  {choice}", width)
+
+        return await self.push_screen_wait(LineDialog(title, words, above))
+
+
+_LETTERS: dict[str, Callable[[ChatApp, ShownRequest], Awaitable[None]]] = {
+    "a": ChatApp._approve,
+    "g": ChatApp._grant,
+    "e": ChatApp._edit,
+    "r": ChatApp._reject,
+    "w": ChatApp._answer,
+    "d": ChatApp._ran,
+    "n": ChatApp._did_not_run,
+    "t": ChatApp._retry,
+    "l": ChatApp._later,
+    "?": ChatApp._explain,
+}
