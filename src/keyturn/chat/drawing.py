@@ -26,6 +26,8 @@ Row: TypeAlias = list[Part]
 SHOWN = 8  # rows of a preview, or of a result, that are shown unless all are asked for
 _MARGIN: LiteralString = "\u2502 "
 _BACK: LiteralString = "  "
+_SHOWN_ELSEWHERE = ("asked", "needs", "in_doubt")  # while it waits, it is shown whole below the conversation
+_NOT_RUN = ("rejected by", "nobody decided in time", "it did not run, says")
 _IN_ITS_PANEL = ("write_todos",)  # the panel shows what these wrote
 _LEADS: dict[str, tuple[LiteralString, LiteralString]] = {
     "proposed": ("looked at", "quiet"),
@@ -134,49 +136,49 @@ def _rows_of(entry: Entry, width: int, *, whole: bool) -> Iterator[Row]:
 
 def _call_rows(entry: CallEntry, width: int, *, whole: bool) -> Iterator[Row]:
     lead, style = _LEADS.get(entry.state, ("call", "quiet"))
-    if entry.state == "finished" and entry.decided in ("rejected by", "nobody decided in time", "it did not run, says"):
+    if entry.decided in _NOT_RUN and entry.state in ("finished", "failed"):
         lead, style = "not run", "bad"
     given: Any = entry.arguments
     known = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     room = width - len(lead) - len(entry.tool) - 2
     yield from labelled(style, lead, entry.tool + first_arguments(known, room), width)
-    yield from _cut(_body_rows(entry, known, width), whole=whole)
+    inner = max(width - len(_BACK), NARROWEST)
+    for row in _below(entry, known, inner, whole=whole):
+        yield [("text", _BACK), *row]
+
+
+def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool) -> Iterator[Row]:
+    """Draw what stands below a call's first row: what it does, who decided, and its result."""
+    if entry.state not in _SHOWN_ELSEWHERE or whole:
+        yield from _cut([list(line_rows([lines], width)) for lines in _body(entry, known)], whole=whole)
     if entry.decided:
-        yield from labelled("note", entry.decided, entry.by or "nobody", width)
+        style: LiteralString = "bad" if entry.decided in _NOT_RUN else "good"
+        yield from labelled(style, entry.decided, entry.by or "nobody", width)
     if entry.reason:
         yield from labelled("note", "because", entry.reason, width)
     if entry.result is not None and (whole or entry.tool not in _IN_ITS_PANEL or entry.state == "failed"):
-        yield from _cut(([("quiet", row) for _, row in made] for made in line_rows([_result(entry)], width)), whole=whole)
+        result = text_lines(entry.result.strip("\n"))
+        yield from _cut([[[("quiet", row)] for [(_, row)] in line_rows([result], width)]], whole=whole)
 
 
-def _result(entry: CallEntry) -> Iterator[LayoutLine]:
-    return text_lines((entry.result or "").rstrip("\n"))
-
-
-def _body_rows(entry: CallEntry, known: dict[str, Any], width: int) -> Iterator[Row]:
-    """Draw what a call does: its preview where it has one, else the texts among its arguments."""
+def _body(entry: CallEntry, known: dict[str, Any]) -> Iterator[Iterable[LayoutLine]]:
+    """Yield what a call does: its preview where it has one, else the texts among its arguments."""
     if entry.preview is not None:
-        shown = Preview(entry.preview.blocks)  # its summary repeats what the row above it says
-        yield from line_rows(preview_lines(shown), width)
+        yield from preview_lines(Preview(entry.preview.blocks))  # its summary repeats the row above it
         return
     for name, value in known.items():
-        if is_text(value):
-            heading = LayoutLine("heading", escape(name, keep=""), "argument")
-            yield from line_rows([[heading, *text_lines(str(value))]], width)
+        if is_text(value) and entry.tool not in _IN_ITS_PANEL:
+            yield [LayoutLine("heading", escape(name, keep=""), "argument"), *text_lines(str(value))]
 
 
-def _cut(drawn: Iterator[Row], *, whole: bool) -> Iterator[Row]:
-    """Yield the first rows, and a mark that says how many are missing."""
-    if whole:
-        yield from drawn
-        return
-    first = list(islice(drawn, SHOWN + 1))
-    if len(first) <= SHOWN:
-        yield from first
-        return
-    yield from first[: SHOWN - 1]
-    more = 2 + sum(1 for _ in drawn)
-    yield [("quiet", f"[{more} more rows; ctrl+o shows all]")]
+def _cut(groups: list[list[Row]], *, whole: bool) -> Iterator[Row]:
+    """Yield the first rows of the first group, and a mark that says how many rows are missing."""
+    drawn = [row for rows in groups for row in rows]
+    first = drawn if whole else groups[0][:SHOWN] if groups else []
+    yield from first
+    missing = len(drawn) - len(first)
+    if missing:
+        yield from ours("quiet", "[{} more rows; ctrl+o shows all]", 80, missing)
 
 
 def todo_rows(todos: list[dict[str, Any]], width: int) -> Iterator[Row]:

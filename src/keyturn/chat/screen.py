@@ -12,6 +12,7 @@ from typing import Any, ClassVar, LiteralString
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.theme import Theme
 from textual.widgets import Footer
 
 from ..console.request import ShownRequest
@@ -33,6 +34,20 @@ from .widgets.talks import TalksDialog
 from .widgets.transcript_view import TranscriptView
 
 Told = Callable[[int], Iterable[Row]]
+THEME = Theme(
+    "keyturn",
+    primary="#6cb6ff",
+    secondary="#dcbdfb",
+    accent="#39c5cf",
+    warning="#e3b341",
+    error="#ff938a",
+    success="#6bc46d",
+    foreground="#dfe5ec",
+    background="#12161c",
+    surface="#1a2029",
+    panel="#242c37",
+    variables={"quiet": "#909dab"},
+)
 _WIDE = 100  # columns from which the panel stands beside the conversation
 _FRAME_SECONDS = 0.05
 
@@ -51,7 +66,7 @@ class ChatApp(App[str]):
         Binding("ctrl+r", "talks", "Earlier", priority=True),
         Binding("ctrl+n", "new", "New", priority=True),
         Binding("ctrl+t", "panel", "Panel", priority=True),
-        Binding("ctrl+o", "whole", "All rows", priority=True),
+        Binding("ctrl+o", "whole", "Rows", priority=True),
         Binding("ctrl+x", "drop", "Cancel run", priority=True, show=False),
         Binding("f1", "keys", "Help", priority=True),
     ]
@@ -77,7 +92,8 @@ class ChatApp(App[str]):
 
     async def on_mount(self) -> None:
         """Begin, or go on with an earlier conversation."""
-        self.theme = "textual-dark"
+        self.register_theme(THEME)
+        self.theme = THEME.name
         self.query_one(TranscriptView).mount(Rows(self._about, id="about"), before=0)
         self.query_one(Prompt).focus()
         self.set_interval(_FRAME_SECONDS, self._draw_if_stale)

@@ -41,14 +41,14 @@ class GrantDialog(Dialog[Grant]):
 
     def parts(self) -> ComposeResult:
         """Make the list, the predicate, how long it holds, and what it comes to."""
-        yield sentence("title", "Approve it, and later calls like it")
-        yield sentence("quiet", "The first is the narrowest. Enter takes what stands below.")
+        yield sentence("title", "Approve it, and later calls like it; the first is the narrowest")
         yield OptionList(id="proposed", markup=False)
         yield sentence("heading", "The predicate; change it to narrow it. Empty: any arguments at all.")
         yield Input(_text_of(self.proposed[0]), id="where")
         yield sentence("heading", "How long: session, run, a number of calls, or a time such as 2h.")
         yield Input(SESSION, id="terms")
         yield Rows(self._words)
+        yield sentence("quiet", "Enter grants it; Escape leaves.")
 
     def on_mount(self) -> None:
         """Begin in the list."""

@@ -27,6 +27,9 @@ from .rows import Rows
 
 # What the console offers and this screen has other means for: it shows all calls one by one, and has a key to quit.
 _ELSEWHERE = ("o", "q")
+_SHARE = 0.62  # of the screen's rows, that a call may take
+_LEAST = 3  # rows of a call that are always there
+_BESIDE = 4  # columns of the frame around it
 _HERE: dict[str, LiteralString] = {"g": "approve for this session", "s": "show the rest", "l": "later"}
 
 
@@ -79,12 +82,14 @@ class RequestView(Vertical):
         """Draw the call anew, as it was changed."""
         self.query_one("#asked-rows", Rows).redraw()
         self.query_one("#asked-keys", Rows).redraw()
+        self._fit()
         self.call_after_refresh(self._look)
 
     def say(self, lead: LiteralString, text: str = "") -> None:
         """Show why nothing was decided."""
         self._notice = [(lead, text)] if lead else []
         self.query_one("#asked-notice", Rows).redraw()
+        self._fit()
 
     def other(self, step: int) -> None:
         """Show the next call that waits, or the one before."""
@@ -109,7 +114,14 @@ class RequestView(Vertical):
 
     def on_resize(self) -> None:
         """See whether all of it is on the screen now."""
+        self._fit()
         self.call_after_refresh(self._look)
+
+    def _fit(self) -> None:
+        """Leave room for the keys: the call itself scrolls."""
+        width = max(self.app.size.width - _BESIDE, 1)
+        below = sum(len(self.query_one(name, Rows).rows_at(width)) for name in ("#asked-notice", "#asked-keys"))
+        self.query_one("#asked").styles.max_height = max(int(self.app.size.height * _SHARE) - below - 2, _LEAST)
 
     def _look(self) -> None:
         """Note that the last row was on the screen."""
