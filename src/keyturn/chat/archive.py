@@ -1,7 +1,7 @@
 """Find the conversations of a journal: each is a row of runs, one for each thing that was said, in one session.
 
-What a run is called (`workflow`) begins with the id of its conversation, so that rows are enough to list them; what a run
-said is read from its log. Nothing is written here.
+What a run is called (`workflow`) begins with the id of its conversation, so that rows are enough to list them; what a
+run said is read from its log. Nothing is written here.
 """
 
 from __future__ import annotations

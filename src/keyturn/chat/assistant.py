@@ -10,8 +10,8 @@ from typing import Any, LiteralString, NamedTuple
 
 from ..agents.agent import Agent
 from ..deep import Backend, FilesystemBackend, SandboxBackend, create_deep_agent
-from ..tools.processes.bubblewrap import SandboxUnavailable
 from ..tools.ask_user import ask_user
+from ..tools.processes.bubblewrap import SandboxUnavailable
 from .archive import AGENT
 
 INSTRUCTIONS: LiteralString = (

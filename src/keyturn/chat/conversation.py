@@ -52,7 +52,7 @@ class Listener(Protocol):
 
 @dataclass
 class Assistant:
-    """Holds what all conversations of a process share: agent, journal, sessions, who decides, prices, and faults in words.
+    """Holds what all conversations of a process share; `trouble` says in words what a provider's error means.
 
     >>> Assistant(Agent("assistant"), None, lambda talk: None).by
     'you'

@@ -20,7 +20,7 @@ from ..render.layout import LayoutLine, preview_lines, text_lines
 from ..render.terminal import NARROWEST, folded_words, rows
 from .transcript import CallEntry, Entry, Lane, Note, Transcript, Words
 
-Part: TypeAlias = tuple[LiteralString, str]  # a style and a text
+Part: TypeAlias = tuple[str, str]  # a style, which is a word of ours, and a text
 Row: TypeAlias = list[Part]
 
 SHOWN = 8  # rows of a preview, or of a result, that are shown unless all are asked for
@@ -29,7 +29,7 @@ _BACK: LiteralString = "  "
 _SHOWN_ELSEWHERE = ("asked", "needs", "in_doubt")  # while it waits, it is shown whole below the conversation
 _NOT_RUN = ("rejected by", "nobody decided in time", "it did not run, says")
 _IN_ITS_PANEL = ("write_todos",)  # the panel shows what these wrote
-_LEADS: dict[str, tuple[LiteralString, LiteralString]] = {
+_LEADS: dict[str, tuple[LiteralString, str]] = {
     "proposed": ("looked at", "quiet"),
     "allowed": ("about to run", "quiet"),
     "asked": ("waits for you", "waits"),
@@ -48,13 +48,13 @@ _LEADS: dict[str, tuple[LiteralString, LiteralString]] = {
     "ran": ("done", "good"),
     "did_not_run": ("not run", "bad"),
 }
-_MARKS: dict[str, tuple[LiteralString, LiteralString]] = {
+_MARKS: dict[str, tuple[LiteralString, str]] = {
     "pending": ("[ ] ", "text"),
     "in_progress": ("[>] ", "runs"),
     "completed": ("[x] ", "quiet"),
 }
 _COLOUR = re.compile(r"\x1b\[(\d*)m")
-_CODES: dict[str, LiteralString] = {
+_CODES: dict[str, str] = {
     "1": "strong", "31": "removed", "32": "added", "33": "note", "36": "unchanged",
 }  # fmt: skip
 
@@ -66,7 +66,7 @@ def painted(row: str) -> Row:
     [('text', '  '), ('strong', 'agent'), ('text', ': ops')]
     """
     made: Row = []
-    style: LiteralString = "text"
+    style: str = "text"
     for place, piece in enumerate(_COLOUR.split(row)):
         if place % 2:
             style = _CODES.get(piece, "text")
@@ -87,20 +87,20 @@ def line_rows(groups: Iterable[Iterable[LayoutLine]], width: int) -> Iterator[Ro
             yield from ([(line.style, row)] for row in rows(line, width=room))
 
 
-def prose(text: str, style: LiteralString, width: int) -> Iterator[Row]:
+def prose(text: str, style: str, width: int) -> Iterator[Row]:
     """Draw a text of anybody's behind a margin, folded at words."""
     room = max(width, NARROWEST)
     for line in text_lines(text):
         yield from ([(style, _MARGIN), ("text", row[2:])] for row in rows(line, width=room))
 
 
-def ours(style: LiteralString, words: LiteralString, width: int, *values: int) -> Iterator[Row]:
+def ours(style: str, words: LiteralString, width: int, *values: int) -> Iterator[Row]:
     """Draw a sentence of ours."""
     for row in folded_words(words.format(*values).split(" "), max(width, 1)):
         yield [(style, row)]
 
 
-def labelled(style: LiteralString, lead: LiteralString, data: str, width: int) -> Iterator[Row]:
+def labelled(style: str, lead: LiteralString, data: str, width: int) -> Iterator[Row]:
     """Draw words of ours, and behind them data that they are about, which begins no row."""
     line = LayoutLine("text", escape(data, keep=""), lead)
     for row in rows(line, width=max(width, NARROWEST)):
@@ -152,7 +152,7 @@ def _below(entry: CallEntry, known: dict[str, Any], width: int, *, whole: bool) 
     if entry.state not in _SHOWN_ELSEWHERE or whole:
         yield from _cut([list(line_rows([lines], width)) for lines in _body(entry, known)], whole=whole)
     if entry.decided:
-        style: LiteralString = "bad" if entry.decided in _NOT_RUN else "good"
+        style: str = "bad" if entry.decided in _NOT_RUN else "good"
         yield from labelled(style, entry.decided, entry.by or "nobody", width)
     if entry.reason:
         yield from labelled("note", "because", entry.reason, width)

@@ -6,26 +6,23 @@ It shows what the conversation holds and passes on what is typed. What is decide
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, ClassVar, LiteralString
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.theme import Theme
 from textual.widgets import Footer
 
-from ..console.request import ShownRequest
 from ..core.errors import BadJson, KeyturnError
-from ..inbox.desk import Inbox
+from ..render.escape import escape
 from .archive import Talk, talks_in
 from .conversation import Assistant, Conversation
+from .deciding import DecidingApp
 from .drawing import Row, labelled, ours, summary
 from .help import help_rows
 from .transcript import Entry
 from .widgets.asking import LineDialog, TextDialog
-from .widgets.editing import EditDialog
-from .widgets.granting import GrantDialog
 from .widgets.prompt import Prompt
 from .widgets.request_view import RequestView
 from .widgets.rows import Rows
@@ -48,17 +45,17 @@ THEME = Theme(
     panel="#242c37",
     variables={"quiet": "#909dab"},
 )
+_TALL = 32  # rows from which there is room for a blank one
 _WIDE = 100  # columns from which the panel stands beside the conversation
 _FRAME_SECONDS = 0.05
 
 
-class ChatApp(App[str]):
+class ChatApp(DecidingApp):
     """Holds the screen of one person; its result is the run that can be gone on with, "" where there is none."""
 
     TITLE = "keyturn chat"
     CSS_PATH = "chat.tcss"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (_WIDE, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", priority=True),
         Binding("escape", "stop", "Stop"),
@@ -73,6 +70,8 @@ class ChatApp(App[str]):
 
     def __init__(self, assistant: Assistant, about: Told, talk: Talk | None = None) -> None:
         super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.assistant = assistant
         self._about = about
         self._talk = talk
@@ -137,7 +136,9 @@ class ChatApp(App[str]):
             prompt.focus()
 
     def _top_rows(self, width: int) -> Iterator[Row]:
-        yield [("title", "keyturn chat"), ("quiet", "  " + (self.conversation.run_id[:8] or "nothing said yet"))]
+        title, run = self.conversation.title, self.conversation.run_id[:12]
+        told = f"{run}  {escape(' '.join(title.split()), keep='')}" if run else "a new conversation"
+        yield [("title", "keyturn chat"), ("quiet", f"  {told}"[: max(width - 12, 0)])]
 
     def _state_rows(self, width: int) -> Iterator[Row]:
         talk = self.conversation
@@ -147,7 +148,13 @@ class ChatApp(App[str]):
             yield from labelled("bad", "it stopped", talk.fault, width)
             yield from ours("quiet", "ctrl+g tries again; or say something.", width)
         elif talk.waiting:
-            yield from ours("waits", "{} waiting for you. Tab moves to the call.", width, len(talk.waiting))
+            count = len(talk.waiting)
+            if self.query_one(RequestView).has_focus_within:
+                yield from ours("waits", "{} waiting for you: a letter decides.", width, count)
+            else:
+                yield from ours(
+                    "waits", "{} waiting for you: Tab moves there, and then a letter decides.", width, count
+                )
         elif talk.stopped and talk.open and not talk.at_work:
             yield from ours("waits", "Stopped. ctrl+g goes on; or say something.", width)
         elif talk.at_work:
@@ -156,6 +163,10 @@ class ChatApp(App[str]):
             yield [("good", "ready"), ("quiet", f"  {summary(talk.now, talk.usage)}")]
 
     # ------------------------------------------------------------------------------------------- what the person says
+
+    def on_descendant_focus(self) -> None:
+        """Say where keys go now."""
+        self.screen_stack[0].query_one("#state", Rows).redraw()
 
     async def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """Say it; an empty line goes on with what was stopped."""
@@ -234,12 +245,6 @@ class ChatApp(App[str]):
         """Say how to leave, to somebody who types ctrl+c."""
         self.notify("ctrl+q quits; the run stays in the journal", markup=False)
 
-    # ---------------------------------------------------------------------------------------- what the person decides
-
-    def on_request_view_chosen(self, message: RequestView.Chosen) -> None:
-        """Do what a letter says of a call."""
-        self.run_worker(_LETTERS[message.letter](self, message.request))
-
     def _do(self, work: Awaitable[Any]) -> None:
         self.run_worker(self._done(work))
 
@@ -250,79 +255,3 @@ class ChatApp(App[str]):
         except (KeyturnError, BadJson) as error:
             self.conversation.fault = str(error)
         self.changed()
-
-    async def _decide(self, word: Callable[[Inbox, str], Awaitable[Any]]) -> None:
-        try:
-            await self.conversation.decide(word)
-        except (KeyturnError, BadJson) as error:
-            self.query_one(RequestView).say("Not decided", str(error))
-        self.changed()
-
-    async def _approve(self, request: ShownRequest, **more: Any) -> None:
-        item, edit, seen = request.item, request.edit, request.seen()
-        await self._decide(lambda inbox, by: inbox.approve(item, by=by, edit=edit, seen=seen, **more))
-
-    async def _grant(self, request: ShownRequest) -> None:
-        grant = await self.push_screen_wait(GrantDialog(request))
-        if grant is not None:
-            await self._approve(request, grant=grant)
-
-    async def _edit(self, request: ShownRequest) -> None:
-        if await self.push_screen_wait(EditDialog(request)):
-            request.preview()
-            self.query_one(RequestView).redraw()
-
-    async def _reject(self, request: ShownRequest) -> None:
-        why = await self._asked_for(request, "Reject it", "why? the model reads it; empty: no reason")
-        if why is not None:
-            await self._decide(lambda inbox, by: inbox.reject(request.item, by=by, message=why or None))
-
-    async def _answer(self, request: ShownRequest) -> None:
-        question = request.item.kind == "external"
-        words: LiteralString = "its result, as the model reads it"
-        if question:
-            words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
-        typed = await self._asked_for(request, "Answer it" if question else "Write its result", words)
-        if typed:
-            output = request.answer(typed) if question else typed
-            await self._decide(lambda inbox, by: inbox.answer(request.item, output, by=by))
-
-    async def _ran(self, request: ShownRequest) -> None:
-        words: LiteralString = "what came of it? empty: you only know that it ran"
-        typed = await self._asked_for(request, "It ran", words)
-        if typed is not None:
-            await self._decide(lambda inbox, by: inbox.resolve(request.item, "ran", typed or None, by=by))
-
-    async def _did_not_run(self, request: ShownRequest) -> None:
-        await self._decide(lambda inbox, by: inbox.resolve(request.item, "did_not_run", by=by))
-
-    async def _retry(self, request: ShownRequest) -> None:
-        await self._decide(lambda inbox, by: inbox.resolve(request.item, "retry", by=by))
-
-    async def _later(self, request: ShownRequest) -> None:
-        self.query_one(Prompt).focus()
-
-    async def _explain(self, request: ShownRequest) -> None:
-        await self.push_screen_wait(TextDialog("What the letters do", partial(help_rows, request=request)))
-
-    async def _asked_for(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
-        def above(width: int) -> Iterator[Row]:
-            yield from labelled("heading", "call", request.item.qualified_name or "", width)
-            for number, choice in enumerate(request.choices, 1):
-                yield from labelled("heading", "choice", f"{number}  {choice}", width)
-
-        return await self.push_screen_wait(LineDialog(title, words, above))
-
-
-_LETTERS: dict[str, Callable[[ChatApp, ShownRequest], Awaitable[None]]] = {
-    "a": ChatApp._approve,
-    "g": ChatApp._grant,
-    "e": ChatApp._edit,
-    "r": ChatApp._reject,
-    "w": ChatApp._answer,
-    "d": ChatApp._ran,
-    "n": ChatApp._did_not_run,
-    "t": ChatApp._retry,
-    "l": ChatApp._later,
-    "?": ChatApp._explain,
-}

@@ -15,14 +15,14 @@ _COUNT: LiteralString = "Scripted task: count what is in the folder."
 _PLAN: tuple[LiteralString, ...] = ("Look around", "Have a subagent count the files", "Write a note")
 _DOING: tuple[LiteralString, ...] = ("Looking around", "Waiting for the subagent", "Writing a note")
 _HELLO: LiteralString = (
-    "No model reads this: I am the scripted one, since no key is set. I plan, look around, send a subagent, and ask you "
-    "before I write a note."
+    "No model reads this: I am the scripted one, since no key is set. I plan, look around, send a subagent, and ask "
+    "you before I write a note."
 )
 
 
 def reply(request: ModelRequest) -> list[Any]:
     """Return the next reply, from the conversation alone, so that any process can go on with it."""
-    items = [cast("dict[str, Any]", item) for item in request.input]
+    items = list(request.input)
     last = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
     said = _text(items[last]) if items else ""
     done = {str(item["call_id"]): str(item.get("output")) for item in items[last:] if "output" in item}

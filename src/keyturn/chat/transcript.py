@@ -1,7 +1,7 @@
 """Fold the log of a run into what a person reads: words, calls and what became of them, agents at work, todos.
 
-Data only, as it was recorded: nothing is escaped or drawn here, and nothing is decided. It is fed steps in order, so a run
-that goes on now and one of last week are read by the same code.
+Data only, as it was recorded: nothing is escaped or drawn here, and nothing is decided. It is fed steps in order, so a
+run that goes on now and one of last week are read by the same code.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class Transcript:
     def started(self, run: Run, event: ev.RunStarted) -> None:
         """Add what the run was begun with."""
         given: Any = event.input
-        items = given if isinstance(given, list) else [{"role": "user", "content": given}]
-        for text in _said(cast("list[Any]", items)):
+        items = cast("list[Any]", given) if isinstance(given, list) else [{"role": "user", "content": given}]
+        for text in _said(items):
             self._add(Words(who="you", text=text))
 
     def added(self, run: Run, event: ev.InputAdded) -> None:
@@ -132,7 +132,7 @@ class Transcript:
         if event.frame == ev.ROOT:
             return
         call = run.calls.get(event.frame)
-        given = {} if call is None else _arguments(call)
+        given: Any = {} if call is None else _arguments(call)
         task: Any = cast("dict[str, Any]", given).get("description") if isinstance(given, dict) else None
         self.lanes[event.frame] = Lane(event.agent.rpartition("/")[2], task if isinstance(task, str) else "")
 

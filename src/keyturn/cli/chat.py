@@ -1,4 +1,4 @@
-"""The command `keyturn chat` opens the terminal assistant: its model, folder, journal, and the conversation to go on with.
+"""The command `keyturn chat` opens the terminal assistant: a model, a folder, a journal, an earlier conversation.
 
 The screen needs Textual, which is imported only here and only when it is there.
 """
@@ -55,7 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Open the assistant; return the exit code."""
     try:
         if not _installed():
-            raise UserError("the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'")
+            raise UserError(
+                "the screen needs the package 'textual', which is not installed: pip install 'keyturn[chat]'"
+            )
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UserError("there is no terminal here; for programs, see App and Runner")
         if not arguments.root.is_dir():

@@ -50,7 +50,7 @@ class Dialog(ModalScreen[T | None]):
             yield from labelled("bad", lead, text, width) if text else ours("bad", lead, width)
 
 
-def sentence(style: LiteralString, words: LiteralString) -> Rows:
+def sentence(style: str, words: LiteralString) -> Rows:
     """Make a piece of the screen that holds a sentence of ours."""
     return Rows(lambda width: ours(style, words, width))
 
@@ -60,15 +60,15 @@ class LineDialog(Dialog[str]):
 
     def __init__(self, title: LiteralString, words: LiteralString, above: Callable[[int], Iterable[Row]]) -> None:
         super().__init__()
-        self._title_words = title
-        self._words = words
+        self._parts = sentence("title", title), sentence("quiet", words)
         self._above = above
 
     def parts(self) -> ComposeResult:
         """Make the title, what the line is about, and the line."""
-        yield sentence("title", self._title_words)
+        title, words = self._parts
+        yield title
         yield Rows(self._above)
-        yield sentence("quiet", self._words)
+        yield words
         yield Input(id="line")
 
     def on_mount(self) -> None:
@@ -87,10 +87,8 @@ class TextDialog(Dialog[None]):
 
     def __init__(self, title: LiteralString, rows: Callable[[int], Iterable[Row]]) -> None:
         super().__init__()
-        self._title_words = title
-        self._told = rows
+        self._parts = sentence("title", title), Rows(rows)
 
     def parts(self) -> ComposeResult:
         """Make the title and the rows."""
-        yield sentence("title", self._title_words)
-        yield Rows(self._told)
+        yield from self._parts

@@ -1,7 +1,7 @@
 """Let the person change the arguments of a call, each in a field of its own, checked by the call's own tool.
 
-A value is a model's. A text that shows itself as it is stands in its field as it is; any other stands there escaped, and
-is read back exactly.
+A value is a model's. A text that shows itself as it is stands in its field as it is; any other stands there escaped,
+and is read back exactly.
 """
 
 from __future__ import annotations

@@ -119,9 +119,10 @@ class RequestView(Vertical):
 
     def _fit(self) -> None:
         """Leave room for the keys: the call itself scrolls."""
-        width = max(self.app.size.width - _BESIDE, 1)
+        width = max(self.screen.size.width - _BESIDE, 1)
         below = sum(len(self.query_one(name, Rows).rows_at(width)) for name in ("#asked-notice", "#asked-keys"))
-        self.query_one("#asked").styles.max_height = max(int(self.app.size.height * _SHARE) - below - 2, _LEAST)
+        below += self.query_one("#asked-keys").styles.margin.height
+        self.query_one("#asked").styles.max_height = max(int(self.screen.size.height * _SHARE) - below - 2, _LEAST)
 
     def _look(self) -> None:
         """Note that the last row was on the screen."""
@@ -195,11 +196,9 @@ class RequestView(Vertical):
             if row and needs + 2 > room:
                 yield row
                 row, room = [], width
-            row += [("text", "  "), ("waits", letter), ("text", f" {word}")] if row else [
-                ("waits", letter),
-                ("text", f" {word}"),
-            ]
-            room -= needs + (2 if len(row) > 2 else 0)
+            gap = "  " if row else ""
+            row += [("waits", gap + letter), ("text", f" {word}")]
+            room -= needs + len(gap)
         yield row
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -76,8 +76,11 @@ class TranscriptView(VerticalScroll):
             self.mount(rows, before=self._live)
         rows.set_class(isinstance(entry, Words) and not entry.lane, "words")
 
-    def _drawn(self, entry: Entry, *, named: bool) -> Any:
-        return lambda width: entry_rows(entry, width, whole=self.whole, named=named)
+    def _drawn(self, entry: Entry, *, named: bool) -> Callable[[int], Iterator[Row]]:
+        def drawn(width: int) -> Iterator[Row]:
+            return entry_rows(entry, width, whole=self.whole, named=named)
+
+        return drawn
 
     def _live_rows(self, width: int) -> Iterator[Row]:
         for turn in sorted(self._saying):
