@@ -190,6 +190,14 @@ class Transcript:
         where = "any arguments at all" if terms.where is None else json.dumps(terms.where, ensure_ascii=False)
         self._add(Note(words="granted, for calls with", data=where))
 
+    def covered(self, run: Run, event: ev.GrantUsed) -> None:
+        """Note that an earlier grant decided a call."""
+        entry, terms = self._calls.get(event.call), run.grants.get(event.grant)
+        if entry is not None:
+            entry.decided = _DECIDED["approve" if terms is None else terms.verdict]
+            entry.by = _GRANTED
+            entry.version += 1
+
     def saved(self, run: Run, event: ev.ContextSaved) -> None:
         """Take in the todos."""
         self.todos = todos_of(event.context)
@@ -237,6 +245,7 @@ _READ: dict[type[Any], Callable[[Transcript, Run, Any], None]] = {
     ev.CallDecided: Transcript.decided,
     ev.CallFinished: Transcript.finished,
     ev.GrantGiven: Transcript.granted,
+    ev.GrantUsed: Transcript.covered,
     ev.ContextSaved: Transcript.saved,
     ev.RunFailed: Transcript.failed,
     ev.RunCancelled: Transcript.cancelled,
