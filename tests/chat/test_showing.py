@@ -19,7 +19,10 @@ from keyturn.testing import assistant_message as says
 from tests.chat.playing_chat import chat, writes
 from tests.table import each
 
-HOSTILE = "\x1b[2J\x1b[31mred[/][red]markup[/red] [@click=app.quit]x[/] \u202egnp.exe\r\n| forged\nwaits for you: pay\x07\u200b$foo"
+HOSTILE = (
+    "\x1b[2J\x1b[31mred[/][red]markup[/red] [@click=app.quit]x[/] \u202egnp.exe\r\n"
+    "| forged\nwaits for you: pay\x07\u200b$foo"
+)
 
 
 @pytest.fixture
@@ -97,9 +100,8 @@ async def test_hostile_words_stay_behind_their_margin(root: Path) -> None:
             assert not [row for row in shown if bad in row]
         assert "[red]markup[/red]" in screen.text()
         assert "[@click=app.quit]x[/]" in screen.text()
-        assert not [
-            row for row in shown if row.strip().startswith(("| forged", "waits for you: pay")) and "│" not in row
-        ]
+        forged = [row.strip() for row in shown if "\u2502" not in row]
+        assert not [row for row in forged if row.startswith(("| forged", "waits for you: pay"))]
         assert not screen.talk.waiting
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from keyturn.cli.main import main
 from tests.cli.terminal import KEYS, SECRET, at_a_terminal
 from tests.table import each
 
+Captured = pytest.CaptureFixture[str]
 CHAT = ["-P", "-m", "keyturn.cli.main", "chat"]
 
 
@@ -43,16 +45,13 @@ def test_it_starts_answers_and_is_left(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_it_says_so() -> None:
-    done = subprocess.run(
-        [sys.executable, *CHAT], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, *CHAT]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "there is no terminal here" in done.stderr
 
 
-def test_without_textual_it_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_textual_it_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setitem(sys.modules, "textual", None)
     assert main(["chat"]) == 1
     assert "pip install 'keyturn[chat]'" in capsys.readouterr().err
@@ -80,7 +79,7 @@ def test_a_journal_is_a_file_or_a_url(tmp_path: Path, monkeypatch: pytest.Monkey
     assert journal_url("postgresql://x/y") == "postgresql://x/y"
     assert journal_url(None).endswith("home/keyturn/chat.db")
     assert sessions_of("memory://")("a").session_id == "a"
-    assert sessions_of(journal_url("runs.db"))("a").session_id == "a"
+    asyncio.run(sessions_of(journal_url("runs.db"))("a").add_items([{"role": "user", "content": "hello"}]))
     assert (tmp_path / "runs.db.sessions").exists()
 
 

@@ -150,7 +150,9 @@ class Conversation:
             self.past.append(self.now)
             self._before.append(Usage.of(self.run.replies, self.run.usage))
         todos = [] if self.run is None else todos_of(self.run.context)
-        self.run, self.now, self.waiting = None, Transcript(todos=todos), []
+        self.run = None
+        self.now = Transcript(todos=todos)
+        self.waiting = []
         self._move(text)
 
     def go_on(self) -> None:
@@ -173,8 +175,7 @@ class Conversation:
         await word(self._inbox, self.assistant.by)
         self.waiting = []
         await self._look()
-        if not self.stopped:
-            self.go_on()
+        self.go_on()
 
     async def drop(self) -> None:
         """Cancel the run: what waits will not run."""
@@ -261,6 +262,13 @@ class Conversation:
             self._following = asyncio.ensure_future(self._followed(run_id))
 
     async def _followed(self, run_id: str) -> None:
+        try:
+            await self._read_on(run_id)
+        except KeyturnError as error:  # the log is damaged, or its store is gone: what is shown is old from here on
+            self.fault = str(error)
+            self.listener.changed()
+
+    async def _read_on(self, run_id: str) -> None:
         store = self.assistant.store
         log = Log(chain=chain_of(store, run_id))
         seen = Transcript(todos=self.now.todos)

@@ -47,7 +47,9 @@ class DecidingApp(App[str]):
 
     async def approve_call(self, request: ShownRequest, **more: Any) -> None:
         """Approve exactly what was shown."""
-        item, edit, seen = request.item, request.edit, request.seen()
+        item = request.item
+        edit = request.edit
+        seen = request.seen()
         await self.decide(lambda inbox, by: inbox.approve(item, by=by, edit=edit, seen=seen, **more))
 
     async def grant_calls(self, request: ShownRequest) -> None:

@@ -21,6 +21,7 @@ from .conversation import Assistant, Conversation
 from .deciding import DecidingApp
 from .drawing import Row, labelled, ours, summary
 from .help import help_rows
+from .style import CSS
 from .transcript import Entry
 from .widgets.asking import LineDialog, TextDialog
 from .widgets.prompt import Prompt
@@ -54,7 +55,7 @@ class ChatApp(DecidingApp):
     """Holds the screen of one person; its result is the run that can be gone on with, "" where there is none."""
 
     TITLE = "keyturn chat"
-    CSS_PATH = "chat.tcss"
+    CSS = CSS
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", priority=True),
