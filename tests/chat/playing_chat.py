@@ -5,7 +5,6 @@ No test is here.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -143,11 +142,3 @@ def runs(command: str) -> Any:
 def told(model: ScriptedModel) -> list[str]:
     """What the last request told of results."""
     return [str(item["output"]) for item in model.calls[-1].input if "output" in item]
-
-
-async def eventually(reached: Callable[[], Any]) -> None:
-    for _ in range(TURNS):
-        if reached():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it never came to that")

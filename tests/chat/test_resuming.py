@@ -16,8 +16,9 @@ from keyturn.chat.archive import talk_of, talks_in
 from keyturn.core.errors import RunMissing, UserError
 from keyturn.journal import open_journal
 from keyturn.testing import ScriptedModel, function_call
-from tests.chat.playing_chat import Chat, chat, eventually, runs, told, writes
+from tests.chat.playing_chat import Chat, chat, runs, told, writes
 from tests.playing import KEY
+from tests.waiting import until
 
 SOURCE = Path(__file__).resolve().parents[2]
 
@@ -119,7 +120,7 @@ async def killed(root: Path) -> Any:
     environ = {**os.environ, "PYTHONPATH": f"{SOURCE / 'src'}{os.pathsep}{SOURCE}", "KEYTURN_SECRET": KEY}
     child = subprocess.Popen([sys.executable, "-c", KILLED, str(root)], env=environ, start_new_session=True)
     try:
-        await eventually((root / "log").exists)
+        await until((root / "log").exists)
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
@@ -162,7 +163,7 @@ async def test_a_command_in_doubt_is_tried_again_when_a_person_says_so(root: Pat
         await in_doubt(screen)
         await screen.seen()
         await screen.press("t")
-        await eventually(lambda: (root / "log").read_text() == "begun\nbegun\n")
+        await until(lambda: (root / "log").read_text() == "begun\nbegun\n")
         await screen.press("ctrl+q")
     assert screen.app.return_code == 0
 
@@ -172,7 +173,7 @@ async def test_leaving_in_the_middle_leaves_a_run_to_go_on_with(root: Path) -> N
         await screen.say("Do it.")
         await screen.seen()
         await screen.press("a")
-        await eventually((root / "log").exists)
+        await until((root / "log").exists)
         await screen.press("ctrl+q")
     assert screen.app.return_code == 0
     [talk] = await talks(root)
@@ -187,7 +188,7 @@ async def test_escape_stops_the_work_and_ctrl_g_goes_on(root: Path) -> None:
         await screen.say("Do it.")
         await screen.seen()
         await screen.press("a")
-        await eventually((root / "log").exists)
+        await until((root / "log").exists)
         await screen.press("escape")
         await screen.rest()
         assert not screen.talk.at_work

@@ -14,9 +14,10 @@ from typing import Any, LiteralString, TypeAlias, cast
 from ..core.preview import Preview
 from ..core.usage import Prices
 from ..models.base import Usage
-from ..render.arguments import first_arguments, is_text
+from ..render.arguments import is_text
 from ..render.escape import escape
 from ..render.layout import LayoutLine, preview_lines, text_lines
+from ..render.one_row import first_arguments
 from ..render.terminal import NARROWEST, folded_words, rows
 from .transcript import CallEntry, Entry, Lane, Note, Transcript, Words
 

@@ -11,8 +11,8 @@ from typing import Any, LiteralString, cast
 
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
-from ..render.arguments import first_arguments
 from ..render.names import mixed_script
+from ..render.one_row import first_arguments
 from .screen import RULE, Terminal
 
 _WANTS: dict[str, LiteralString] = {

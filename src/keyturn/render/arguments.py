@@ -7,7 +7,6 @@ the tool, it stays.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, LiteralString, cast
@@ -70,26 +69,6 @@ def is_text(value: object) -> bool:
     (True, False, False)
     """
     return isinstance(value, str) and (len(value) > FLAT or any(char in value for char in '\n"\\'))
-
-
-def first_arguments(given: dict[str, Any], room: int) -> str:
-    """Return the first arguments that a row has room for, each whole, and a mark that says how many it has not.
-
-    The row is not escaped yet.
-
-    >>> first_arguments({"to": "ada", "text": "a long one"}, 30)
-    '  to: "ada", [1 more]'
-    """
-    best = ""
-    row = "  "
-    for count, (name, value) in enumerate(given.items(), 1):
-        row += f"{shown_name(name)}: {json.dumps(value, ensure_ascii=False)}"
-        if len(row) > room:
-            break
-        marked = row if count == len(given) else f"{row}, [{len(given) - count} more]"
-        best = marked if len(marked) <= room else best
-        row += ", "
-    return best
 
 
 def shown_name(name: str) -> str:
