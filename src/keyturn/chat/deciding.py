@@ -23,6 +23,8 @@ from .widgets.granting import GrantDialog
 from .widgets.prompt import Prompt
 from .widgets.request_view import RequestView
 
+NARROWEST_DIALOG = 20  # columns
+
 
 class DecidingApp(App[str]):
     """Decides the calls of its conversation, on a screen that has a view of requests."""
@@ -33,9 +35,15 @@ class DecidingApp(App[str]):
         """Have the screen drawn anew."""
         raise NotImplementedError
 
+    @property
+    def can_ask(self) -> bool:
+        """Return whether there is room for a dialog, and none is open."""
+        return len(self.screen_stack) == 1 and self.size.width >= NARROWEST_DIALOG
+
     def on_request_view_chosen(self, message: RequestView.Chosen) -> None:
         """Do what a letter says of a call."""
-        self.run_worker(LETTERS[message.letter](self, message.request))
+        if self.can_ask:
+            self.run_worker(LETTERS[message.letter](self, message.request))
 
     async def decide(self, word: Callable[[Inbox, str], Awaitable[Any]]) -> None:
         """Record a decision, or show what the gate has against it."""

@@ -167,7 +167,8 @@ class ChatApp(DecidingApp):
 
     def on_descendant_focus(self) -> None:
         """Say where keys go now."""
-        self.screen_stack[0].query_one("#state", Rows).redraw()
+        for rows in self.screen_stack[0].query("#state").results(Rows) if self.screen_stack else ():
+            rows.redraw()
 
     async def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """Say it; an empty line goes on with what was stopped."""
@@ -199,12 +200,12 @@ class ChatApp(DecidingApp):
 
     def action_keys(self) -> None:
         """Say what the keys do."""
-        if len(self.screen_stack) == 1:
+        if self.can_ask:
             self.push_screen(TextDialog("What the keys do", help_rows))
 
     def action_drop(self) -> None:
         """Cancel the run, if the person means it."""
-        if self.conversation.open and len(self.screen_stack) == 1:
+        if self.conversation.open and self.can_ask:
             self.run_worker(self._drop())
 
     async def _drop(self) -> None:
@@ -220,7 +221,7 @@ class ChatApp(DecidingApp):
 
     def action_talks(self) -> None:
         """List earlier conversations."""
-        if len(self.screen_stack) == 1:
+        if self.can_ask:
             self.run_worker(self._choose_talk())
 
     async def _choose_talk(self) -> None:

@@ -41,6 +41,7 @@ Footer { background: $panel; }
 
 Dialog { align: center middle; background: $background 60%; }
 .dialog {
+  scrollbar-gutter: stable;
   width: 90%; max-width: 100; height: auto; max-height: 90%; border: round $primary; padding: 0 1;
   background: $surface;
 }
