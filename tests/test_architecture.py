@@ -67,7 +67,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("sessions/sqlalchemy",),
     "sqlite3": ("sessions/sqlite", "journal/sqlite"),
     "starlette": ("server/",),
-    "textual": ("cli/tui",),
+    "textual": ("chat/screen", "chat/deciding", "chat/widgets/"),
     "typing_extensions": ("",),
     "uvicorn": ("server/", "cli/"),
     "websockets": ("realtime/",),

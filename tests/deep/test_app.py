@@ -163,3 +163,15 @@ async def test_an_inbox_edits_the_calls_of_a_deep_agent(tmp_path: Path, another_
         result = await app.run(run.id).result(10)
     files = result.context_wrapper.context.files
     assert {path: data["content"] for path, data in files.items()} == {"/c": ["edited"]}
+
+
+async def test_an_edit_of_the_inbox_is_checked_by_a_tool_of_the_runs_own_files(store_url: str) -> None:
+    async with app_of(agent(edits("/notes", "milk", "tea"), "Done."), store_url) as app:
+        run = await app.start("ops", "go", context=DeepAgentDeps(backend=StateBackend({"/notes": "milk and bread"})))
+        await run.wait(10)
+        [request] = await app.inbox.list()
+        changed = {"path": "/notes", "old_string": "bread", "new_string": "jam", "replace_all": False}
+        await app.inbox.approve(request, by="ann", edit=changed)
+        result = await run.result(10)
+    assert result.final_output == "Done."
+    assert result.context_wrapper.context.files["/notes"]["content"] == ["milk and jam"]
