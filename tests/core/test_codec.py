@@ -125,7 +125,7 @@ COUNTED: Any = st.lists(st.integers(0, 2**53), max_size=7).map(lambda numbers: C
 DECISION: Any = st.builds(
     ev.Decision, st.text(), st.sampled_from(get_args(Word)), st.text(), st.integers(0, 2**53),
     decider=DECIDER, via=st.sampled_from(get_args(Via)), grant=TEXTS, note=TEXTS, message=TEXTS, args=TEXTS, runs=TEXTS,
-    basis=st.none() | st.dictionaries(st.text(), st.text(), max_size=2), output=JSON, proof=PROOF,
+    basis=st.none() | st.dictionaries(st.text(), st.text(), max_size=2), output=JSON, proof=PROOF, metadata=JSON,
 )  # fmt: skip
 BLOCK: Any = st.one_of(
     st.builds(Text, st.text(), st.text()),

@@ -153,3 +153,25 @@ async def test_an_edit_of_the_inbox_is_checked_by_a_tool_of_the_runs_own_files(s
         result = await run.result(10)
     assert result.final_output == "Done."
     assert result.context_wrapper.context.files["/notes"]["content"] == ["milk and jam"]
+
+
+async def test_an_inbox_edits_the_calls_of_a_deep_agent(tmp_path: Path, another_process: Any) -> None:
+    """It did not know the files of the run, and so no tool of it."""
+    url = f"sqlite:///{tmp_path}/runs.db"
+    async with app_of(agent([writes("/a"), writes("/b")]), url) as app:
+        run = await app.start("ops", "go")
+        await run.wait(10)
+    another_process()
+    app = app_of(agent(), url)
+    first, second = await app.inbox.list()
+    await app.inbox.approve(first, by="ann", edit={"path": "/c", "content": "edited"})
+    await app.inbox.reject(second, by="ann")
+    another_process()
+    async with app_of(agent("Done."), url) as app:
+        await app.run(run.id).wait(10)
+        [shown] = await app.inbox.list()  # nobody had been shown what is at that path
+        assert shown.revision > first.revision
+        await app.inbox.approve(shown, by="ann")
+        result = await app.run(run.id).result(10)
+    files = result.context_wrapper.context.files
+    assert {path: data["content"] for path, data in files.items()} == {"/c": ["edited"]}

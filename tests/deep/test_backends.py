@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,50 @@ def test_a_prefix_hides_what_the_default_has_there() -> None:
 def test_a_sandbox_has_a_shell(tmp_path: Path) -> None:
     assert SandboxBackend(tmp_path, timeout=9).shell.about()["seconds"] == 9
     assert FilesystemBackend(tmp_path).shell is None
+
+
+def test_one_folder_under_two_prefixes_does_not_wait_for_itself(tmp_path: Path) -> None:
+    backend = CompositeBackend(FilesystemBackend(tmp_path), {"/again/": FilesystemBackend(tmp_path)})
+    backend.write("/again/a", b"1")
+    assert backend.read("/a").data == b"1"
+
+
+def test_two_made_of_the_same_places_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """Each locked its own default first, and then waited for the other's."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = FilesystemBackend(tmp_path / "one"), FilesystemBackend(tmp_path / "two")
+    crossed = [CompositeBackend(one, {"/b/": two}), CompositeBackend(two, {"/b/": one})]
+
+    def writes(number: int) -> None:
+        for count in range(50):
+            crossed[number].write(f"/{number}-{count}", b"1")
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(writes, range(2)))
+    assert [len(list((tmp_path / name).iterdir())) for name in ("one", "two")] == [50, 50]
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("*/*.md", ["memories/user.md", "src/a.md"]),
+        ("m*/**", ["memories/team/t.md", "memories/user.md"]),
+        ("{memories,src}/*.md", ["memories/user.md", "src/a.md"]),
+        ("memories/**", ["memories/team/t.md", "memories/user.md"]),
+        ("**/team/*", ["memories/team/t.md"]),
+        ("**/t.md", ["memories/team/t.md"]),
+        ("*.md", []),
+        ("memories", []),
+    ],
+)
+def test_a_pattern_means_the_same_below_a_prefix(glob: str, found: list[str]) -> None:
+    """What was there was told not to be."""
+    routes = {
+        "/memories/": StateBackend({"/user.md": "tea", "/team/hidden.md": "tea"}),
+        "/memories/team": StateBackend({"/t.md": "tea"}),
+    }
+    backend = CompositeBackend(StateBackend({"/src/a.md": "tea"}), routes)
+    assert sorted(backend.search(".", SearchQuery(None, glob=glob)).lines) == found
+    if "/" in glob:
+        assert sorted(backend.search(".", SearchQuery("tea", glob=glob, mode="files_with_matches")).lines) == found

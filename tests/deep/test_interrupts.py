@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from keyturn import Agent, Approval, Conflict, LocalExecutor, RunContextWrapper, Runner, UserError, function_tool
+from keyturn import (
+    Agent,
+    Approval,
+    Conflict,
+    LocalExecutor,
+    RunContextWrapper,
+    Runner,
+    RunState,
+    UserError,
+    function_tool,
+)
 from keyturn.deep import DeepAgentDeps, FilesystemBackend, StateBackend, create_deep_agent
 from keyturn.testing import function_call
 from tests.deep.playing_deep import Play, answered, asked, delegates, edits, listening, model, runs, told, writes
@@ -69,6 +79,28 @@ async def test_an_agent_that_takes_over_does_not_bypass_the_gate(run: Any) -> No
     waits = await run(core, "go")
     assert [item.name for item in waits.interruptions] == ["deploy"]
     assert done == []
+
+
+async def test_who_handed_over_keeps_its_say_in_another_process(run: Any, another_process: Any) -> None:
+    """Its rules were those of the process that had seen it at work."""
+    done: list[Any] = []
+    steps = model(function_call("wait", {}), function_call("deploy", {"to": "prod"}), "ok")
+    last = Agent("last", model=steps, tools=[deploy_tool(done), _WAIT])
+    deep = create_deep_agent(
+        model(function_call("transfer_to_last", {})), tools=[deploy_tool(done)], interrupt_on={"deploy": True}
+    )
+    between = deep.core_agent().clone(name="between", handoffs=[last])
+    first = Agent("first", model=model(function_call("transfer_to_between", {})), handoffs=[between])
+    waits = await run(first, "go", context=DeepAgentDeps())
+    assert [item.name for item in waits.interruptions] == ["wait"]
+    another_process()
+    state = await RunState.from_string(first, waits.to_state().to_string(), context_type=DeepAgentDeps)
+    state.approve(state.get_interruptions()[0])
+    waits = await run(first, state)
+    assert ([item.name for item in waits.interruptions], done) == (["deploy"], [])
+
+
+_WAIT = function_tool(lambda: "waited", name_override="wait", needs_approval=True)
 
 
 async def test_a_key_gates_a_tool_of_the_users_own(play: Play) -> None:

@@ -123,3 +123,17 @@ def test_deps_that_are_none_are_refused() -> None:
     made: Any = DeepAgentDeps
     with pytest.raises(UserError, match="backend must be a backend"):
         made(backend="files")
+
+
+@pytest.mark.parametrize("name", ["write_file", "ls", "task", "load_skill"])
+def test_a_tool_with_the_name_of_another_is_refused_when_the_agent_is_made(name: str, tmp_path: Any) -> None:
+    """In a subagent it was an error that its parent's model was told of, at each task."""
+    (tmp_path / "SKILL.md").write_text("---\ndescription: Greets.\n---\nSay hello.")
+    tool = function_tool(lambda: "x", name_override=name)
+    spec = {"name": "s", "description": "d", "instructions": "i", "tools": [tool]}
+    options: Any
+    for options in ({"tools": [tool]}, {"subagents": [spec]}):
+        if name == "task" and "subagents" in options:
+            continue  # that subagent has no task of its own
+        with pytest.raises(UserError, match=f"(are called|have the name) '{name}'"):
+            create_deep_agent(model(), skills=[tmp_path], **options)

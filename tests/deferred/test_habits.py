@@ -40,6 +40,7 @@ from keyturn.deferred import (
     Tool,
     ToolApproved,
     ToolDenied,
+    ToolReturn,
     UsageLimits,
 )
 from keyturn.testing import ScriptedModel
@@ -369,3 +370,40 @@ def test_run_sync_works_inside_a_running_loop() -> None:
         return Agent(ScriptedModel(["hi"])).run_sync("go").output
 
     assert asyncio.run(main()) == "hi"
+
+
+# ------------------------------------------------------------------------------- what programs of Pydantic AI also do
+
+
+async def test_metadata_of_a_result_is_not_told_to_the_model(run: Any) -> None:
+    model = ScriptedModel([[call("look")], "Done."])
+    agent: Agent[Any] = Agent(model)
+
+    @agent.tool_plain
+    def look() -> Any:
+        return ToolReturn({"rows": 3}, metadata={"secret": "k"})
+
+    done = await run(agent, "Go.")
+    assert done.all_messages()[2].parts[0].content == '{"rows": 3}'
+    assert "secret" not in str(model.calls[1].input)
+
+
+async def test_events_are_read_in_a_with_block_and_a_run_that_is_left_stops() -> None:
+    bank = Bank([call("look", "c1")], [call("look", "c2")], "Done.")
+    async with bank.agent.run_stream_events("Go.") as events:
+        assert isinstance(await anext(events), FunctionToolCallEvent)
+    assert len(bank.model.calls) == 1
+    whole = Bank([call("look", "c1")], "Done.")
+    async with whole.agent.run_stream_events("Go.") as events:
+        last = [event async for event in events][-1]
+    assert isinstance(last, AgentRunResultEvent)
+
+
+async def test_pieces_of_text_come_together() -> None:
+    async with Agent(ScriptedModel(["to be or not"])).run_stream("Go.") as stream:
+        pieces = [text async for text in stream.stream_text(delta=True, debounce_by=60)]
+    assert pieces == ["to ", "be or not"]
+    for wrong in ("soon", -1, True, float("nan")):
+        async with Agent(ScriptedModel(["to be"])).run_stream("Go.") as stream:
+            with pytest.raises(UserError, match="debounce_by is a number of seconds or None"):
+                await anext(stream.stream_text(debounce_by=wrong))  # type: ignore[arg-type]  # it is wrong

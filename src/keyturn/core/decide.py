@@ -21,8 +21,10 @@ from .expiry import restored, tick
 from .gate import (
     Events,
     bound_as_decided,
+    by_grant,
     call_in,
     deliver,
+    grant_for,
     lost_before,
     open_run,
     revoke,
@@ -32,9 +34,10 @@ from .gate import (
 )
 from .items import own_copy
 from .lending import borrow, lend
+from .moves import asked_on
 from .policy import Verdict
 from .records import WANTS
-from .reply import check_proposal, record_reply, refuse_reply
+from .reply import check_proposal, check_usage, record_reply, refuse_reply
 from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
 
@@ -147,10 +150,15 @@ def _need_input(run: Run, c: cm.NeedInput) -> Events:
     if run.status in OVER:  # nobody will answer any more, and what it did so far nobody knows
         yield ev.CallLost(c.call, "it asked for an answer when its run was over")
         return
-    canonical([c.requests, c.state])  # an answer will be bound to them
+    canonical([c.requests, c.state, None if c.preview is None else c.preview.basis])  # an answer will be bound to them
     if c.wants not in WANTS:
         raise UserError(f"a call wants {', '.join(WANTS)}, not {c.wants!r}")
+    # Once: what was approved and asks all the same, asks a person.
+    standing = c.wants == "approval" and call.approval is None
+    grant = grant_for(run, call, asked_on(call)) if standing else None
     yield ev.CallNeeds(call.id, own_copy(c.requests), own_copy(c.state), c.preview, run.now, c.wants)
+    if grant is not None:
+        yield from by_grant(run, call, grant)
 
 
 def _finish_call(run: Run, c: cm.FinishCall) -> Events:
@@ -192,7 +200,8 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
 def _compact_history(run: Run, c: cm.CompactHistory) -> Events:
     open_run(run)
     frame = _frame(run, c.frame)
-    if frame.phase != "model" or len(frame.items) < c.seen:
+    check_usage(c.usage)
+    if frame.phase != "model" or frame.open or len(frame.items) < c.seen:
         raise Conflict("a conversation is compacted when its model is to be asked next, and this one went on meanwhile")
     kept = [part for part in c.view if isinstance(part, list)]
     ends = [0, *(place for part in kept for place in part), c.seen]

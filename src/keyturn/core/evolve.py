@@ -160,7 +160,7 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
         call.cleared = decision
         call.revoked = False
     elif decision.verdict == "retry":
-        call.acted = False  # its tool found that it did not run
+        call.acted = call.doubted = False  # its tool found that it did not run
     if decision.verdict in ("approve", "edit"):
         call.approval = decision
     if decision.verdict == "reject":
@@ -282,6 +282,7 @@ def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
 
 def _handed_off(run: Run, event: ev.HandedOff) -> None:
     frame = run.frames[event.frame]
+    frame.before = tuple(dict.fromkeys((*frame.before, frame.agent)))
     frame.agent = event.agent
     frame.fresh = True
     frame.judged = False

@@ -9,6 +9,7 @@ from ..tools.backends.state import FileData, StateBackend
 from .agent import DeepAgent, create_deep_agent
 from .compaction import Compaction
 from .create import SubAgent
+from .create import SubAgent as SubAgentConfig
 from .deps import DeepAgentDeps, Todo
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "SandboxBackend",
     "StateBackend",
     "SubAgent",
+    "SubAgentConfig",
     "Todo",
     "create_deep_agent",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, cast
 
 from ..core.errors import UserError
@@ -44,6 +45,11 @@ class Compaction:
             least = value is None and name == "keep_tokens"
             if not least and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise UserError(f"Compaction {name} must be a whole number of 1 or more, not {value!r}")
+        seconds, model = cast("list[Any]", [self.seconds, self.model])
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
+            raise UserError(f"Compaction seconds must be a number of seconds above 0, not {seconds!r}")
+        if model is not None and not isinstance(model, str | Model):
+            raise UserError(f"Compaction model must be a name, a Model or None, not {model!r}")
         if self.keep_tokens is not None and self.keep_tokens >= self.max_tokens:
             raise UserError("Compaction keep_tokens must be less than max_tokens, or nothing would be shortened")
 
@@ -63,7 +69,9 @@ class Compaction:
     def request(self, items: Sequence[Item], tracing: Any = None) -> ModelRequest:
         """Return what the model is asked: the older part as one text."""
         told = "\n".join(_told(item) for item in items)
-        return ModelRequest(_ASK, [{"role": "user", "content": told}], ModelSettings(), [], None, [], tracing)
+        return ModelRequest(
+            _ASK, [{"role": "user", "content": told}], ModelSettings(timeout=self.seconds), [], None, [], tracing
+        )
 
     def text_of(self, output: Sequence[Item]) -> str:
         """Return the text of the model's answer."""
@@ -74,6 +82,10 @@ class Compaction:
                 text: Any = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
                 told += [text] if isinstance(text, str) else []
         return "\n".join(told).strip()
+
+    def shortens(self, summary: str, items: Sequence[Item]) -> bool:
+        """Return whether a summary is shorter than the items in whose place it would stand."""
+        return _tokens(self.item(summary)) < sum(map(_tokens, items))
 
     def item(self, summary: str) -> Item:
         """Return what stands in the place of the older part."""

@@ -138,6 +138,8 @@ class DeepPlan:
         if self.todo:
             core.tools = [*core.tools, *todo_tools()]
         plan.family.builtin = frozenset((*FILE_TOOLS, EXECUTE) if self.offered else ())
+        for agent in plan.family.agents:
+            _check_names(agent, plan.offered)
         plan.family.check()
         return core
 
@@ -176,6 +178,15 @@ def plan_of(
         _whole("max_subagent_turns", given["max_subagent_turns"], _MOST_TURNS),
         given["include_todo"],
     )
+
+
+def _check_names(agent: Agent[Any], offered: frozenset[str]) -> None:
+    """Refuse a tool of the caller's with the name of another one, where the agent is made and not in its first turn."""
+    seen = set(offered)
+    for tool in agent.tools:
+        if tool.name in seen:
+            raise UserError(f"two tools of the agent {agent.name!r} are called {tool.name!r}; give one another name")
+        seen.add(tool.name)
 
 
 def _parts(plan: DeepPlan) -> list[str]:

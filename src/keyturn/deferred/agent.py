@@ -6,7 +6,7 @@ one loop through `Runner`. It decides nothing and runs no tool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar, overload
 
@@ -30,7 +30,7 @@ from .output import answer_type
 from .prepare import MAX_TURNS, Prepared, Said, prepared, settings_of, with_handler
 from .requests import DeferredHandler, DeferredToolResults
 from .result import AgentRunResult, OutputT
-from .stream import StreamedRunResult, events_of
+from .stream import EventStream, StreamedRunResult, events_of
 from .tool import Tool, as_tool
 from .toolset import ToolsetLike, parts_of
 
@@ -198,13 +198,21 @@ class Agent(Generic[TContext, OutputT]):
         finally:
             await made.aclose()
 
-    async def run_stream_events(
-        self, user_prompt: str | Sequence[Any] | None = None, **options: Any
-    ) -> AsyncIterator[Any]:
-        """Run like `run`, and yield what happens; the last event is an `AgentRunResultEvent`."""
+    def run_stream_events(self, user_prompt: str | Sequence[Any] | None = None, **options: Any) -> EventStream:
+        """Run like `run`, and yield what happens, read by `async for` or in an `async with`.
+
+        The last event is an `AgentRunResultEvent`.
+        """
+        return EventStream(self._events(user_prompt, options))
+
+    async def _events(self, user_prompt: Any, options: dict[str, Any]) -> AsyncGenerator[Any]:
         before = await prepared(self, Said.of(user_prompt, options))
-        async for event in events_of(StreamedRunResult(before)):
-            yield event
+        events = events_of(StreamedRunResult(before))
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await events.aclose()
 
 
 def _said(given: dict[str, Any]) -> dict[str, Any]:

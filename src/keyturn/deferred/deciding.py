@@ -11,13 +11,12 @@ from ..core import events as ev
 from ..core.call_ids import call_id
 from ..core.digest import canonical
 from ..core.errors import BadJson
-from ..core.items import input_items
+from ..core.items import input_items, own_copy
 from ..core.preview import Json
 from ..engine.effects.run_tool import SAID
 from ..engine.run.open_run import OpenRun
 from ..engine.states.state import RunState
 from ..engine.views.items import ToolApprovalItem
-from ..tools.context import METADATA
 from .requests import (
     Category,
     DeferredToolCall,
@@ -61,6 +60,7 @@ def decide(state: RunState[Any], results: DeferredToolResults, note: str | None 
     """Say results on a state: all of them, or none where one is refused."""
     items = _by_label(state)
     check_results(results, requests_of(state))
+    _check_metadata(results)
     for label, said in results.approvals.items():
         _decide(state, items[label], said, results.metadata.get(label), note)
     for label, value in results.calls.items():
@@ -79,15 +79,14 @@ def _decide(state: RunState[Any], item: ToolApprovalItem, said: Any, metadata: A
         state.reject(item, rejection_message=said.message, by=said.by, note=said.note or note)
         return
     approved = said if isinstance(said, ToolApproved) else ToolApproved()
-    if metadata is not None and approved.note is not None:
-        raise WrongResults(f"the approval of {item.name!r} has a note and metadata; give one of them")
-    told = approved.note or note if metadata is None else METADATA + _text(metadata)
-    state.approve(item, edit=approved.override_args, by=approved.by, note=told)
+    state.approve(item, edit=approved.override_args, by=approved.by, note=approved.note or note)
+    if metadata is not None:
+        state.undelivered.tell(item.call, own_copy(metadata))
 
 
-def _text(metadata: Any) -> str:
+def _check_metadata(results: DeferredToolResults) -> None:
     try:
-        return canonical(metadata)
+        canonical(results.metadata)
     except BadJson as error:
         raise WrongResults(f"the metadata of an approval is JSON: {error}") from None
 

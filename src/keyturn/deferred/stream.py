@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Literal
 
 from ..core.errors import UserError
@@ -133,18 +135,23 @@ class StreamedRunResult:
             self._raw = self.events()
         return self._raw
 
-    async def stream_text(self, *, delta: bool = False) -> AsyncIterator[str]:
-        """Yield the text so far, or with `delta` each piece of it."""
-        whole = ""
+    async def stream_text(self, *, delta: bool = False, debounce_by: float | None = None) -> AsyncIterator[str]:
+        """Yield the text so far, or with `delta` each piece of it; pieces within `debounce_by` seconds are one."""
+        wait = _seconds(debounce_by)
+        whole = held = ""
+        last = 0.0
         async for event in self._read():
-            piece = _piece(event)
-            if piece:
-                whole += piece
-                yield piece if delta else whole
+            held += _piece(event)
+            if held and monotonic() - last >= wait:
+                whole += held
+                yield held if delta else whole
+                held, last = "", monotonic()
+        if held:
+            yield held if delta else whole + held
 
-    async def stream_output(self) -> AsyncIterator[Any]:
+    async def stream_output(self, *, debounce_by: float | None = None) -> AsyncIterator[Any]:
         """Yield the text so far, and at last the output."""
-        async for text in self.stream_text():
+        async for text in self.stream_text(debounce_by=debounce_by):
             yield text
         yield await self.get_output()
 
@@ -200,12 +207,47 @@ class StreamedRunResult:
             await self._raw.aclose()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # it is the generator of `events`
 
 
+class EventStream:
+    """Yields the events of a run; it is read as it is, or by `async with`, which stops a run that is left.
+
+    >>> hasattr(EventStream, "__aiter__"), hasattr(EventStream, "__aenter__")
+    (True, True)
+    """
+
+    def __init__(self, made: AsyncGenerator[Any]) -> None:
+        self._made = made
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self._made
+
+    async def __anext__(self) -> Any:
+        return await anext(self._made)
+
+    async def __aenter__(self) -> AsyncIterator[Any]:
+        return self._made
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop a run that nobody reads any more."""
+        await self._made.aclose()
+
+
+def _seconds(given: Any) -> float:
+    if given is None:
+        return 0.0
+    if not isinstance(given, int | float) or isinstance(given, bool) or not 0 <= given < math.inf:
+        raise UserError(f"debounce_by is a number of seconds or None, not {given!r}")
+    return float(given)
+
+
 def _piece(event: Any) -> str:
     data = event.data if isinstance(event, RawResponsesStreamEvent) else None
     return data.delta if data is not None and data.type == "response.output_text.delta" else ""
 
 
-async def events_of(run: StreamedRunResult) -> AsyncIterator[Any]:
+async def events_of(run: StreamedRunResult) -> AsyncGenerator[Any]:
     """Yield the events of a run in the words of Pydantic AI."""
     named: dict[str, str] = {}
     raw = run.events()

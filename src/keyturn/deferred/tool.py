@@ -22,6 +22,7 @@ from ..tools.function_tool import FunctionTool
 from ..tools.functions.bound import BoundFunction, default_tool_error_function
 from ..tools.functions.schema import function_schema
 from ..tools.outputs import rendered
+from .requests import ToolReturn
 
 Gate = bool | Callable[..., Any]
 
@@ -77,7 +78,9 @@ class Tool(FunctionTool):
         )
 
     def output(self, item: Mapping[str, Any], value: Any) -> Item:
-        """Return the call's result as the model reads it; data is JSON."""
+        """Return the call's result as the model reads it; data is JSON, and metadata is not for the model."""
+        if isinstance(value, ToolReturn):
+            value = value.return_value
         if isinstance(value, dict | list | tuple) or hasattr(value, "model_dump") or is_dataclass(value):
             told = rendered(value)
             if isinstance(told, str):

@@ -28,8 +28,8 @@ from ..engine.facts.reaches import reach_of
 from ..engine.facts.values import said_items
 from ..engine.run.agents import AgentGraph
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import OpenRun, wrapped
-from ..engine.states.loading import waiting_tools
+from ..engine.run.open_run import OpenRun
+from ..engine.states.loading import own_context, waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
@@ -232,18 +232,12 @@ class Inbox:
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
-        live = OpenRun(log, AgentGraph(agent), wrapped(_context_of(agent, log.run)))
+        live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
         items = requests_of(live, await waiting_tools(live))
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
         return edited(item, edit, live.run.calls.get(item.call), seen)
-
-
-def _context_of(agent: Agent[Any], run: Run) -> Any:
-    """Return the context that an agent makes of what its run saved, where its tools are found by that; else None."""
-    saved: Any = run.context
-    return agent.own_context(cast("dict[str, Any]", saved).get("data") if isinstance(saved, dict) else None)
 
 
 class _Named(NamedTuple):

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..core.digest import canonical, digest
-from ..core.errors import ModelBehaviorError
+from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
-from ..core.records import Wants
+from ..core.records import WANTS, Wants
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -109,6 +109,12 @@ class NeedsInput:
     state: Any = None
     preview: Preview | None = None
     wants: Wants = "answer"
+
+    def __post_init__(self) -> None:
+        if self.wants not in WANTS:
+            raise UserError(f"wants of NeedsInput is one of {', '.join(WANTS)}, not {self.wants!r}")
+        if self.state is not None and self.wants != "answer":
+            raise UserError(f"state of NeedsInput is for a tool that goes on; with wants={self.wants!r} none does")
 
 
 class Asking(Exception):

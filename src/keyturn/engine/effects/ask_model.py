@@ -50,7 +50,9 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
     model = model_for(agent, scope.config)
-    if not drive.meter.lets(model):
+    if drive.meter.lets(model):
+        await compact_history(drive, frame, scope, agent, model)
+    if not drive.meter.lets(model):  # a summary counts, too
         drive.stops.add("limit")
         return
     drive.meter.asking += 1
@@ -63,7 +65,6 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
 async def _ask(drive: Drive, frame: Frame, scope: FrameSettings, agent: Agent[Any], model: Model) -> None:
     if frame.fresh:
         await _agent_starts(drive, frame, scope, agent)
-    await compact_history(drive, frame, scope, agent, model)
     toolset = await drive.toolset(frame, fresh=True)
     request = await _request(drive, frame, scope, toolset)
     listeners = [hooks for hooks in (scope.hooks, agent.hooks) if hooks is not None]

@@ -17,6 +17,7 @@ from ...core import commands as cm
 from ...core.digest import canonical
 from ...core.events import Report
 from ...core.items import Item, own_copy
+from ...core.moves import asked_on
 from ...core.preview import Json, Preview
 from ...core.run import Call
 from ...tools.base import (
@@ -43,6 +44,7 @@ from ..states.context_data import context_now
 from ..user_errors import as_user_error, raised_by
 from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
+from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
 from .proposals import revised
@@ -174,7 +176,9 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, text, failed=True, reports=[])
         return
-    await drive.commit(cm.NeedInput(call.id, value.requests, value.state, shown, value.wants))
+    standing = value.wants == "approval" and call.approval is None
+    grants = await borrow_for_call(drive, call, asked_on(call)) if standing else []
+    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, value.state, shown, value.wants))
 
 
 async def _shown(call: Call, tool: Tool, value: NeedsInput) -> Preview | None:

@@ -198,6 +198,10 @@ class Backend(abc.ABC):
         with self._lock():
             yield
 
+    def places(self) -> list[Backend]:
+        """Return the backends in which its files really are."""
+        return [self]
+
     def _lock(self) -> threading.RLock:
         # Made when it is first needed, so that a member need not call our `__init__`.
         return vars(self).setdefault("_changing", threading.RLock())

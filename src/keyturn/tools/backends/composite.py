@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ...core.errors import UserError
+from ..filesystem.globs import BadGlob, below
 from ..filesystem.jail import Parts
 from ..filesystem.numbered_lines import LINES
 from ..filesystem.problems import FileMissing, PathRefused
@@ -135,28 +136,42 @@ class CompositeBackend(Backend):
         """Look for names or for text, in every backend below a directory."""
         parts = self.parts(path, directory=True)
         prefix, backend, rest = self._at(parts)
-        below = [each for each in self.routes if len(each) > len(parts) and each[: len(parts)] == parts]
+        deeper = self._below(parts)
         try:
-            found = _under(prefix, backend.search("/".join(rest) or ".", query))
+            found = self._shown(parts, _under(prefix, backend.search("/".join(rest) or ".", query)))
         except FileMissing:
-            if not below:
+            if not deeper:
                 raise
             found = Found()
-        hidden = tuple(f"{'/'.join(each)}/" for each in below)
-        found.lines = [line for line in found.lines if not line.startswith(hidden)] if hidden else found.lines
-        for each in below:
-            glob = _glob_below("/".join(each[len(parts) :]), query)
-            if glob is not None:
-                _add(found, _under(each, self.routes[each].search(".", replace(query, glob=glob or None))), query.most)
+        for each in deeper:
+            for glob in _globs_below(each[len(parts) :], query):
+                there = self.routes[each].search(".", replace(query, glob=glob))
+                _add(found, self._shown(each, _under(each, there)), query.most)
+        return found
+
+    def _below(self, parts: Parts) -> list[Parts]:
+        """Return the prefixes below a directory."""
+        return [each for each in self.routes if len(each) > len(parts) and each[: len(parts)] == parts]
+
+    def _shown(self, parts: Parts, found: Found) -> Found:
+        """Return what was found below a directory without what a prefix there hides."""
+        hidden = tuple(f"{'/'.join(each)}/" for each in self._below(parts))
+        if hidden:
+            found.lines = [line for line in found.lines if not line.startswith(hidden)]
         return found
 
     @contextmanager
     def alone(self) -> Generator[None, None, None]:
         """Lock all of its files against every other change."""
         with ExitStack() as stack:
-            for backend in dict.fromkeys((self.default, *(self.routes[each] for each in sorted(self.routes)))):
+            # In one order for all, or two that are made of the same places would wait for each other for ever.
+            for backend in sorted(self.places(), key=lambda each: (each.root, id(each))):
                 stack.enter_context(backend.alone())
             yield
+
+    def places(self) -> list[Backend]:
+        """Return the backends in which its files really are."""
+        return [place for backend in (self.default, *self.routes.values()) for place in backend.places()]
 
     def _at(self, parts: Parts) -> tuple[Parts, Backend, Parts]:
         for prefix in self._longest_first:
@@ -180,19 +195,21 @@ def _under(prefix: Parts, found: Found) -> Found:
     return Found([f"{start}{line}" for line in found.lines], dict(found.passed), found.stopped)
 
 
-def _glob_below(prefix: str, query: SearchQuery) -> str | None:
-    """Return what a pattern means below a prefix: "" for everything, None where nothing there can fit."""
+def _globs_below(prefix: Parts, query: SearchQuery) -> list[str | None]:
+    """Return what a pattern means below a prefix: None for everything, nothing where nothing there can fit."""
     glob = query.glob
     if glob is None:
-        return ""
-    if glob.startswith(f"{prefix}/"):
-        return glob[len(prefix) + 1 :]
-    by_name = query.pattern is not None and "/" not in glob
-    return glob if by_name or glob.startswith("**/") else None
+        return [None]
+    if query.pattern is not None and "/" not in glob:  # it is of names at any depth
+        return [glob]
+    try:
+        return list(below(glob, prefix))
+    except BadGlob:  # the search itself tells what is wrong with it
+        return [glob]
 
 
 def _add(found: Found, more: Found, most: int) -> None:
-    found.lines = [*found.lines, *more.lines][:most]
+    found.lines = list(dict.fromkeys([*found.lines, *more.lines]))[:most]
     for why, count in more.passed.items():
         found.passed[why] = found.passed.get(why, 0) + count
     found.stopped = found.stopped or more.stopped

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ..filesystem.jail import Parts, parts_of
 from ..filesystem.numbered_lines import LINES
@@ -14,6 +16,17 @@ from ..filesystem.staging import Change, File
 from ..filesystem.workspace import MAX_FILE_BYTES, PROTECTED, Entry, Workspace
 from ..processes.bubblewrap import BubblewrapExecutor
 from .backend import Backend
+
+
+class _FolderLock:
+    """Says whether a thread of this process has a folder: all backends of one folder have the same lock."""
+
+    def __init__(self) -> None:
+        self.thread = threading.RLock()
+        self.held = False
+
+
+_LOCKS: WeakValueDictionary[str, _FolderLock] = WeakValueDictionary()
 
 
 class FilesystemBackend(Backend):
@@ -42,7 +55,7 @@ class FilesystemBackend(Backend):
         self.workspace = Workspace(folder, max_file_bytes=max_file_bytes, protected=protected)
         self.max_file_bytes = max_file_bytes
         self.shell = shell
-        self._held = False
+        self._folder = _LOCKS.setdefault(self.root, _FolderLock())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.root!r})"
@@ -108,16 +121,16 @@ class FilesystemBackend(Backend):
     @contextmanager
     def alone(self) -> Generator[None, None, None]:
         """Lock the folder against every other change, of this process or another."""
-        with self._lock():  # whoever has the folder already, has it
-            if self._held:
+        with self._folder.thread:  # whoever has the folder already, has it
+            if self._folder.held:
                 yield
                 return
             with self.workspace.alone():
-                self._held = True
+                self._folder.held = True
                 try:
                     yield
                 finally:
-                    self._held = False
+                    self._folder.held = False
 
     def _inside(self, path: str, *, directory: bool = False) -> str:
         return "/".join(self.parts(path, directory=directory)) or "."
