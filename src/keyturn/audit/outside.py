@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..core import events as ev
 from .calls import request_name
+from .evidence.chain import head_of
 from .log import LogAutomaton
 from .report import CheckReport, Head, Told
 
@@ -28,7 +29,9 @@ class Outside:
         effects: Mapping[str, int] | None = None,
         acknowledged: Iterable[Told | tuple[str, str, str]] = (),
         heads: Mapping[str, Head | tuple[int, str]] | None = None,
+        tenant: str = "default",
     ) -> None:
+        self._tenant = tenant
         self._effects: Mapping[str, int] = effects or {}
         self._heads: Mapping[str, Head | tuple[int, str]] = heads or {}
         self._unmet = {key for key, seen in self._effects.items() if seen}
@@ -46,7 +49,7 @@ class Outside:
         report.unproven += max(0, len(links) - lines)
         if len(links) < lines:
             report.add("I5", run, len(links), f"the log was cut: {lines} lines of it were seen")
-        elif lines and links[lines - 1][1] != hash_:
+        elif lines and head_of(self._tenant, run, links[:lines]) != hash_:
             report.add("I8", run, None, f"the first {lines} lines are not those that were seen")
 
     def compare_effects(self, automaton: LogAutomaton, report: CheckReport) -> None:
