@@ -184,9 +184,7 @@ def _check_file(path: Path, found: os.stat_result, instead: str) -> None:
     if os.name != "posix":
         return
     if found.st_uid not in (os.geteuid(), 0):
-        raise UserError(
-            f"the key file {path} belongs to another user, who knows the keys; take it away, or {instead}"
-        )
+        raise UserError(f"the key file {path} belongs to another user, who knows the keys; take it away, or {instead}")
     if found.st_mode & 0o077:
         raise UserError(
             f"others can read or write the key file {path} (mode {stat.S_IMODE(found.st_mode):04o}): chmod 600 it if "

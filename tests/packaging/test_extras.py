@@ -29,6 +29,7 @@ NO_MEMBER = {"all", "docs"}
 
 # Which extra a file's packages are in, by its path below src/keyturn. A file that members share is in all of theirs.
 OWNERS: dict[str, tuple[str, ...]] = {
+    "audit/evidence/": ("audit",),
     "cli/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
     "mcp/": ("mcp",),

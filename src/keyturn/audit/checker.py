@@ -165,7 +165,7 @@ def _check_taken(taken: _Taken, outside: Outside, report: CheckReport) -> _Read 
         report.add("I8", taken.run, taken.bad, "the line is not the one that was written there")
     elif taken.missing is not None:
         report.add("I8", taken.run, taken.missing.line, f"the line {taken.missing.why}")
-    outside.compare_head(taken.run, taken.links, report)
+    outside.compare_head(taken.run, taken.links, report, taken.bad)
     if erased:
         _check_erased(taken, report)
         return None

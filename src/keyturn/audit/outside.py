@@ -42,14 +42,16 @@ class Outside:
             self._told[told.run].append(told)
         self._whole = True
 
-    def compare_head(self, run: str, links: Sequence[tuple[str, str]], report: CheckReport) -> None:
-        """Check that a log goes on from where it was seen."""
+    def compare_head(
+        self, run: str, links: Sequence[tuple[str, str]], report: CheckReport, bad: int | None = None
+    ) -> None:
+        """Check that a log goes on from where it was seen; what begins at a bad line is known to be wrong."""
         self._runs.discard(run)
         lines, hash_ = self._heads.get(run, (0, ""))
         report.unproven += max(0, len(links) - lines)
         if len(links) < lines:
             report.add("I5", run, len(links), f"the log was cut: {lines} lines of it were seen")
-        elif lines and head_of(self._tenant, run, links[:lines]) != hash_:
+        elif lines and (bad is None or bad >= lines) and head_of(self._tenant, run, links[:lines]) != hash_:
             report.add("I8", run, None, f"the first {lines} lines are not those that were seen")
 
     def compare_effects(self, automaton: LogAutomaton, report: CheckReport) -> None:

@@ -46,6 +46,8 @@ class CallBook:
             self._replied(event)
         elif isinstance(event, ev.GrantGiven | ev.GrantBorrowed):
             self.grants[event.grant.id] = event.grant
+        elif isinstance(event, ev.CallDecided | ev.VoteCast):
+            self._decided(event)
         elif isinstance(event, _OF_A_CALL):
             call = self.calls.get(event.call)
             if call is not None:
@@ -59,6 +61,18 @@ class CallBook:
             call = AuditedCall(name, event.frame, self._agents.get(event.frame, ""), raw, proposal)
             call.args = _text(call)
             self.calls[name] = call
+
+    def _decided(self, event: ev.CallDecided | ev.VoteCast) -> None:
+        made = event.decision
+        call = self.calls.get(made.call)
+        if call is None:
+            return
+        if isinstance(event, ev.VoteCast):
+            if not event.replaced:
+                call.votes[made.by or ""] = made
+            return
+        call.decision = made
+        call.args = call.args if made.args is None else made.args
 
     def arguments(self, call: AuditedCall, text: str | None = None) -> Any:
         """Return what a call would run with, or an edit of it, secrets redacted."""
@@ -105,7 +119,7 @@ def _told(call: AuditedCall, event: Any) -> None:
 
 
 def _screened(call: AuditedCall, event: ev.CallScreened) -> None:
-    if call.decision is not None and event.action != "ask":
+    if call.decision is not None:
         return  # the newest policy looked at what was decided
     call.terms = event.terms
     call.reason = event.reason

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ...core.codec import decode
 from ...core.errors import KeyturnError, LogDamaged, UserError
@@ -78,8 +78,9 @@ class Wanted(NamedTuple):
         return self
 
     def _check_times(self) -> None:
-        times: Any = self.between
-        if not isinstance(times, tuple) or len(times) != 2:
+        given: Any = self.between
+        times = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else ()
+        if len(times) != 2:
             raise UserError("between is two times, the earlier first; None for one that does not matter")
         for at in times:
             if at is not None and (not isinstance(at, datetime) or at.tzinfo is None):

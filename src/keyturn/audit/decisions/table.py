@@ -7,7 +7,7 @@ formulas do begins with an apostrophe instead.
 from __future__ import annotations
 
 import csv
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import msgspec
 
@@ -48,6 +48,6 @@ def cell(value: Any) -> str:
     """
     if isinstance(value, int):
         return str(value)
-    text = "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = "; ".join(map(str, cast("list[Any]", value))) if isinstance(value, list | tuple) else str(value)
     shown = escape(text, keep="")
     return f"'{shown}" if shown.lstrip(" ").startswith(_FORMULA) else shown

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
-from .records import RunHead, Rows, read_row
+from .records import Rows, RunHead, read_row
 from .report import VerifyReport
 from .runs import Mark
 

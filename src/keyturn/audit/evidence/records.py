@@ -7,7 +7,7 @@ whoever reads a file can compare every byte of it with what it says.
 
 from __future__ import annotations
 
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 
@@ -86,10 +86,10 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
-_first = msgspec.json.Decoder(FileStart)
-_line = msgspec.json.Decoder(LogLine)
-_head = msgspec.json.Decoder(RunHead)
-_statement = msgspec.json.Decoder(Statement)
+_first: Any = msgspec.json.Decoder(FileStart)
+_line: Any = msgspec.json.Decoder(LogLine)
+_head: Any = msgspec.json.Decoder(RunHead)
+_statement: Any = msgspec.json.Decoder(Statement)
 _NOT_OURS = "the row is none that this version writes"
 _OTHER = "the row is not written as it was: a byte of it was changed"
 
@@ -106,13 +106,13 @@ def read_row(raw: bytes) -> AnyRow | Unreadable:
     """
     decoder = _decoder_of(raw)
     try:
-        row = decoder.decode(raw)
+        row: AnyRow = decoder.decode(raw)
         return row if _encoder.encode(row) == raw else Unreadable(_OTHER)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Unreadable(_NOT_OURS)
 
 
-def _decoder_of(raw: bytes) -> msgspec.json.Decoder[AnyRow]:
+def _decoder_of(raw: bytes) -> Any:
     if raw.startswith(b'{"keyturn":'):
         return _first if raw.startswith(b'{"keyturn":"audit 1"') else _statement
     place = raw.find(b'","n') if raw.startswith(b'{"run":"') else -1
@@ -143,4 +143,3 @@ class Rows:
             raise UserError(f"row {self.number} is longer than {LONGEST} bytes: this is no export of Keyturn's")
         self.ended = raw.endswith(b"\n")
         return raw[:-1] if self.ended else raw
-

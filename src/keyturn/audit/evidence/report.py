@@ -121,7 +121,9 @@ class VerifyReport:
         verdict = "nothing was altered" if self.ok else f"ALTERED: {self.found} faults"
         if self.ok and not self.complete:
             verdict = "nothing was found altered, and not all of it is proven"
-        return "\n".join([*rows, f"{self.what} of {escape(self.tenant, keep='') or '-'}{signed}", ", ".join(counts), verdict])
+        return "\n".join(
+            [*rows, f"{self.what} of {escape(self.tenant, keep='') or '-'}{signed}", ", ".join(counts), verdict]
+        )
 
 
 def moment_of(at: int) -> str:

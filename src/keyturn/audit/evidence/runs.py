@@ -205,7 +205,9 @@ class RunReader:
         if head.erased != bool(self.erased) or (self.erased and self.erased != count):
             self.fault("changed", None, row, "lines of it are erased, and the run was not, or not all of it")
         if head.withheld != self.withheld and not self.unread:
-            self.fault("changed", None, row, f"{self.withheld} of its lines are withheld, and {head.withheld} were signed so")
+            self.fault(
+                "changed", None, row, f"{self.withheld} of its lines are withheld, and {head.withheld} were signed so"
+            )
         if head.damaged:
             self.fault("damaged", head.lines, row, f"in the store {head.damaged}; nothing after this line was signed")
         self.marked.end(head.lines, row)

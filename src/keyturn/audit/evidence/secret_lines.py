@@ -11,7 +11,6 @@ from ...core.codec import decode
 from ...core.errors import KeyturnError
 
 
-
 class SecretLines:
     """Follows the lines of one run.
 

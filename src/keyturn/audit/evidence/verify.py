@@ -18,7 +18,7 @@ import msgspec
 from ...core.errors import UserError
 from .marks import Checkpoint, Marks
 from .public_keys import PublicKeys, Signature
-from .records import AnyRow, FileStart, LogLine, RunHead, Rows, Statement, Unreadable, encode, read_row
+from .records import AnyRow, FileStart, LogLine, Rows, RunHead, Statement, Unreadable, encode, read_row
 from .report import MOST, Fault, FaultKind, Unproven, VerifyReport
 from .runs import RunReader
 

@@ -1,7 +1,7 @@
 """Write a checkpoint or an export of a store: its runs one after the other, then what is signed of them.
 
-Each line is verified with the journal's own keys on the way. What does not verify is not signed: of such a run the lines
-before the first bad one are, with the reason, so that a checkpoint never makes good what somebody altered.
+Each line is verified with the journal's own keys on the way. What does not verify is not signed: of such a run the
+lines before the first bad one are, with the reason, so that a checkpoint never makes good what somebody altered.
 """
 
 from __future__ import annotations
