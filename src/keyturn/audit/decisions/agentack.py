@@ -127,7 +127,8 @@ class Trace:
             return
         action.requested = True
         shown = self._shown.get(request_name(self._book.salt, call.id)) if action.wait == "asked" else None
-        seen = action.parameters if shown is None or call.asks or call.rounds else _plain(shown)
+        first = action.number == 1 and not call.asks and not call.rounds
+        seen = action.parameters if shown is None or not first else _plain(shown)
         self._add("approval_requested", call, approval=True, action=self._action(call, seen))
 
     def _decide(self, call: AuditedCall, word: str, expires: str = _NEVER) -> None:

@@ -62,6 +62,11 @@ class Marks:
     def __init__(self, checkpoints: Sequence[Checkpoint]) -> None:
         self._checkpoints = checkpoints
 
+    @property
+    def given(self) -> bool:
+        """Return whether there is any checkpoint."""
+        return bool(self._checkpoints)
+
     def before(self, run: str) -> list[str]:
         """Return the runs of any checkpoint that come before this one and were not there."""
         return sorted({gone for each in self._checkpoints for gone in each.before(run)})

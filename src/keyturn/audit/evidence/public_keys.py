@@ -97,35 +97,33 @@ class PublicKeys:
 
         `anchored` says that the first one is trusted as it stands.
         """
+        told: dict[str, bytes] = {}
         for place in range(0, len(lines) - 1, 2):
-            why = self._add(lines[place], lines[place + 1], anchored=anchored and not place)
+            why = self._add(lines[place], lines[place + 1], told, anchored=anchored and not place)
             if why:
                 return why
-        return ""
+        return "a key is named without a signature" if len(lines) % 2 else ""
 
-    def _add(self, line: str, signed: str, *, anchored: bool) -> str:
+    def _add(self, line: str, signed: str, told: dict[str, bytes], *, anchored: bool) -> str:
         try:
             message = line.encode()
             made = msgspec.json.decode(message, type=KeyStatement)
-            raw = b64decode(made.public, validate=True)
-            signature = b64decode(msgspec.json.decode(signed, type=Signature).signature, validate=True)
+            raw = exact_bytes(made.public)
+            signature = exact_bytes(msgspec.json.decode(signed, type=Signature).signature)
         except (msgspec.MsgspecError, ValueError):
             return "it names a key in a form that cannot be read"
         if made.key != key_name(raw) or len(raw) != 32:
             return f"the key {made.key!r} is not the one whose id that is"
-        known = made.key in self._raw
-        if anchored:
-            self._take(raw, made.since)
-        elif made.by not in self._raw:
-            return ""  # nobody who is trusted says so: nothing is learned
-        elif self._next.get(made.by, made.key) != made.key:
+        told[made.key] = raw
+        by = self._raw.get(made.by) or told.get(made.by or made.key)
+        if by is not None and not _fits(by, message, signature):
+            return f"the signature that names key {made.key} is not that of key {made.by or made.key}"
+        trusts = made.by in self._raw
+        if trusts and self._next.get(made.by, made.key) != made.key:
             return f"two keys are said to follow {made.by}: {self._next[made.by]} and {made.key}"
-        signer = made.by or made.key
-        if signer in self._raw and not self.verify(signer, message, signature):
-            return f"the signature that names key {made.key} is not that of key {signer}"
-        if made.by in self._raw:
+        if trusts:
             self._next[made.by] = made.key
-        if not known:
+        if (trusts or anchored) and made.key not in self._raw:
             self._take(raw, made.since)
             self.text += f"{line}\n{signed}\n"
         return ""
@@ -163,19 +161,34 @@ class PublicKeys:
 
     def verify(self, name: str, message: bytes, signature: bytes) -> bool:
         """Return whether a signature of a message is that of a trusted key."""
-        try:
-            from cryptography.exceptions import InvalidSignature
-            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-        except ModuleNotFoundError as error:
-            raise without_package(error) from error
         raw = self._raw.get(name)
-        if raw is None:
-            return False
-        try:
-            Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return raw is not None and _fits(raw, message, signature)
+
+
+def exact_bytes(text: str) -> bytes:
+    """Return what a Base64 text holds; raise `ValueError` for one that is not written as it would be.
+
+    >>> exact_bytes("AAAA")
+    b'\\x00\\x00\\x00'
+    """
+    made = b64decode(text, validate=True)
+    if b64encode(made).decode() != text:
+        raise ValueError("the last letter says more than it may")
+    return made
+
+
+def _fits(raw: bytes, message: bytes, signature: bytes) -> bool:
+    """Return whether a signature of a message is that of a public key."""
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ModuleNotFoundError as error:
+        raise without_package(error) from error
+    try:
+        Ed25519PublicKey.from_public_bytes(raw).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def _raw_of(pem: str) -> bytes:

@@ -6,7 +6,6 @@ the way, and the statement at the end, with its signature, says whether that is 
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -17,7 +16,7 @@ import msgspec
 
 from ...core.errors import UserError
 from .marks import Checkpoint, Marks
-from .public_keys import PublicKeys, Signature
+from .public_keys import PublicKeys, Signature, exact_bytes
 from .records import AnyRow, FileStart, LogLine, Rows, RunHead, Statement, Unreadable, encode, read_row
 from .report import MOST, Fault, FaultKind, Unproven, VerifyReport
 from .runs import RunReader
@@ -218,6 +217,7 @@ class _FileReader:
         if self._run is not None:
             self._headless(self._run)
         self._unplaced()
+        self._absent()
         report.at = signed.at
         report.key = signed.key
         report.statement = sha256(raw).hexdigest()
@@ -229,18 +229,27 @@ class _FileReader:
             self._fault("missing", f"{signed.runs} runs were signed, and {self._number} are there; none {after}")
         whole = self._heads.hexdigest() == signed.heads and signed.runs == report.runs
         if not whole and report.ok:
-            self._fault("head", "the heads of the runs are not those that were signed: some were made anew")
+            self._made_anew()
         if signed.lines != report.lines and report.ok:
             self._fault("file", "the file has another number of lines than was signed")
         if self._trusted(signed, raw) and whole:
             report.unproven = self._unproven
             report.proven = self._proven
 
+    def _made_anew(self) -> None:
+        """Report that what is there fits together and is not what was signed; checkpoints say where that may be."""
+        what = "the heads of the runs are not those that were signed: some were made anew"
+        suspects = self._report.unproven if self._marks.given else []
+        if not suspects:
+            self._fault("head", f"{what}; a checkpoint that was kept elsewhere tells which (--heads)")
+        for each in suspects:
+            self._fault("head", f"{what}; no checkpoint vouches for this run from here on", each.run, each.proven)
+
     def _trusted(self, signed: Statement, raw: bytes) -> bool:
         found = self._rows.read()
         try:
             made = msgspec.json.decode(found or b"", type=Signature)
-            signature = b64decode(made.signature, validate=True)
+            signature = exact_bytes(made.signature)
             exact = encode(made) == found and self._rows.ended
         except (msgspec.MsgspecError, ValueError):
             self._fault("signature", "there is no signature after the statement: nothing is proven")
@@ -262,12 +271,15 @@ class _FileReader:
             return True
         return False
 
+    def _absent(self) -> None:
+        for gone in self._marks.rest():
+            self._fault("missing", "the run was signed in a checkpoint, and is not there", gone)
+
     def _end(self) -> None:
         if self._run is not None:
             self._headless(self._run)
         self._unplaced()
-        for gone in self._marks.rest():
-            self._fault("missing", "the run was signed in a checkpoint, and is not there", gone)
+        self._absent()
         if self._signed is None:
             self._fault("cut", "the file ends without a signed statement: its end was cut off")
         elif self._rows.read() is not None:
