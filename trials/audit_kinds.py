@@ -214,7 +214,9 @@ def runs_swapped(evidence: Evidence, dice: random.Random) -> Altered:
     rows = evidence.rows
     between = rows[one.stop : two.start]
     made = [*rows[: one.start], *rows[two.start : two.stop], *between, *rows[one.start : one.stop], *rows[two.stop :]]
-    return Altered(made, set(), {first, second} | {run for run, span in evidence.spans.items() if span.start > one.start})
+    return Altered(
+        made, set(), {first, second} | {run for run, span in evidence.spans.items() if span.start > one.start}
+    )
 
 
 def run_twice(evidence: Evidence, dice: random.Random) -> Altered:
@@ -263,9 +265,7 @@ def _other(text: str) -> str:
     return json.dumps(told, separators=(",", ":")).replace("approve", "reject")
 
 
-def _remade(
-    evidence: Evidence, run: str, change: Callable[[list[LogLine]], list[LogLine]], *, whole: bool
-) -> Altered:
+def _remade(evidence: Evidence, run: str, change: Callable[[list[LogLine]], list[LogLine]], *, whole: bool) -> Altered:
     """Make a run anew with other lines: hashes and head, and with `whole` all that is said of them at the end."""
     span = evidence.spans[run]
     found = [row for row in map(read_row, evidence.rows[span.start : span.stop]) if isinstance(row, LogLine)]

@@ -1,4 +1,4 @@
-"""Exports and checkpoints: what is honest verifies with public keys alone, and what was altered is named by its place."""
+"""Exports and checkpoints: what is honest verifies with public keys alone, what was altered is named by its place."""
 
 from __future__ import annotations
 

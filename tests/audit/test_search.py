@@ -34,7 +34,7 @@ async def test_each_decision_is_found_by_what_it_is(store: Any) -> None:
     runs = await store_of_decisions(store)
     audit = Audit(store)
     [entry] = await audit.search(run=runs["approved"], verdict="approve")
-    assert (entry.by, entry.strength, entry.roles, entry.note) == ("ada", "claimed", ("finance",), "as agreed")
+    assert (entry.by, entry.strength, entry.roles, entry.note) == ("ada", "claimed", (), "as agreed")
     assert (entry.tool, entry.agent, entry.what, entry.via) == ("pay", "desk", "decision", "person")
     assert entry.arguments == '{"amount":1,"token":"[redacted]"}'
     request = await _request(store, runs["approved"])

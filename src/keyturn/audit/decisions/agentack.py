@@ -20,6 +20,7 @@ from ...core.call_ids import is_below
 from ...core.digest import canonical
 from ..calls import AuditedCall, Broken, request_name
 from ..deciders import agree, objection, quorum, takes_people
+from ..grants import GRANT
 from .calls import CallBook
 
 #: The policy with which a trace is to be checked: everything that runs takes an approval of its own.
@@ -151,10 +152,16 @@ class Trace:
         action = self._actions[call.id]
         if event.action == "deny":
             self._settle(call, "a policy denied it")
-        elif not action.decided:
+        elif not action.requested:  # a policy that looks at what people decided says nothing of its own
             self._request(call)
             if event.action == "allow":
-                self._decide(call, "allow")
+                self._decide(call, "allow" if self._may_allow(call, event.by) else "deny")
+
+    def _may_allow(self, call: AuditedCall, by: str) -> bool:
+        """Return whether a call may be allowed unasked: a tool that always asks takes a grant for that."""
+        if by.startswith(GRANT):
+            return self._granted(call, by.removeprefix(GRANT))
+        return call.proposal.gate != "ask"
 
     def _started(self, call: AuditedCall) -> None:
         action = self._actions[call.id]
@@ -209,7 +216,7 @@ class Trace:
         if not lets:
             self._settle(call, f"the word was {made.verdict}")
             return
-        word = "allow" if self._stands(call, made, action.wait) else "deny"
+        word = "allow" if action.requested and self._stands(call, made, action.wait) else "deny"
         expires = self._expires(call, made, action.wait)
         if made.args is not None and action.wait == "asked":
             self._settle(call, "it was edited: see the action that follows")
@@ -230,9 +237,7 @@ class Trace:
 
     def _accepted(self, call: AuditedCall, made: ev.Decision, wait: str) -> bool:
         if made.via == "grant":
-            terms = self._book.grants.get(made.grant or "")
-            fits = terms is not None and (terms.agent, terms.tool) == (call.agent, call.proposal.tool)
-            return terms is not None and fits and (terms.expires_at is None or self._now <= terms.expires_at)
+            return self._granted(call, made.grant or "")
         if made.via == "probe":
             return call.proposal.recover == "probe"
         if made.via != "person":
@@ -241,6 +246,13 @@ class Trace:
             return False
         voices = {made.by or ""} | {by for by, vote in call.votes.items() if agree(vote, made)}
         return wait == "asking" or len(voices) >= quorum(call.terms, made.verdict)
+
+    def _granted(self, call: AuditedCall, name: str) -> bool:
+        """Return whether a grant is there, is about the call's tool and approves it, and has not run out."""
+        terms = self._book.grants.get(name)
+        if terms is None or (terms.agent, terms.tool, terms.verdict) != (call.agent, call.proposal.tool, "approve"):
+            return False
+        return terms.expires_at is None or self._now <= terms.expires_at
 
     def _expires(self, call: AuditedCall, made: ev.Decision, wait: str) -> str:
         """Return until when an approval may be used: not at all where it came after its request had run out."""
