@@ -23,7 +23,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +148,9 @@ rot: $(VENV)/.ready $(VENV)/.system ## Alter stores behind their backs, and see 
 
 forge: $(VENV)/.ready ## Forge states, lines, rows and decisions, with and without a key: make forge N=10000 SEED=7 JOBS=2
 	@$(BIN)/python -m trials.forge --n $(N) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+audit-trial: $(VENV)/.ready ## Alter exports of the audit in every way, and see each alteration located: make audit-trial N=10000 SEED=7
+	@$(BIN)/python -m trials.audit --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
 EXAMPLES ?=
 published: $(VENV)/.ready ## Programs published for the OpenAI Agents SDK, one word changed: make published EXAMPLES=path

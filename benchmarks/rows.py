@@ -52,7 +52,7 @@ ROWS = (
     Row("durable", "durable round on SQLite (WAL, FULL), of 50, ms", "durable", "ms", 2.5, 1.2, {"n": 50}),
     Row("durable-kb", "its database after 50 rounds, kB", "durable", "kb", 120, 70, {"n": 50}),
     Row("durable-mb", "bytes written to disk meanwhile, MB", "durable", "mb", 2.2, 1.3, {"n": 50}),
-    Row("audit", "one line of an export verified offline, us", "audit", "us", 10, 6, {"n": 100_000}),
+    Row("audit", "one line of an export verified offline, us of CPU", "audit", "us", 10, 6, {"n": 100_000}),
     watch("durable-1000", "the same, of 1,000, ms", "durable", "ms", n=1000),
     watch("first-answer", "import to the first answer, ms", "first_answer", "ms"),
     watch("first-answer-rss", "RSS after the first answer, MiB", "first_answer", "mib"),

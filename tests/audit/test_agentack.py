@@ -32,7 +32,8 @@ Steps = list[ev.Step]
 
 def judged(steps: Steps, **sources: Any) -> tuple[str, set[str]]:
     """What agentack says of a run, where everything takes an approval."""
-    trace = trace_of(steps[0].events[0].run, steps, **sources)  # type: ignore[union-attr]
+    first: Any = steps[0].events[0]
+    trace = trace_of(first.run, steps, **sources)
     events = [TraceEvent.from_dict(json.loads(json.dumps(each)), line=place) for place, each in enumerate(trace, 1)]
     report = evaluate_events(events, policy=Policy(require_approval_for=("*:*",)))
     return report.status, {finding.rule_id for finding in report.findings}
@@ -187,7 +188,8 @@ async def strict() -> Steps:
     """An honest run that two people let make a payment, neither of them its requester."""
     journal = MemoryJournal()
     agent = paying([*a_call(5), *a_call(6)], "Done.")
-    agent.tools[0].approval = TERMS  # type: ignore[attr-defined]
+    _tool: Any = agent.tools[0]
+    _tool.approval = TERMS
     async with App([agent], journal) as app:
         run = await app.start("desk", "go", requester="root")
         await run.wait()

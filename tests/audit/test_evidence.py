@@ -320,11 +320,11 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     signer = Signer.of(tmp_path / "key", 5)
 
     def peak(runs: int) -> int:
-        stream = _Made(signer, runs)
+        stream: Any = _Made(signer, runs)
         (tmp_path / "public").write_text(signer.public.text)
         tracemalloc.start()
         try:
-            Audit.verify_file(stream, public=tmp_path / "public")  # type: ignore[arg-type]
+            Audit.verify_file(stream, public=tmp_path / "public")
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

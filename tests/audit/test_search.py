@@ -11,7 +11,8 @@ from keyturn import App, Grant, MemoryJournal, Runner, UserError
 from keyturn.audit.decisions.search import Place
 from keyturn.audit.service import Audit
 from keyturn.core.people import Decider
-from tests.audit.records import ADA, a_call, desk, paid, paying
+from keyturn.journal.rows import Query
+from tests.audit.records import ADA, FOUR_EYES, a_call, desk, paid, paying
 from tests.scenarios import CATALOGUE
 from tests.table import each
 
@@ -52,8 +53,6 @@ async def test_each_decision_is_found_by_what_it_is(store: Any) -> None:
 
 
 async def _request(store: Any, run: str) -> Any:
-    from keyturn.journal.rows import Query
-
     [row] = await store.requests(Query(run=run))
     return row
 
@@ -114,9 +113,8 @@ async def test_what_cannot_be_searched_for_is_refused(wrong: dict[str, Any], say
 
 async def test_votes_of_a_quorum_and_a_cancellation_are_on_record(store: Any) -> None:
     agent = paying(a_call(1), "Done.", approval=None)
-    from tests.audit.records import FOUR_EYES
-
-    agent.tools[0].approval = FOUR_EYES  # type: ignore[attr-defined]
+    tool: Any = agent.tools[0]
+    tool.approval = FOUR_EYES
     async with App([agent], store) as app:
         run = await app.start("desk", "go")
         await run.wait()

@@ -8,6 +8,7 @@ import subprocess
 from base64 import b64encode
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
 
@@ -129,8 +130,8 @@ def test_a_public_key_as_a_pem_is_trusted_and_other_kinds_are_refused(tmp_path: 
     from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    def pem(key: object) -> str:
-        return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()  # type: ignore[attr-defined]
+    def pem(key: Any) -> str:
+        return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
     assert PublicKeys.read(pem(signer._private.public_key())).names() == [signer.name]
     with pytest.raises(UserError, match="no Ed25519"):

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 from ..audit.decisions.entries import AuditEntry
 from ..audit.evidence.report import VerifyReport, moment_of
@@ -28,6 +28,13 @@ from ..render.escape import escape, quote
 from .printing import must_be_there, print_labelled, print_row
 
 _URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
+_NAMES: dict[str, LiteralString] = {
+    "checkpoint": "keyturn audit checkpoint",
+    "verify": "keyturn audit verify",
+    "search": "keyturn audit search",
+    "export": "keyturn audit export",
+    "keys": "keyturn audit keys",
+}
 _JOURNAL = "the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
 
 
@@ -109,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return doing[arguments.what](arguments)
     except KeyturnError as error:
-        print_labelled(f"keyturn audit {arguments.what}", str(error))  # pyright: ignore[reportArgumentType]
+        print_labelled(_NAMES[arguments.what], str(error))
         return 1 if isinstance(error, LogDamaged) else 2
 
 
