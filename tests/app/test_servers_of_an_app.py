@@ -545,4 +545,4 @@ async def test_a_source_of_another_kind_is_waited_for_as_a_server_is() -> None:
         await until_status(app, run.id, "waiting")
         [request] = await app.inbox.list()
         await app.inbox.approve(request, by="ann")
-        assert await run.result(timeout=20) == "read paid ann"
+        assert (await run.result(timeout=20)).final_output == "read paid ann"
