@@ -20,8 +20,11 @@ from keyturn import MemoryJournal, UserError
 from keyturn.audit.evidence import records
 from keyturn.audit.evidence.chain import PublicChain
 from keyturn.audit.evidence.records import LogLine, RunHead, encode, read_row
+from keyturn.audit.evidence.secret_lines import SecretLines
 from keyturn.audit.evidence.signing import Signer
 from keyturn.audit.service import Audit
+from keyturn.core import events as ev
+from keyturn.core.codec import encode as encode_step
 from keyturn.core.errors import LogDamaged
 from keyturn.engine.run.open_run import chain_of
 from keyturn.journal.retention import erase_ended
@@ -141,6 +144,19 @@ async def test_lines_with_secrets_are_withheld_and_proven(tmp_path: Path) -> Non
     whole = await here.exported("whole.jsonl", secrets=True)
     assert b"hush-hush" in b"".join(whole)
     assert here.verified(whole, tmp_path / "export.jsonl").complete
+
+
+def test_what_may_quote_a_secret_is_withheld_as_well() -> None:
+    """A nested agent is handed the arguments of its call, and a handoff may sum up the conversation."""
+    hide = SecretLines()
+    frame = ev.Step(5, [ev.FrameOpened("r/1.1", "clerk", [])])
+    view = ev.Step(5, [ev.HandedOff("r", "second", [])])
+    assert not hide.holds(encode_step(frame))
+    call = ev.Proposal("function", "pay", "c1", 0, secrets=("token",))
+    assert hide.holds(encode_step(ev.Step(5, [ev.ReplyRecorded("r", [{"type": "function_call"}], [call])])))
+    assert hide.holds(encode_step(frame))
+    assert hide.holds(encode_step(view))
+    assert not hide.holds(encode_step(ev.Step(5, [ev.CallStarted("r/1.0")])))
 
 
 # Attacks ------------------------------------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ class SecretLines:
             return event.call in self._calls
         if isinstance(event, ev.VoteCast | ev.CallDecided):
             return event.decision.call in self._calls and event.decision.args is not None
-        if isinstance(event, ev.FrameOpened):  # a nested agent reads the arguments of the call that it answers
-            return event.frame in self._calls
+        if isinstance(event, ev.FrameOpened | ev.HandedOff):  # what an agent begins with may quote earlier arguments
+            return bool(self._calls)
         if isinstance(event, ev.CallScreened):
             return event.call in self._calls and event.preview is not None
         return isinstance(event, ev.CallNeeds | ev.GrantGiven | ev.GrantBorrowed) and self._of_call(event)
