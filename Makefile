@@ -24,7 +24,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers deep-peers sweep mutants pace pile recovery simulate crash race rot forge leaks published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers deep-peers sweep mutants pace pile recovery simulate crash race rot forge leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -159,6 +159,9 @@ forge: $(VENV)/.ready ## Forge states, lines, rows and decisions, with and witho
 DEEP_PYTHON ?= $(if $(wildcard $(DEEP)/bin/python),$(DEEP)/bin/python)
 leaks: $(VENV)/.ready ## Ways round the gate of other deep agents, shown on them beside ours: make leaks DEEP_PYTHON=path
 	@$(BIN)/python -m trials.leaks --theirs "$(DEEP_PYTHON)" $(ARGS)
+
+audit-trial: $(VENV)/.ready ## Alter exports of the audit in every way, and see each alteration located: make audit-trial N=10000 SEED=7
+	@$(BIN)/python -m trials.audit --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
 EXAMPLES ?=
 published: $(VENV)/.ready ## Programs published for the OpenAI Agents SDK, one word changed: make published EXAMPLES=path

@@ -44,7 +44,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "apprise": ("channels/apprise",),
     "apsw": ("journal/sqlite", "sessions/sqlite"),
     "argon2": ("server/",),
-    "cryptography": ("sessions/encrypt", "journal/"),
+    "cryptography": ("audit/evidence/", "sessions/encrypt", "journal/"),
     "dbos": ("engine/dbos",),
     "docstring_parser": ("tools/",),
     "fastapi": ("server/",),

@@ -210,7 +210,7 @@ _HOMES = {
     "RunErrorHandlerInput": "agents.settings",
     "RunErrorHandlerResult": "agents.settings",
     "RunErrorHandlers": "agents.settings",
-    "RunHandle": "app",
+    "RunHandle": "run_handle",
     "RunHooks": "agents.hooks",
     "RunItem": "engine.views.items",
     "RunItemStreamEvent": "engine.views.event_stream",

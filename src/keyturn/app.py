@@ -18,6 +18,7 @@ from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
+from .audit.service import Audit
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -45,6 +46,7 @@ from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
 from .lifespan import AppResources, Lifespan
 from .policies.base import PolicyLike
+from .run_handle import RunHandle
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
@@ -55,40 +57,6 @@ class AgentDeclaration(Protocol):
     def core_agent(self) -> Agent[Any]:
         """Return the agent that it is."""
         ...
-
-
-class RunHandle:
-    """Refers to a run by its id; `App.start` returns one.
-
-    It holds nothing but the id and the app.
-
-    >>> from keyturn import Agent, App
-    >>> App([Agent(name="ops")], "memory://").run("5e1f")
-    RunHandle('5e1f')
-    """
-
-    def __init__(self, app: App, id: str) -> None:
-        self._app = app
-        self.id = id
-
-    def __repr__(self) -> str:
-        return f"RunHandle({self.id!r})"
-
-    async def get(self) -> RunRow:
-        """Return the run's row."""
-        return await self._app.get(self.id)
-
-    async def wait(self, timeout: float | None = None) -> RunRow:
-        """Wait until the run is over or waits for people, and return its row."""
-        return await self._app.wait(self.id, timeout)
-
-    async def result(self, timeout: float | None = None) -> RunResult:
-        """Wait until the run is over or waits for people, and return its result."""
-        return await self._app.result(self.id, timeout)
-
-    def stream(self) -> AsyncIterator[StreamEvent]:
-        """Stream what happens in the run, from its beginning to its end."""
-        return self._app.stream(self.id)
 
 
 class App:
@@ -137,6 +105,7 @@ class App:
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
         self.journal = opened(journal) if isinstance(journal, str) else journal
         self.inbox = Inbox(self.journal, self.agents)
+        self.audit = Audit(self.journal)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions

@@ -30,6 +30,7 @@ NO_MEMBER = {"all", "docs"}
 # Which extra a file's packages are in, by its path below src/keyturn. A file that members share is in all of theirs.
 OWNERS: dict[str, tuple[str, ...]] = {
     "chat/": ("chat",),
+    "audit/evidence/": ("audit",),
     "cli/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
     "mcp/": ("mcp",),
@@ -169,6 +170,7 @@ FIRST_USE = {
     "sqlalchemy": "keyturn.SQLAlchemySession.from_url('ada', url='sqlite:///sessions.db')",
     "postgres": "Runner.run_sync(scripted, 'hi', journal='postgresql://nobody@127.0.0.1/x')",
     "encrypt": "keyturn.EncryptedSession('ada', keyturn.MemorySession('ada'), 'a key that nobody knows')",
+    "audit": "asyncio.run(keyturn.App([], 'memory://').audit.checkpoint('x'))",
     "otel": "Runner.run_sync(scripted, 'hi', run_config=keyturn.RunConfig(tracing=Provider()))",
     "migrate": "Path('old.py').write_text('import agents'); main(['migrate', '.'])",
     "chat": "main(['chat'])",

@@ -122,6 +122,11 @@ class Asking(Exception):
 
     needs: NeedsInput
 
+    @property
+    def message(self) -> str:
+        """Return what it says, as every error of ours does."""
+        return str(self)
+
 
 @dataclass(frozen=True)
 class Resumed:
