@@ -12,12 +12,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
+from .audit.service import Audit
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -46,42 +47,17 @@ from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
 from .lifespan import AppResources, Lifespan
 from .policies.base import PolicyLike
+from .run_handle import RunHandle
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
 
-class RunHandle:
-    """Refers to a run by its id; `App.start` returns one.
+class AgentDeclaration(Protocol):
+    """Declares an agent in another way: one of `keyturn.deferred` or `keyturn.deep`."""
 
-    It holds nothing but the id and the app.
-
-    >>> from keyturn import Agent, App
-    >>> App([Agent(name="ops")], "memory://").run("5e1f")
-    RunHandle('5e1f')
-    """
-
-    def __init__(self, app: App, id: str) -> None:
-        self._app = app
-        self.id = id
-
-    def __repr__(self) -> str:
-        return f"RunHandle({self.id!r})"
-
-    async def get(self) -> RunRow:
-        """Return the run's row."""
-        return await self._app.get(self.id)
-
-    async def wait(self, timeout: float | None = None) -> RunRow:
-        """Wait until the run is over or waits for people, and return its row."""
-        return await self._app.wait(self.id, timeout)
-
-    async def result(self, timeout: float | None = None) -> RunResult:
-        """Wait until the run is over or waits for people, and return its result."""
-        return await self._app.result(self.id, timeout)
-
-    def stream(self) -> AsyncIterator[StreamEvent]:
-        """Stream what happens in the run, from its beginning to its end."""
-        return self._app.stream(self.id)
+    def core_agent(self) -> Agent[Any]:
+        """Return the agent that it is."""
+        ...
 
 
 class App:
@@ -91,6 +67,9 @@ class App:
     the runs to others. `context_type` is the dataclass or pydantic model of the runs' contexts, where `Agent[Ctx]` does
     not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
     makes the session of an id.
+
+    `trusted_keys` are the ids of the people's keys that this process trusts by itself; others count where a person with
+    a trusted key confirmed them.
 
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
@@ -109,7 +88,7 @@ class App:
 
     def __init__(
         self,
-        agents: Sequence[Agent[Any]],
+        agents: Sequence[Agent[Any] | AgentDeclaration],
         journal: Store | str,
         policy: PolicyLike | None = None,
         *,
@@ -120,16 +99,19 @@ class App:
         context_deserializer: Callable[[Any], Any] | None = None,
         context_type: type[Any] | None = None,
         lifespan: Lifespan | None = None,
+        trusted_keys: Sequence[str] = (),
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
     ) -> None:
-        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in agents}
+        made = [agent if isinstance(agent, Agent) else agent.core_agent() for agent in agents]
+        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in made}
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
         self.journal = opened(journal) if isinstance(journal, str) else journal
-        self.people = People(self.journal)
+        self.people = People(self.journal, roots=trusted_keys)
         self.inbox = Inbox(self.journal, self.agents, self.people)
+        self.audit = Audit(self.journal)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions
@@ -185,7 +167,7 @@ class App:
             first["requester"] = plain_text(requester, "requester")
         if session_id is not None:
             first["about"] = {"session": session_id}
-        play.live.serializer = self._dump
+        play.live.serializer, play.live.witness = self._dump, self.people.objection
         return RunHandle(self, await play.begin())
 
     def run(self, run_id: str) -> RunHandle:
@@ -367,6 +349,7 @@ class App:
         session = self._session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
         play.live.serializer, play.claim = self._dump, claim
+        play.live.witness = self.people.objection
         return play
 
     async def _state(self, run_id: str, *, held: bool = False) -> RunState[Any]:

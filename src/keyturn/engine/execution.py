@@ -109,7 +109,7 @@ class Execution:
             self.drive.leave()
             return (await self.finish()).run_id
         with tracing(self.live, self.scope.config) as self.drive.traces:
-            check_terms(self.live.graph, self.scope.config.policy, inbox=True)
+            self._check_terms(inbox=True)
             self.live.clock = await journal_clock(self.live.journal)
             await self._start()
         return self.run.id
@@ -176,6 +176,11 @@ class Execution:
         self.live.kept = True
         self.drive.publish(log.steps[len(mine) :])
 
+    def _check_terms(self, *, inbox: bool) -> None:
+        """Refuse terms that nobody here can meet, before anything is done."""
+        self.scope.witness = self.live.witness is not None
+        check_terms(self.live.graph, self.scope.config.policy, inbox=inbox, witness=self.scope.witness)
+
     async def _told(self) -> RunResult:
         """Move the run; record what stops it before the lease is released, since only the holder may."""
         try:
@@ -185,7 +190,7 @@ class Execution:
             raise
 
     async def _moved(self) -> RunResult:
-        check_terms(self.live.graph, self.scope.config.policy, inbox=self.scope.inbox)
+        self._check_terms(inbox=self.scope.inbox)
         if self.run.status == "new":
             await self._start()
         else:

@@ -14,11 +14,13 @@ import msgspec
 from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.challenge import decision_challenge
 from ..core.codec import Log
 from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
 from ..core.gate import decided_before
-from ..core.people import Decider, Proof, decider, plain_text
+from ..core.people import Decider, Proof, Strength, decider, plain_text
 from ..core.preview import Preview
+from ..core.records import Word
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
@@ -29,8 +31,8 @@ from ..engine.facts.reaches import reach_of
 from ..engine.facts.values import said_items
 from ..engine.run.agents import AgentGraph
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import OpenRun, wrapped
-from ..engine.states.loading import waiting_tools
+from ..engine.run.open_run import OpenRun
+from ..engine.states.loading import own_context, waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
@@ -201,21 +203,22 @@ class Inbox:
         return await write_to(self._store, log, *commands)
 
     async def _words(self, by: By, words: Naming, waiting: Request) -> decisions.Words:
-        named: decisions.Words = {"by": await self._who(by, waiting)}
+        strength = "authenticated" if words.get("proof") is None else "signed"
+        named: decisions.Words = {"by": await self._who(by, waiting, strength)}
         if "note" in words:
             named["note"] = words["note"]
         if "proof" in words:
             named["proof"] = words["proof"]
         return named
 
-    async def _who(self, by: By, waiting: Request | None = None) -> Decider:
+    async def _who(self, by: By, waiting: Request | None = None, strength: Strength = "authenticated") -> Decider:
         """Return who decides: who logged in has the roles of now, and a name is no more than that."""
         if not isinstance(by, Login):
             return _named(by)
         if DECIDE not in by.scopes:
             raise NotAllowed(f"the token of {by.person!r} is not good for deciding; its scopes: {', '.join(by.scopes)}")
         terms, requester = (None, None) if waiting is None else (waiting.terms, waiting.requester)
-        return await self.people.decider(by.person, "authenticated", terms=terms, requester=requester)
+        return await self.people.decider(by.person, strength, terms=terms, requester=requester)
 
     async def _waiting(self, shown: _Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""
@@ -241,6 +244,7 @@ class Inbox:
 
     async def _deliver(self, log: Log, shown: _Named, said: decisions.MadeDecision) -> RequestRow:
         """Record a decision; a run that failed is taken up again by it."""
+        await self._check_proof(log.run, said)
         deliver = cm.Deliver([said.decision], [] if said.grant is None else [said.grant])
         resume = [cm.Resume()] if log.run.status == "failed" else []
         written = await self._commit(log, deliver, *resume)
@@ -252,6 +256,36 @@ class Inbox:
         end = next((end for end in ends if end.id == shown.id), None)
         return row if end is None or row.state != "open" else row.ended(end)
 
+    async def _check_proof(self, run: Run, said: decisions.MadeDecision) -> None:
+        """Verify a signature before anything is recorded; a worker does so once more before it starts a call."""
+        decision = said.decision
+        call = run.calls.get(decision.call)
+        if decision.proof is None or call is None:
+            return
+        if said.grant is not None:
+            raise UserError("a signature is for one call: sign the decision without a grant")
+        await self.people.check_proof((request_id(run, call.id), call.revision), decision)
+
+    async def to_sign(
+        self,
+        request: Shown,
+        verdict: Word,
+        *,
+        edit: Mapping[str, Any] | str | None = None,
+        seen: Preview | None = None,
+        output: Any = None,
+        message: str | None = None,
+        **words: Unpack[Naming],
+    ) -> bytes:
+        """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
+        log, waiting = await self._waiting(_shown(request, words))
+        made = None if edit is None else await self._edited(log, waiting, edit, seen)
+        args, basis = (None, None) if made is None else (made.args, made.basis)
+        given = decisions.said_output(output, "an output") if verdict in ("answer", "ran") else None
+        said = ev.Decision(waiting.call, verdict, waiting.digest, args=args, basis=basis, output=given)
+        said = msgspec.structs.replace(said, note=words.get("note"), message=message)
+        return decision_challenge(self.people.tenant, waiting.id, waiting.revision, said)
+
     async def _edited(
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
     ) -> decisions.Edit | None:
@@ -259,7 +293,7 @@ class Inbox:
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
-        live = OpenRun(log, AgentGraph(agent), wrapped(None))
+        live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
         items = requests_of(live, await waiting_tools(live))
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
