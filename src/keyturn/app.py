@@ -18,6 +18,9 @@ from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
+from .channels.base import Channel
+from .channels.plan import ChannelPlan
+from .channels.service import ChannelService
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -93,7 +96,8 @@ class App:
 
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
-    is moved and left when the app is closed, and tools find what it yields in `context.resources`.
+    is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels` (a list,
+    or a `ChannelPlan` that says who is told) tell people what waits, beside the app's worker.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -119,6 +123,7 @@ class App:
         context_deserializer: Callable[[Any], Any] | None = None,
         context_type: type[Any] | None = None,
         lifespan: Lifespan | None = None,
+        channels: Sequence[Channel] | ChannelPlan = (),
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
@@ -141,6 +146,7 @@ class App:
         self._slots = slots
         self._grace = grace
         self._resources = AppResources(self, lifespan)
+        self._telling = ChannelService(self.journal, ChannelPlan.of(channels))
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
         # How many `async with` blocks and calls of `work` need the resources.
@@ -312,6 +318,7 @@ class App:
             await self._hire().run()
         finally:
             self._users -= 1
+            await self._telling.stop()
             await self._close_unused()
 
     async def stop(self) -> None:
@@ -326,6 +333,7 @@ class App:
                 await self._working
         finally:
             self._worker = self._working = None
+            await self._telling.stop()
             await self._close_unused()
 
     async def _close_unused(self) -> None:
@@ -354,6 +362,7 @@ class App:
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:
+        self._telling.start()
         settling = partial(settle_whole, self.journal)
         self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker

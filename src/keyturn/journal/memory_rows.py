@@ -74,7 +74,9 @@ class MemoryRows:
         fits = [
             row
             for row in self.outgoing.values()
-            if row.number > query.after and all(getattr(row, name) == value for name, value in wanted)
+            if row.number > query.after
+            and row.person not in query.without
+            and all(getattr(row, name) == value for name, value in wanted)
         ]
         if not query.first:
             return nsmallest(query.limit, fits, key=lambda row: row.number)
@@ -82,7 +84,7 @@ class MemoryRows:
         for row in self.outgoing.values():  # in the order of their numbers
             if row.state != "dead":
                 heads.setdefault((row.channel, row.person, row.subject), row.number)
-        first = (row for row in fits if heads.get((row.channel, row.person, row.subject), row.number) >= row.number)
+        first = (row for row in fits if heads.get((row.channel, row.person, row.subject)) == row.number)
         return nsmallest(query.limit, first, key=lambda row: (row.due_at, row.number))
 
     def send_again(self, numbers: Iterable[int], now: int) -> int:

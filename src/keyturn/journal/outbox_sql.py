@@ -59,14 +59,15 @@ def deliveries(db: StoreConnection, tenant: str, query: DeliveryQuery) -> list[D
     """Return a page of deliveries; only names of ours stand in the statement."""
     asked = {"channel": query.channel, "person": query.person, "subject": query.subject, "state": query.state}
     wanted = {column: value for column, value in asked.items() if value is not None}
-    if not all(map(fits_a_store, wanted.values())):
+    if not all(map(fits_a_store, [*wanted.values(), *query.without])):
         return []
     clauses = ["tenant = ?", *(f"{column} = ?" for column in wanted), "number > ?"]
-    clauses += [_FIRST] if query.first else []
+    clauses += ["state <> 'dead'", _FIRST] if query.first else []
+    clauses += [f"person NOT IN ({', '.join('?' * len(query.without))})"] if query.without else []
     order = "due_at, number" if query.first else "number"
     where = f"FROM deliveries AS one WHERE {' AND '.join(clauses)} ORDER BY {order} LIMIT ?"
     keys = ", ".join(name if name == "number" else "NULL" for name in _NAMES)
-    given = (tenant, *wanted.values(), query.after, max(query.limit, 0))
+    given = (tenant, *wanted.values(), query.after, *query.without, max(query.limit, 0))
     found, broken = keyed_rows(db, f"SELECT {_COLUMNS} {where}", f"SELECT {keys} {where}", *given)
     return [_delivery(row) for row in found + broken]
 

@@ -203,7 +203,8 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects deliveries: all that is given must be equal; pages follow by `after`, a number.
 
     With `first`, in the order in which they are due, only those before which nothing is to be delivered to the same
-    person, by the same channel, about the same thing; dead ones hold up nothing.
+    person, by the same channel, about the same thing; dead ones hold up nothing and are left out. Those of the persons
+    in `without` are left out, too.
 
     >>> DeliveryQuery(state="dead").limit
     100
@@ -214,6 +215,7 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     subject: str | None = None
     state: str | None = None
     first: bool = False
+    without: tuple[str, ...] = ()
     after: int = 0
     limit: int = 100
 

@@ -130,7 +130,7 @@ def _deliveries(dialect: SqlDialect) -> list[str]:
         "person TEXT NOT NULL, topic TEXT NOT NULL, run TEXT NOT NULL, subject TEXT NOT NULL, about TEXT NOT NULL, "
         "notice BIGINT NOT NULL, due_at BIGINT NOT NULL, delay BIGINT NOT NULL, attempts BIGINT NOT NULL, "
         "state TEXT NOT NULL, error TEXT NOT NULL)",
-        "CREATE INDEX deliveries_due ON deliveries (tenant, channel, state, due_at, number)",
+        "CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) WHERE state <> 'dead'",
         "CREATE INDEX deliveries_subject ON deliveries (tenant, subject, channel, person, number)",
         "CREATE INDEX deliveries_state ON deliveries (tenant, state, number)",
     ]
