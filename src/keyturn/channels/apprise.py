@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import Any
 
 from ..core.errors import UserError
 from .base import Channel, ChannelRefused, Message, channel_name
 from .threads import ChannelThreads
+
+try:
+    import apprise
+except ImportError as error:
+    raise ImportError("the package apprise tells these services: pip install 'keyturn[apprise]'") from error
+
+_library: Any = apprise  # its types are partly unknown
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.IGNORECASE)
 # What some services read as a call to all of their readers.
@@ -40,12 +46,6 @@ class AppriseChannel(Channel):
         self._details = details
         self._threads = ChannelThreads(self.at_once * 2)
         self._schemes = frozenset(scheme.lower() for scheme in schemes)
-        try:
-            self._library: Any = import_module("apprise")
-        except ImportError as error:
-            raise ImportError(
-                "these services are told by the package apprise: pip install 'keyturn[apprise]'"
-            ) from error
         self._services = dict(services)
         for known, url in self._services.items():
             if not self._opened(url):
@@ -53,18 +53,16 @@ class AppriseChannel(Channel):
 
     async def send(self, message: Message) -> None:
         url = self._url(message.to.address)
-        lines = (
-            [message.text] if self._details and message.text else [f"digest {message.digest}"] if message.digest else []
-        )
-        lines += [message.link] if message.link and message.link not in message.text.splitlines() else []
-        lines += [message.link] if message.link and not self._details else []
-        title, body = _tame(message.title), _tame("\n".join(dict.fromkeys(lines))) or _tame(message.title)
+        short = [f"digest {message.digest}" if message.digest else "", message.link]
+        lines = message.text.split("\n") if self._details else short
+        title = _tame(message.title)
+        body = _tame("\n".join(line for line in lines if line)) or title
 
         def notify() -> bool:
             service = self._opened(url)
             if not service:
                 raise ChannelRefused("Apprise does not understand this address")
-            told = service.notify(body=body, title=title, body_format=self._library.NotifyFormat.TEXT)
+            told = service.notify(body=body, title=title, body_format=_library.NotifyFormat.TEXT)
             return bool(told)
 
         if not await self._threads.run(notify):
@@ -82,18 +80,18 @@ class AppriseChannel(Channel):
 
     def _opened(self, url: str) -> Any:
         """Return Apprise with one service, which follows nobody elsewhere and keeps nothing on the disk."""
-        asset = self._library.AppriseAsset(
+        asset = _library.AppriseAsset(
             async_mode=False,
             interpret_escapes=False,
             interpret_emojis=False,
             allow_templates=False,
             http_redirects=0,
-            storage_mode=self._library.PersistentStoreMode.MEMORY,
+            storage_mode=_library.PersistentStoreMode.MEMORY,
             plugin_paths=[],
             service_timeout=25,
             app_id="keyturn",
         )
-        made = self._library.Apprise(asset=asset)
+        made = _library.Apprise(asset=asset)
         return made if made.add(url) and len(made) == 1 else None
 
 

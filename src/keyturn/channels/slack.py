@@ -6,28 +6,25 @@ that person may decide is the inbox's affair.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from ..core.errors import UserError
 from .base import Channel, ChannelBusy, ChannelRefused, Message, channel_name
+from .slack_replies import ACTION
 from .threads import ChannelThreads
 
-#: How the ids of our buttons begin.
-ACTION = "keyturn."
+try:
+    from slack_sdk import WebClient
+    from slack_sdk.errors import SlackApiError
+except ImportError as error:
+    raise ImportError("the package slack-sdk tells Slack: pip install 'keyturn[slack]'") from error
+
 # What of a verdict can be said by a click: no words are needed for it, and nothing is changed.
 _CLICKS = {"approve": ("Approve", "primary"), "reject": ("Reject", "danger")}
 _SECTION, _HEADER = 2_900, 148
-_PASSING = frozenset(
-    [
-        "internal_error",
-        "fatal_error",
-        "service_unavailable",
-        "request_timeout",
-        "team_added_to_org",
-        "rollup_error",
-        "message_limit_exceeded",
-    ]
+_PASSING = (
+    *("internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"),
+    *("rollup_error", "message_limit_exceeded"),
 )
 _SERVER = 500
 
@@ -54,13 +51,8 @@ class SlackChannel(Channel):
         self.timeout = 15.0
         self._to, self._buttons = to, buttons
         self._threads = ChannelThreads(self.at_once * 2)
-        try:
-            library: Any = import_module("slack_sdk")
-            self._errors: Any = import_module("slack_sdk.errors")
-        except ImportError as error:
-            raise ImportError("Slack is told by the package slack-sdk: pip install 'keyturn[slack]'") from error
         where = {} if base_url is None else {"base_url": base_url}
-        self._client: Any = library.WebClient(token=token, timeout=10, retry_handlers=[], **where)
+        self._client: Any = cast("Any", WebClient)(token=token, timeout=10, retry_handlers=[], **where)
 
     async def send(self, message: Message) -> None:
         address = message.to.address or self._to
@@ -77,8 +69,8 @@ class SlackChannel(Channel):
         }
         try:
             await self._threads.run(lambda: self._client.chat_postMessage(**said))
-        except self._errors.SlackApiError as error:
-            raise _judged(error.response) from None
+        except SlackApiError as error:
+            raise _judged(cast("Any", error).response) from None
 
 
 def blocks(message: Message, *, buttons: bool = False) -> list[dict[str, Any]]:
@@ -114,11 +106,8 @@ def escaped(text: str) -> str:
 def _plain(text: str, most: int) -> dict[str, Any]:
     """Return a text object that is shown as it is; longer than `most` it is cut with a mark."""
     mark = "\\[cut]"
-    return {
-        "type": "plain_text",
-        "text": text if len(text) <= most else text[: most - len(mark)] + mark,
-        "emoji": False,
-    }
+    shown = text if len(text) <= most else text[: most - len(mark)] + mark
+    return {"type": "plain_text", "text": shown, "emoji": False}
 
 
 def _button(label: str, action: str) -> dict[str, Any]:
@@ -128,7 +117,7 @@ def _button(label: str, action: str) -> dict[str, Any]:
 def _judged(response: Any) -> Exception:
     """Return what Slack's refusal means: later, never, or again."""
     status, data = int(getattr(response, "status_code", 0) or 0), getattr(response, "data", None)
-    known: Any = data if isinstance(data, dict) else {}
+    known = cast("dict[str, Any]", data) if isinstance(data, dict) else dict[str, Any]()
     error = str(known.get("error", ""))[:60]
     if status == 429 or error in ("ratelimited", "rate_limited"):
         after = {str(name).lower(): value for name, value in dict(getattr(response, "headers", {}) or {}).items()}

@@ -18,8 +18,9 @@ from urllib.parse import parse_qs
 import msgspec
 
 from ..core.errors import KeyturnError, UserError
-from .slack import ACTION
 
+#: How the ids of our buttons begin.
+ACTION = "keyturn."
 #: How old a request of Slack's may be, in seconds, and how large.
 WINDOW, LARGEST = 300, 262_144
 _REMEMBERED = 50_000

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Any, ClassVar
 
 import msgspec
@@ -18,6 +17,11 @@ from ..core.errors import UserError
 from .addresses import target_of
 from .base import Channel, ChannelRefused, Message, Recipient, channel_name
 from .https import Poster
+
+try:
+    from standardwebhooks.webhooks import Webhook
+except ImportError as error:
+    raise ImportError("the package standardwebhooks signs webhooks: pip install 'keyturn[webhooks]'") from error
 
 Secrets = str | Sequence[str] | Callable[[Recipient], str | Sequence[str]]
 
@@ -100,16 +104,10 @@ def envelope(message: Message, source: str = "keyturn") -> dict[str, Any]:
     return event | ({"subject": subject} if subject else {})
 
 
-def _signers(secret: str | Sequence[str]) -> list[Any]:
-    try:
-        library: Any = import_module("standardwebhooks.webhooks")
-    except ImportError as error:
-        raise ImportError(
-            "webhooks are signed by the package standardwebhooks: pip install 'keyturn[webhooks]'"
-        ) from error
+def _signers(secret: str | Sequence[str]) -> list[Webhook]:
     given = [secret] if isinstance(secret, str) else list(secret)
     try:
-        made = [library.Webhook(each) for each in given if len(each) >= _SHORTEST]
+        made = [Webhook(each) for each in given if len(each) >= _SHORTEST]
     except Exception:  # what it raises quotes the secret, or is an error of base64
         made = []
     if not made or len(made) != len(given):

@@ -7,7 +7,6 @@ where to open it.
 from __future__ import annotations
 
 import time
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +15,15 @@ import msgspec
 from ..core.errors import UserError
 from .base import Channel, ChannelRefused, Message, channel_name
 from .https import Poster
+
+try:
+    import pywebpush
+    from py_vapid import Vapid02
+except ImportError as error:
+    raise ImportError("the package pywebpush tells browsers: pip install 'keyturn[webpush]'") from error
+
+_library: Any = pywebpush  # its types are partly unknown
+_vapid: Any = Vapid02
 
 # The most that every service takes, encrypted; what is said is well below it.
 _TITLE, _BODY = 200, 1_200
@@ -61,15 +69,10 @@ class WebPushChannel(Channel):
         self.name = channel_name(name)
         self.timeout = 15.0
         self._poster = poster or Poster(loopback=loopback)
-        try:
-            self._library: Any = import_module("pywebpush")
-            vapid: Any = import_module("py_vapid")
-        except ImportError as error:
-            raise ImportError("browsers are told by the package pywebpush: pip install 'keyturn[webpush]'") from error
         if not contact.startswith(("mailto:", "https://")):
             raise UserError('contact= is how a push service reaches you: "mailto:..." or "https://..."')
         try:
-            self._vapid: Any = vapid.Vapid02.from_raw(key.encode())
+            self._vapid: Any = _vapid.from_raw(key.encode())
         except Exception:  # whatever its parts raise, they quote the key
             raise UserError("key= is a private VAPID key: 32 bytes in base64url") from None
         self._contact = contact
@@ -77,16 +80,13 @@ class WebPushChannel(Channel):
     async def send(self, message: Message) -> None:
         try:
             to = msgspec.json.decode(message.to.address.encode(), type=Subscription)
-            pusher = self._library.WebPusher(msgspec.to_builtins(to))
+            pusher = _library.WebPusher(msgspec.to_builtins(to))
             body: bytes = pusher.encode(_payload(message))["body"]
         except Exception:  # a subscription is a browser's word
             raise ChannelRefused("the address is no subscription of a browser") from None
         parts = urlsplit(to.endpoint)
-        claims = {
-            "sub": self._contact,
-            "aud": f"{parts.scheme}://{parts.netloc}",
-            "exp": int(time.time()) + _HOURS * 3_600,
-        }
+        ends = int(time.time()) + _HOURS * 3_600
+        claims = {"sub": self._contact, "aud": f"{parts.scheme}://{parts.netloc}", "exp": ends}
         headers = {
             **self._vapid.sign(claims),
             "Content-Encoding": "aes128gcm",
