@@ -6,6 +6,7 @@ people; what it wants to know besides it asks for under its own name.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -106,16 +107,21 @@ def envelope(message: Message, source: str = "keyturn") -> dict[str, Any]:
 
 def _signers(secret: str | Sequence[str]) -> list[Webhook]:
     given = [secret] if isinstance(secret, str) else list(secret)
-    try:
-        made = [Webhook(each) for each in given if len(each) >= _SHORTEST]
-    except Exception:  # what it raises quotes the secret, or is an error of base64
-        made = []
-    if not made or len(made) != len(given):
+    if not given or not all(map(_is_secret, given)):
         raise UserError('secret= is "whsec_" and 24 or more random bytes in base64, or a list of such')
-    return made
+    return [Webhook(each) for each in given]
 
 
-_SHORTEST = 32
+def _is_secret(text: object) -> bool:
+    if not isinstance(text, str) or not text.startswith(_PREFIX):
+        return False
+    try:
+        return len(base64.b64decode(text.removeprefix(_PREFIX), validate=True)) >= _SHORTEST
+    except ValueError:
+        return False
+
+
+_PREFIX, _SHORTEST = "whsec_", 24
 
 
 def _refuse_at_the_call(url: str, loopback: bool) -> None:
