@@ -47,7 +47,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
 }
 # What is imported under another name than that of what is installed.
 MODULES = {"google-genai": "google", "docstring-parser": "docstring_parser", "typing-extensions": "typing_extensions",
-           "pytest-asyncio": "pytest_asyncio", "opentelemetry-api": "opentelemetry", "slack-sdk": "slack_sdk", "py-vapid": "py_vapid"}  # fmt: skip
+           "pytest-asyncio": "pytest_asyncio", "opentelemetry-api": "opentelemetry", "slack-sdk": "slack_sdk",
+           "py-vapid": "py_vapid"}  # fmt: skip
 # Packages that no module of ours imports and an extra names all the same.
 NAMED_FOR_A_REASON = {
     "aiosqlite": "the driver that SQLAlchemy loads for the URL sqlite:///...",

@@ -180,7 +180,7 @@ class Channel(abc.ABC):
         """Send a message; raise `ChannelRefused` if it will never be taken, any other error to be asked again."""
 
     async def close(self) -> None:
-        """Give back what the channel holds; nothing is sent afterwards."""
+        """Give back what the channel holds, as its app stops; an app that is opened again sends by it again."""
 
 
 def channel_name(name: str) -> str:

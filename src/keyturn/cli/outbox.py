@@ -76,9 +76,7 @@ def _line(row: Delivery, *, as_json: bool) -> str:
     }
     if as_json:
         return json.dumps(told)
-    shown = " ".join(
-        clip(str(told[name]) or "-", 80, keep="") for name in ("state", "channel", "person", "topic", "request")
-    )
-    return (
-        f"{row.number:>6} {shown}  {row.attempts} attempts{f': {clip(row.error, 200, keep="")}' if row.error else ''}"
-    )
+    named = (row.state, row.channel, row.person, row.topic, row.subject)
+    shown = " ".join(clip(each, 80, keep="") or "-" for each in named)
+    error = f": {clip(row.error, 200, keep='')}" if row.error else ""
+    return f"{row.number:>6} {shown}  {row.attempts} attempts{error}"
