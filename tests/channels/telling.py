@@ -13,7 +13,7 @@ from keyturn.channels.base import Channel, Message, Recipient
 from keyturn.channels.dispatcher import Dispatcher
 from keyturn.channels.plan import Attempts, ChannelPlan
 from keyturn.journal.base import Store
-from keyturn.journal.rows import DeliveryQuery, Notice, RequestRow
+from keyturn.journal.rows import DeliveryQuery, Notice, Query, RequestRow
 from keyturn.testing import ScriptedModel, function_call
 
 QUICK = Attempts(most=3, first=0.02, longest=0.05)
@@ -63,8 +63,8 @@ def desk(*payees: str, terms: Approval | None = None) -> Agent[Any]:
 async def asked(journal: Store, *payees: str, terms: Approval | None = None) -> list[RequestRow]:
     """Start a run that waits, and give back its requests."""
     result = await Runner.run(desk(*payees, terms=terms), "go", journal=journal)
-    waiting = {item.request_id for item in result.interruptions}
-    return [row for row in await journal.requests() if row.id in waiting]
+    waiting = [item.request_id for item in result.interruptions]
+    return [row for name in waiting for row in await journal.requests(Query(id=name))]
 
 
 @asynccontextmanager

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+# A dispatcher that was killed holds its lease for half a minute: in these lives it is shorter.
 PROGRAM = """
 import asyncio, sys
+import keyturn.channels.dispatcher
+keyturn.channels.dispatcher.TTL_MS = 300
 from keyturn.journal import open_journal
 from tests.channels.telling import Ledger, asked, dispatching
 from keyturn.inbox.desk import Inbox
@@ -39,7 +42,6 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 
 def lived(url: str, told: Path, count: int, seconds: float | None) -> bool:
     """Play one life, killed after some time; whether it came to its end."""
-    # A dispatcher that was killed holds its lease for half a minute; these lives begin when it is over.
     program = PROGRAM.replace(
         "import asyncio, sys", "import asyncio, sys\nimport keyturn.channels.dispatcher as d\nd.TTL_MS = 300", 1
     )

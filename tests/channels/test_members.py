@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 import http_ece
@@ -35,7 +35,7 @@ SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 class Posted(ChannelSuite):
     """A channel that posts to the receiver."""
 
-    replies: dict[str, HttpReply] = {}  # noqa: RUF012  # never changed
+    replies: ClassVar[dict[str, HttpReply]] = {}
 
     @pytest_asyncio.fixture(autouse=True)
     async def receiver(self) -> AsyncGenerator[None]:
@@ -81,7 +81,7 @@ class TestWebhook(Posted):
 
 
 class TestSlack(Posted):
-    replies = {"refuses": HttpReply.json({"ok": False, "error": "channel_not_found"})}  # noqa: RUF012
+    replies: ClassVar[dict[str, HttpReply]] = {"refuses": HttpReply.json({"ok": False, "error": "channel_not_found"})}
     moods = ("fails", "hangs")
 
     async def make_channel(self) -> Channel:
@@ -147,7 +147,7 @@ class TestApprise(Posted):
 
 
 class TestWebPush(Posted):
-    replies = {"takes": HttpReply(201)}  # noqa: RUF012
+    replies: ClassVar[dict[str, HttpReply]] = {"takes": HttpReply(201)}
 
     async def make_channel(self) -> Channel:
         self.key, self.auth = ec.generate_private_key(ec.SECP256R1()), b"a" * 16

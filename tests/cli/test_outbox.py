@@ -22,12 +22,12 @@ def test_dead_messages_are_listed_and_sent_again(tmp_path: Path, capsys: pytest.
         dead = Delivery("mail", "ada\x1b[2J", "request.created", "run", "q1", attempts=12, state="dead", error="gone")
         await journal.dispatch(claim, Dispatch(added=[dead, Delivery("mail", "bob", "request.created", "run", "q2")]))
         await journal.release(claim)
-        await journal.close()  # type: ignore[attr-defined]
+        await journal.close()  # type: ignore[attr-defined]  # a file's has it
 
     async def states() -> list[str]:
         journal = open_journal(url)
         found = [row.state for row in await journal.deliveries(DeliveryQuery())]
-        await journal.close()  # type: ignore[attr-defined]
+        await journal.close()  # type: ignore[attr-defined]  # a file's has it
         return found
 
     asyncio.run(fill())

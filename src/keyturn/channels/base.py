@@ -82,7 +82,9 @@ class QuietHours(msgspec.Struct, frozen=True):
         """Return when the quiet hours end in which `now` is, later than `now`; None outside of them."""
         zone = ZoneInfo(self.zone)
         local = now.astimezone(zone)
-        start, end, wall = time.fromisoformat(self.start), time.fromisoformat(self.end), local.time()
+        start = time.fromisoformat(self.start)
+        end = time.fromisoformat(self.end)
+        wall = local.time()
         inside = start <= wall < end if start < end else wall >= start or wall < end
         if not inside:
             return None

@@ -144,7 +144,7 @@ class Dispatcher:
 
 
 async def _first_failure(leaving: asyncio.Future[Any], tasks: list[asyncio.Task[None]]) -> None:
-    """Wait until it is time to leave; raise what a task raises first. One that is done with its work just ends."""
+    """Wait until it is time to leave, or until a task fails, and raise its error."""
     left = {*tasks}
     while not leaving.done():
         done, _ = await asyncio.wait([leaving, *left], return_when=asyncio.FIRST_COMPLETED)

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from .addresses import Target, check_addresses, target_of
 from .base import ChannelBusy, ChannelRefused
@@ -78,10 +79,10 @@ class Poster:
     async def _connect(self, target: Target, found: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the first address that answers, by its number, under the host's name."""
         failed: OSError | None = None
-        secured = {"ssl": self.tls, "server_hostname": target.host.rstrip(".")} if target.secure else {}
+        secured: dict[str, Any] = {"ssl": self.tls, "server_hostname": target.host.rstrip(".")} if target.secure else {}
         for address in found:
             try:
-                return await asyncio.open_connection(address, target.port, limit=_HEAD, **secured)  # type: ignore[arg-type]
+                return await asyncio.open_connection(address, target.port, limit=_HEAD, **secured)
             except OSError as error:  # a certificate that is not the host's is one, too
                 failed = error
         assert failed is not None

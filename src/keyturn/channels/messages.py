@@ -25,7 +25,9 @@ from ..render.terminal import drawn
 from .base import Message, Recipient
 
 # How many characters a name, a text of a request and a whole message may have.
-NAME, TEXT, MOST = 60, 1_500, 2_600
+NAME = 60
+TEXT = 1_500
+MOST = 2_600
 # What is larger than this, in characters of its JSON text, is not laid out at all.
 LARGEST = 262_144
 # How many requests a digest names.

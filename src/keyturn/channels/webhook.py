@@ -49,7 +49,9 @@ class WebhookChannel(Channel):
         self.name = channel_name(name)
         self.timeout = 15.0
         self._poster = poster or Poster(loopback=loopback)
-        self._url, self._secret, self._source = url, secret, source
+        self._url = url
+        self._secret = secret
+        self._source = source
         if url is not None:
             _refuse_at_the_call(url, self._poster.loopback)
         if not callable(secret):
