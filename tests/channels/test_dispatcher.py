@@ -223,6 +223,7 @@ async def test_recipients_that_cannot_be_named_are_asked_for_again(store: Store)
 async def test_a_poisoned_notice_stops_nothing(store: Store) -> None:
     """Notices that were altered, or say nothing that anybody understands."""
     strange = [{}, {"request": 5}, {"request": "x" * 9_000}, {"at": "soon", "grant": "g\u202e\x1b[2J"}, {"at": 2**62}]
+    strange += [{"request": "q\0"}, {"grant": "\0"}, {"grant": "g", "by": "\0\x1b[2J"}, {"grant": "g", "at": -5}]
     topics = ("request.created", "request.decided", "grant.revoked", "drill", "request.looked", "\x1b]0;x\x07")
     mail = Recorder()
     async with dispatching(store, mail):
@@ -232,6 +233,21 @@ async def test_a_poisoned_notice_stops_nothing(store: Store) -> None:
         await until(lambda: settled(store))
     assert all(message.topic in ("request.created", "grant.revoked") for message in mail.told)
     assert all("\x1b" not in message.title + message.text for message in mail.told)
+
+
+async def test_a_recipient_that_no_store_can_keep_stops_nothing(store: Store) -> None:
+    bad: list[dict[str, Any]] = [{"person": "a\0"}, {"person": "\ud800"}, {"person": "a", "after": 1e300}]
+    bad += [{"person": "a", "muted_until": 2**80}, {"person": "a", "after": float("nan")}]
+    mail, asks = Recorder(), list[int]()
+
+    def who(_request: Any) -> list[Any]:
+        asks.append(1)
+        return [to(**bad[len(asks) - 1])] if len(asks) <= len(bad) else [to("ada")]
+
+    async with dispatching(store, mail, recipients=who, attempts=Attempts(most=9, first=0.01, longest=0.01)):
+        await asked(store)
+        await until(lambda: mail.told)
+    assert [message.to.person for message in mail.told] == ["ada"]
 
 
 async def test_old_news_is_told_to_nobody_but_what_waits_is() -> None:

@@ -122,7 +122,7 @@ def _to(notice: Delivery, who: Recipient, now: int) -> Delivery:
 def _subject(notice: Notice) -> str:
     for name in ("request", "grant"):
         given = notice.about.get(name)
-        if isinstance(given, str):
+        if isinstance(given, str) and given.isascii() and given.isprintable():  # ours are hexadecimal
             return given
     return ""
 

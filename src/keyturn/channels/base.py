@@ -8,7 +8,6 @@ a channel escapes what its own medium reads besides.
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from ..core.errors import KeyturnError, UserError
+from ..core.people import plain_text
 from ..core.request import Request
 
 TOPICS = (
@@ -28,6 +28,9 @@ TOPICS = (
     "grant.revoked",
     "drill",
 )
+
+_LONGEST_S = 366 * 86_400
+_LAST_MS = 253_402_300_799_999
 
 
 class ChannelRefused(KeyturnError):
@@ -119,12 +122,17 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.channel:
             raise UserError("channel= names the channel by which a recipient is told")
+        for text in (self.person, self.channel):
+            plain_text(text, "the person or the channel of a recipient")
+        until: object = self.muted_until
+        if until is not None and not (isinstance(until, int) and 0 <= until <= _LAST_MS):
+            raise UserError("muted_until= is a time in milliseconds since 1970")
         unknown = sorted(frozenset(self.topics) - frozenset(TOPICS))
         if unknown:
             raise UserError(f"topics= has {unknown[0]!r}; there are {', '.join(TOPICS)}")
         for name, value in (("after", self.after), ("digest", self.digest)):
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise UserError(f"{name}= is a number of seconds, 0 or more")
+            if value is not None and not 0 <= value <= _LONGEST_S:  # which a NaN is not, either
+                raise UserError(f"{name}= is a number of seconds, from 0 to a year")
         if self.rate is not None and self.rate < 1:
             raise UserError("rate= is how many messages an hour, 1 or more; muted_until= and topics= are for none")
 

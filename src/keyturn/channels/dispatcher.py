@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..core.errors import Conflict, StorageError
 from ..journal.base import Store
-from ..journal.rows import Delivery, DeliveryQuery, Dispatch
+from ..journal.rows import Delivery, DeliveryQuery, Dispatch, Notice
 from .addressing import NOBODY, Addressing
 from .lane import Desk, Lane
 from .plan import ChannelPlan
@@ -108,11 +108,26 @@ class Dispatcher:
         while True:
             notices = await self._store.outbox(_PAGE)
             if notices:
-                await desk.apply(await desk.addressing.step(notices))
+                await self._take_in(desk, notices)
             else:
                 await self._store.notified(_AT_MOST)
             for lane in lanes:
                 lane.wake()
+
+    async def _take_in(self, desk: Desk, notices: list[Notice]) -> None:
+        """Address notices in one step; where that cannot be done one by one, so that a spoiled one stops no other."""
+        try:
+            await desk.apply(await desk.addressing.step(notices))
+        except (Conflict, StorageError):
+            raise
+        except Exception as error:
+            if len(notices) == 1:
+                said = "notice %s is dropped, it cannot be worked on: %s"
+                log.error(said, notices[0].number, type(error).__name__)
+                await desk.apply(Dispatch(notices[0].number))
+                return
+            for notice in notices:
+                await self._take_in(desk, [notice])
 
     async def _readdress(self, desk: Desk, lanes: list[Lane]) -> None:
         """Try again to say who is told of what could not be addressed."""

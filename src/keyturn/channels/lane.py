@@ -310,4 +310,4 @@ def _counted(other: Delivery) -> dict[str, Any]:
 def _words(error: BaseException) -> str:
     """Return why an attempt failed: in our own words, else by its kind alone, since others quote addresses."""
     words = f": {error}" if isinstance(error, ChannelRefused | ChannelBusy | UserError) else ""
-    return f"{type(error).__name__}{words}"[:300]
+    return f"{type(error).__name__}{words}"[:300].encode("ascii", "backslashreplace").decode().replace("\0", "?")
