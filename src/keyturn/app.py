@@ -11,16 +11,13 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
-from .channels.base import Channel
-from .channels.plan import ChannelPlan
-from .channels.service import ChannelService
+from .channels.service import Channels, ChannelService
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -52,10 +49,16 @@ from .policies.base import PolicyLike
 OVER = ("finished", "failed", "cancelled", "erased")
 
 
+class AgentDeclaration(Protocol):
+    """Declares an agent in another way: one of `keyturn.deferred` or `keyturn.deep`."""
+
+    def core_agent(self) -> Agent[Any]:
+        """Return the agent that it is."""
+        ...
+
+
 class RunHandle:
     """Refers to a run by its id; `App.start` returns one.
-
-    It holds nothing but the id and the app.
 
     >>> from keyturn import Agent, App
     >>> App([Agent(name="ops")], "memory://").run("5e1f")
@@ -96,8 +99,8 @@ class App:
 
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
-    is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels` (a list,
-    or a `ChannelPlan` that says who is told) tell people what waits, beside the app's worker.
+    is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels`, or a
+    `ChannelPlan`, tell people what waits.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -112,7 +115,7 @@ class App:
 
     def __init__(
         self,
-        agents: Sequence[Agent[Any]],
+        agents: Sequence[Agent[Any] | AgentDeclaration],
         journal: Store | str,
         policy: PolicyLike | None = None,
         *,
@@ -123,12 +126,13 @@ class App:
         context_deserializer: Callable[[Any], Any] | None = None,
         context_type: type[Any] | None = None,
         lifespan: Lifespan | None = None,
-        channels: Sequence[Channel] | ChannelPlan = (),
+        channels: Channels = (),
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
     ) -> None:
-        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in agents}
+        made = [agent if isinstance(agent, Agent) else agent.core_agent() for agent in agents]
+        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in made}
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
         self.journal = opened(journal) if isinstance(journal, str) else journal
@@ -146,11 +150,10 @@ class App:
         self._slots = slots
         self._grace = grace
         self._resources = AppResources(self, lifespan)
-        self._telling = ChannelService(self.journal, ChannelPlan.of(channels))
+        self._telling = ChannelService(self.journal, channels)
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
-        # How many `async with` blocks and calls of `work` need the resources.
-        self._users = 0
+        self._users = 0  # `async with` blocks and calls of `work` that need the resources
 
     async def __aenter__(self) -> Self:
         await self._resources.open()
@@ -158,9 +161,7 @@ class App:
         self._employ()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         self._users -= 1
         await self.stop()
 
@@ -318,7 +319,6 @@ class App:
             await self._hire().run()
         finally:
             self._users -= 1
-            await self._telling.stop()
             await self._close_unused()
 
     async def stop(self) -> None:
@@ -333,10 +333,10 @@ class App:
                 await self._working
         finally:
             self._worker = self._working = None
-            await self._telling.stop()
             await self._close_unused()
 
     async def _close_unused(self) -> None:
+        await self._telling.stop()
         if not self._users and (self._working is None or self._working.done()):
             await self._resources.close()
 

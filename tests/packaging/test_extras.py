@@ -33,6 +33,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "channels/slack.py": ("slack",),
     "channels/webhook.py": ("webhooks",),
     "channels/webpush.py": ("webpush",),
+    "chat/": ("chat",),
     "cli/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
     "mcp/": ("mcp",),
@@ -179,6 +180,7 @@ FIRST_USE = {
     "slack": "from keyturn.channels.slack import SlackChannel",
     "apprise": "from keyturn.channels.apprise import AppriseChannel",
     "webpush": "from keyturn.channels.webpush import WebPushChannel",
+    "chat": "main(['chat'])",
     "testing": "from keyturn.testing import JournalSuite",
 }
 WITHOUT = """

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from ..journal.base import Store
+from .base import Channel
 from .dispatcher import Dispatcher
 from .plan import ChannelPlan
 
 log = logging.getLogger("keyturn.channels")
+
+Channels = Sequence[Channel] | ChannelPlan
 
 _CLOSING = 10.0  # how long a channel may take to close, in seconds
 
@@ -18,13 +22,13 @@ class ChannelService:
     """Starts and stops the dispatcher of a plan; one without channels does nothing.
 
     >>> from keyturn import MemoryJournal
-    >>> service = ChannelService(MemoryJournal(), ChannelPlan([]))
+    >>> service = ChannelService(MemoryJournal(), [])
     >>> service.start()
     >>> asyncio.run(service.stop())
     """
 
-    def __init__(self, store: Store, plan: ChannelPlan) -> None:
-        self._store, self._plan = store, plan
+    def __init__(self, store: Store, channels: Channels) -> None:
+        self._store, self._plan = store, ChannelPlan.of(channels)
         self._dispatcher: Dispatcher | None = None
         self._task: asyncio.Task[None] | None = None
 

@@ -80,7 +80,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
     shown = preview if action == "ask" else None
     yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, run.now, shown)
     if grant is not None:
-        yield from _by_grant(run, call, grant)
+        yield from by_grant(run, call, grant)
 
 
 # Standing decisions -------------------------------------------------------------------------------------------------
@@ -117,7 +117,8 @@ def needed(terms: Approval | None, verdict: str) -> int:
     return terms.deny_quorum if verdict == "reject" else terms.quorum
 
 
-def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+def by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+    """Decide a call by a standing decision that covers it."""
     shown = call_digest(run, call)
     yield ev.CallDecided(
         ev.Decision(call.id, grant.verdict, shown, run.now, via="grant", grant=grant.id, message=grant.message)
@@ -129,7 +130,7 @@ def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
     """Apply a new grant to the calls that wait already, which no older one covers."""
     for call in list(run.groups["wait"].values()):
         if call.state == "asked" and not ran_out(run, call) and covers(run, grant, call, call.terms):
-            yield from _by_grant(run, call, grant)
+            yield from by_grant(run, call, grant)
 
 
 def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -> None:
@@ -210,6 +211,7 @@ def _alike(one: ev.Decision, other: ev.Decision) -> bool:
     edits = one.args == other.args or one.verdict != "edit"
     no_output = one.output is None and other.output is None
     told = one.message == other.message and (no_output or same(one.output, other.output))
+    told = told and (one.metadata is other.metadata or same(one.metadata, other.metadata))
     return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told
 
 
@@ -265,6 +267,9 @@ def _check_words(call: Call, decision: ev.Decision) -> None:
     if decision.args is not None:
         parse(decision.args)
         canonical(decision.basis)
+    if decision.metadata is not None and decision.verdict not in ("approve", "edit"):
+        raise UserError("metadata is for the tool of an approved call, and no other decision has it")
+    canonical(decision.metadata)
     if decision.verdict == "edit" and call.proposal.fixed:
         raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
     if decision.verdict == "answer" and call.state == "asked" and call.proposal.elsewhere:

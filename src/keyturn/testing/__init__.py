@@ -16,6 +16,7 @@ from typing import Any
 _HOMES = {
     "Answer": "testing.crash",
     "ChannelSuite": "testing.suites.channels",
+    "BackendSuite": "testing.suites.backends",
     "InvalidModelStep": "models.scripted.script",
     "JournalSuite": "testing.suites.journals",
     "ModelRequest": "models.base",
