@@ -39,7 +39,7 @@ from ..engine.views.projection import requests_of
 from ..engine.views.rows import rows_in
 from ..journal import opened
 from ..journal.base import Store
-from ..journal.rows import ALL, GrantRow, Query, RequestRow
+from ..journal.rows import ALL, GrantRow, Notice, Query, RequestRow
 from ..policies.grants import Grant
 
 By = str | Decider | Login
@@ -93,6 +93,16 @@ class Inbox:
         if call is None or call.state not in WAITING or request_id(run, row.call) != row.id:
             return await self._row(request)  # it was settled between the two
         return RequestRow.of(request_of(run, call))
+
+    async def looked(self, request: str, *, by: str | Decider) -> None:
+        """Note that somebody opened a request, so that they are not told of it by further channels.
+
+        Nothing changes for the request; of one that waits no longer nothing is noted.
+        """
+        who, row = _named(by), await self._row(request)
+        if row.state == "open":
+            at = await self._store.now()
+            await self._store.tell([Notice("request.looked", row.run, {"at": at, "request": row.id, "person": who.id})])
 
     async def approve(
         self,
