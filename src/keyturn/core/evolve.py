@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
+from . import quota
 from .items import Item
 from .moves import drop_below, let_run, move, noted, open_calls, read_in
 from .records import RUNS
@@ -125,6 +126,7 @@ def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
     run.under_policy = run.under_policy or event.by.startswith("policy")
+    call.quotas = event.quotas or call.quotas
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":
@@ -137,6 +139,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.voided = ""
     call.preview = event.preview
     move(run, call, event.action)
+    quota.owe_unless_let(run, call)
 
 
 def _vote_cast(run: Run, event: ev.VoteCast) -> None:
@@ -345,6 +348,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.move("cancel")
     run.error = event.why
     run.traceback = ""
+    quota.owe_unused(run)
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
@@ -382,6 +386,9 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.GrantLent: _grant_lent,
     ev.GrantBorrowed: _grant_borrowed,
     ev.GrantRevoked: _grant_revoked,
+    ev.QuotaTaken: quota.taken,
+    ev.QuotaReturned: quota.returned,
+    ev.QuotaClosed: quota.closed,
     ev.HandedOff: _handed_off,
     ev.ToolsJudged: _tools_judged,
     ev.GuardrailReported: _guardrail_reported,

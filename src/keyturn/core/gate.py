@@ -50,7 +50,9 @@ def screen(run: Run, c: cm.Screen) -> Events:
         canonical(c.preview.basis)  # a decision will be bound to it
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield from screened(run, call, c.verdict, c.preview)
+    for place, event in enumerate(screened(run, call, c.verdict, c.preview)):
+        beside = place == 0 and isinstance(event, ev.CallScreened)
+        yield replace(event, quotas=c.quotas, shadow=c.shadow) if beside else event
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:

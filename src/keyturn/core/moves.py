@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from . import events as ev
 from .call_ids import call_id, is_below
 from .items import Item, own_copy
+from .quota import owe
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
@@ -52,6 +53,7 @@ def noted(run: Run, call: Call) -> Let:
 def _take_back(run: Run, call: Call) -> None:
     """Count off a call that was let run and did not, in its own place."""
     if call.let is not None:
+        owe(run, call, call.let)
         run.let.append(replace(call.let, sign=-1))
         call.let = None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -219,6 +219,28 @@ class StoppedByPolicy(KeyturnError):
         )
 
 
+class Share(NamedTuple):
+    """Says what a call takes of a limit that several runs share.
+
+    `name` is the limit's; `of` says whose calls it counts: those of one "session", "requester", "agent" or "tenant". No
+    two limits with the same three share a count. `most` is what the sum may come to.
+
+    >>> Share("5e1f", "requester", 3_600_000, Fraction(5), Fraction(100)).key
+    ('5e1f', 'requester', 3600000)
+    """
+
+    name: str
+    of: str
+    per_ms: int | None
+    amount: Fraction
+    most: Fraction
+
+    @property
+    def key(self) -> tuple[str, str, int | None]:
+        """Return what tells this limit from others."""
+        return (self.name, self.of, self.per_ms)
+
+
 class Past(Protocol):
     """What a run recorded before a call: the calls that were let run, and those that were rejected.
 
@@ -242,6 +264,10 @@ class Past(Protocol):
 
     def rejections(self, of: object, key: Callable[[CallView], Hashable], wanted: Hashable) -> int:
         """Return how many calls of `rejected()` have a key, cached for `of`."""
+        ...
+
+    def shared(self, share: Share) -> Fraction | None:
+        """Return what other calls, of all runs that share a limit, are counted for; None where nobody knows."""
         ...
 
 

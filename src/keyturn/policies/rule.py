@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack, cast
 
+from ..core.digest import digest
 from ..core.errors import UserError
 from ..core.policy import Action, Approval, CallView, Verdict
 from ..core.predicate import Finding, Truth, Where, check_where, evaluate, findings
@@ -107,6 +108,16 @@ class Rule:
     def fits(self, call: CallView) -> bool:
         """Return whether the rule is about this call, leaving aside its limit and its condition."""
         return self._means(self._truth(call))
+
+    @property
+    def about(self) -> str:
+        """Return a digest of which calls the rule is about, leaving aside its limit and its condition."""
+        return digest(self.tool, self.agent, self.kind, self.risk, self.where)
+
+    @property
+    def shared(self) -> Calls | Budget | None:
+        """Return the rule's limit if several runs share it."""
+        return self.over if isinstance(self.over, Calls | Budget) and self.over.of != "run" else None
 
     def explain(self, call: CallView, context: Any = None, number: int = 1) -> RuleFinding:
         """Explain what this rule says of a call; it quotes no argument.

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from ..core.errors import UserError
-from ..core.policy import Action, Approval, CallView, Verdict
+from ..core.policy import Action, Approval, CallView, Share, Verdict
 from .explain import Explanation, RuleFinding
 from .limits import Budget, Calls, Limit, Rejections
 from .rule import Rule as Rule
@@ -70,16 +70,28 @@ class Policy:
         if self.default is not None and not isinstance(cast("object", self.default), Verdict):
             raise UserError("a policy's default is 'allow', 'ask', 'deny', a Verdict(...), or None for the tool's own")
         self.shadow = shadow
+        self._shared = tuple(rule for rule in rules if rule.shared is not None)
         self.shadowed: deque[Shadowed] = deque(maxlen=SHADOWS)
 
     def __call__(self, call: CallView, context: Any = None) -> Verdict | None:
-        verdict = self._verdict(call, context)
-        if not self.shadow or verdict is None:
-            return verdict
-        self.shadowed.append(Shadowed(call.tool, call.agent, call.run_id, call.call_id, call.digest, verdict))
+        if not self.shadow:
+            return self.judged(call, context)
+        self.in_shadow(call, context)
         return None
 
-    def _verdict(self, call: CallView, context: Any) -> Verdict | None:
+    def in_shadow(self, call: CallView, context: Any = None) -> Verdict | None:
+        """Return what the rules would say of a call, and keep it in `shadowed`; the engine records it with the run."""
+        verdict = self.judged(call, context)
+        if verdict is not None:
+            self.shadowed.append(Shadowed(call.tool, call.agent, call.run_id, call.call_id, call.digest, verdict))
+        return verdict
+
+    def judged(self, call: CallView, context: Any = None) -> Verdict | None:
+        """Return what the rules say of a call, in shadow mode too.
+
+        >>> Policy(deny(), shadow=True).judged(CallView("pay", "function", "desk", {}, digest="5e1f", call_id="c1"))
+        Verdict(action='deny', reason='', terms=None, by='policy:1', stop=False)
+        """
         for number, rule in enumerate(self.rules, 1):
             verdict = rule.verdict(call, context, f"policy:{number}")
             if verdict is not None:
@@ -114,6 +126,22 @@ class Policy:
     def counts(self) -> bool:
         """Return whether a rule has a limit: then calls are screened one by one, each after what was let run before."""
         return any(rule.over is not None for rule in self.rules)
+
+    @property
+    def counts_for_several_runs(self) -> bool:
+        """Return whether a rule has a limit that several runs share, which is counted in a journal."""
+        return bool(self._shared)
+
+    def shares(self, call: CallView) -> list[Share]:
+        """Return what a call takes of the limits that several runs share, once it is let run.
+
+        >>> policy = Policy(ask(tool="pay", over=Budget("amount", 100, of="requester")))
+        >>> [share] = policy.shares(CallView("pay", "function", "desk", {"amount": 5}, digest="5e1f", call_id="c1"))
+        >>> int(share.amount), share.of
+        (5, 'requester')
+        """
+        found = [(rule, rule.shared) for rule in self._shared if rule.fits(call)]
+        return [limit.share(call, rule) for rule, limit in found if limit is not None]
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Policy:
@@ -165,8 +193,8 @@ reason, approval, stop
 
 _RULE_KEYS = ("action", "tool", "agent", "kind", "where", "risk", "over", "reason", "approval", "stop")
 _LIMITS: dict[str, tuple[Callable[..., Limit], str, tuple[str, ...]]] = {
-    "calls": (Calls, "most", ("per",)),
-    "budget": (Budget, "argument", ("most", "per")),
+    "calls": (Calls, "most", ("per", "of", "name")),
+    "budget": (Budget, "argument", ("most", "per", "of", "name")),
     "rejections": (Rejections, "most", ("same",)),
 }
 

@@ -135,8 +135,16 @@ def _recovery(tool: Tool) -> Recover:
     return "ask" if tool.check is None else "probe"
 
 
-def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool) -> None:
-    """Refuse at once terms that need people where there is no inbox; the gate refuses them anyway."""
+def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool, journal: object = None) -> None:
+    """Refuse at once terms that need people where there is no inbox, and limits of several runs without a journal.
+
+    The gate refuses those terms anyway, and what cannot be counted is over every limit.
+    """
+    if journal is None and getattr(policy, "counts_for_several_runs", False) is True:
+        raise UserError(
+            "the policy has a limit of a session, requester, agent or tenant, which is counted in a journal: run with "
+            "journal=, or leave out of= to limit each run by itself"
+        )
     for agent in graph.agent_at.values():
         for tool in agent.tools:
             terms = getattr(tool, "approval", None)
