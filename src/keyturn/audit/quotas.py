@@ -21,6 +21,7 @@ class Counting(Frames):
         self.ever_taken: set[tuple[str, str]] = set()
         self.counted_in: list[tuple[str, str, int]] = []
         self._taken: dict[tuple[str, str, str], Fraction] = {}
+        self._sum = Fraction(0)
         self._closed = False
 
     def taken(self, event: ev.QuotaTaken) -> None:
@@ -28,17 +29,23 @@ class Counting(Frames):
         place = (event.run, event.call, event.of)
         need(not self._closed, "I1", f"call {event.call} of run {event.run} was counted after the log was closed")
         need(place not in self._taken, "I1", f"call {event.call} of run {event.run} was counted twice")
-        self._taken[place] = _number(event.amount)
+        amount, beside = _number(event.amount), _number(event.beside)
+        need(
+            amount >= 0 and beside >= 0, "I1", f"call {event.call} of run {event.run} was counted as less than nothing"
+        )
+        self._taken[place] = amount
+        self._sum += amount
         self.ever_taken.add((event.run, event.call))
-        total = sum(self._taken.values()) + _number(event.beside)
-        held = event.most is None or total <= _number(event.most)
+        held = event.most is None or self._sum + beside <= _number(event.most)
         need(held, "I1", f"with call {event.call} of run {event.run} the limit had been passed")
 
     def given_back(self, event: ev.QuotaReturned, own: str) -> None:
         """Check that only what was counted is counted no more."""
         if event.run != own:
             gone = self._taken.pop((event.run, event.call, event.of), None)
-            need(gone is not None, "I8", f"call {event.call} of run {event.run} was not counted, and is no more")
+            if gone is None:
+                raise Broken("I8", f"call {event.call} of run {event.run} was not counted, and is no more")
+            self._sum -= gone
 
     def closed_for_new(self, _event: ev.QuotaClosed) -> None:
         """Record that no new calls are counted here."""

@@ -53,6 +53,7 @@ class Quotas:
         self._agent = call.agent
         self._wanted: dict[Key, _Wanted] = {}
         self._before = set(call.quotas)
+        self._lost = set[Key]()
 
     @property
     def spent(self) -> dict[Key, Fraction]:
@@ -75,31 +76,45 @@ class Quotas:
             known.shadow = known.shadow and shadow
             return
         name = count_of(drive.run, self._agent, share)
-        if name is None or drive.journal is None:
+        if name is None or drive.journal is None or share.key in self._lost:
             return
         try:
             count = quota_count(drive.journal, name, share.per_ms)
             spent = await count.spent(drive.journal, self._taker, drive.clock)
-        except (LogDamaged, Conflict) as error:  # fail closed: what nobody can count is over the limit
-            logger.warning("a limit cannot be counted, every call is over it: %s", error_words(error))
+        except (LogDamaged, Conflict) as error:
+            self._unknown(share, error)
             return
         self._wanted[share.key] = _Wanted(share, name, shadow, spent)
 
     async def take(self) -> tuple[str, ...]:
         """Count the call, and return the logs that do; `NoRoom` where it would be over a limit now."""
-        drive, taken = self._drive, list[str]()
-        assert drive.journal is not None or not self._wanted
+        taken = list[str]()
         for wanted in sorted(self._wanted.values(), key=lambda each: each.count):  # in one order, for all who count
-            assert drive.journal is not None
-            count = quota_count(drive.journal, wanted.count, wanted.share.per_ms)
             try:
-                taken.append(
-                    await count.take(drive.journal, self._taker, drive.clock, wanted.share.amount, wanted.most)
-                )
+                log = await self._take(wanted)
             except NotPending:
                 await self.back(taken)
                 raise NoRoom from None
+            taken += [] if log is None else [log]
         return tuple(taken)
+
+    async def _take(self, wanted: _Wanted) -> str | None:
+        """Count the call against one limit; None where nobody can, and it is let run all the same."""
+        journal = self._drive.journal
+        assert journal is not None
+        count = quota_count(journal, wanted.count, wanted.share.per_ms)
+        try:
+            return await count.take(journal, self._taker, self._drive.clock, wanted.share.amount, wanted.most)
+        except (LogDamaged, Conflict) as error:
+            self._unknown(wanted.share, error)
+            if wanted.most is not None:
+                raise NotPending("nobody can count this limit any more") from None
+            return None
+
+    def _unknown(self, share: Share, error: Exception) -> None:
+        """Take every call as over a limit that nobody can count."""
+        logger.warning("a limit cannot be counted, every call is over it: %s", error_words(error))
+        self._lost.add(share.key)
 
     async def back(self, taken: list[str] | tuple[str, ...]) -> None:
         """Count the call no more where it was counted now, and not before."""

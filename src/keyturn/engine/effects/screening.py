@@ -79,8 +79,8 @@ class _Looked:
 
 async def _judged(judge: _Judge, drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     """Judge a call and record the verdict; anew where others took what it would be counted for meanwhile."""
+    looked = _Looked(Quotas(drive, call))
     while True:
-        looked = _Looked(Quotas(drive, call))
         try:
             return await judge(drive, scope, call, tool, looked)
         except NoRoom:
