@@ -166,7 +166,7 @@ async def test_without_a_journal_it_is_refused_at_once(streamed: bool) -> None:
     assert desk.paid == []
 
 
-# ------------------------------------------------------------------------------------------------- from when, until when
+# ------------------------------------------------------------------------------------------------ from when, until when
 
 
 async def test_a_call_that_waits_counts_nothing_and_one_that_a_person_approved_counts(streamed: bool) -> None:
@@ -235,7 +235,7 @@ async def test_a_call_that_its_guardrail_refuses_gives_back_what_it_took(streame
 
 
 async def test_a_call_in_doubt_counts_until_somebody_says_that_it_did_not_run() -> None:
-    journal, lost = MemoryJournal(), [True]
+    journal = MemoryJournal()
 
     @function_tool
     def pay(amount: float) -> str:
@@ -243,7 +243,7 @@ async def test_a_call_in_doubt_counts_until_somebody_says_that_it_did_not_run() 
 
     agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 60})], "done"]), tools=[pay])
     paused = await play(agent, "go", journal=journal, policy=spending())
-    assert lost and await spent(journal) == 60
+    assert await spent(journal) == 60
     state = paused.to_state()
     state.resolve(paused.interruptions[0], "did_not_run")
     assert (await play(agent, state, policy=spending())).final_output == "done"

@@ -1,4 +1,4 @@
-"""A limit of several runs: a log that counts calls of others, once each, never over, and back where they did not run."""
+"""A limit of several runs: a log that counts calls of others, once each, never over, and none that did not run."""
 
 from __future__ import annotations
 
