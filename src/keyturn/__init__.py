@@ -173,6 +173,7 @@ _HOMES = {
     "OutputGuardrailTripwireTriggered": "core.errors",
     "PathRefused": "tools.filesystem.problems",
     "Policy": "policies.rules",
+    "PolicyFile": "policies.file",
     "Preview": "core.preview",
     "Price": "core.usage",
     "Prompt": "agents.prompt",

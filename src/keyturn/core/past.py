@@ -178,6 +178,7 @@ class RunPast:
             run_id=self._run.id,
             path=let.agent,
             at=let.at,
+            read_only=made.reads,
         )
         self._room -= len(let.text)
         if self._room >= 0:

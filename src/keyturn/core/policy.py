@@ -275,7 +275,8 @@ class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 
     `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
-    will run; `at` is the time in milliseconds; `approved` says that a person decided for the call already, so that
+    will run; `at` is the time in milliseconds; `read_only` says
+    that the tool states that it changes nothing; `approved` says that a person decided for the call already, so that
     only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose
     attribute `counts` is True: its calls are then screened one by one, so that no two see the same room left.
 
@@ -295,3 +296,4 @@ class CallView(msgspec.Struct, frozen=True):
     at: int = 0
     approved: bool = False
     past: Past | None = None
+    read_only: bool = False

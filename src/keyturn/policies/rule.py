@@ -31,6 +31,7 @@ class Matching(TypedDict, total=False):
     kind: str | None
     where: Where | None
     risk: str | None
+    read_only: bool | None
     over: Limit | None
     when: When | None
     reason: str
@@ -43,7 +44,8 @@ class Rule:
     """Decides on the calls that it matches: all that is given must hold, and what is None matches any call.
 
     `tool` and `agent` are names, or patterns in which `*` stands for any text; an agent is meant by its
-    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it. `over` is
+    name, or by its path from the root agent as in "desk/billing". `risk` matches only a tool that states it,
+    `read_only` one that states that it changes nothing, or does not. `over` is
     a limit on the calls that the rest of the rule means, and matches a call that is over it: it stands before the rule
     that allows such calls. `when` is asked last, of the call and the run's context; if it raises or answers neither
     True nor False, the call asks. `stop` ends the drive of the run where a call is denied.
@@ -61,6 +63,7 @@ class Rule:
     kind: str | None = None
     where: Where | None = None
     risk: str | None = None
+    read_only: bool | None = None
     over: Limit | None = None
     when: When | None = None
     reason: str = ""
@@ -73,6 +76,8 @@ class Rule:
             name: object = getattr(self, field)
             if name is not None and not (isinstance(name, str) and name):
                 raise UserError(f"{field} is a name, or None for any; not {name!r}")
+        if self.read_only is not None and not isinstance(cast("object", self.read_only), bool):
+            raise UserError(f"read_only is True, False, or None for any; not {self.read_only!r}")
         if self.approval is not None and self.action != "ask":
             raise UserError(f"approval= goes with 'ask': nobody is asked by a rule that says {self.action!r}")
         if self.when is not None and (not callable(self.when) or inspect.iscoroutinefunction(self.when)):
@@ -112,7 +117,7 @@ class Rule:
     @property
     def about(self) -> str:
         """Return a digest of which calls the rule is about, leaving aside its limit and its condition."""
-        return digest(self.tool, self.agent, self.kind, self.risk, self.where)
+        return digest(self.tool, self.agent, self.kind, self.risk, self.where, self.read_only)
 
     @property
     def shared(self) -> Calls | Budget | None:
@@ -157,6 +162,8 @@ class Rule:
             return "it is about another agent"
         if self.kind not in (None, call.kind):
             return "it is about another kind"
+        if self.read_only is not None and self.read_only != call.read_only:
+            return f"it is about tools that {'only read' if self.read_only else 'may change something'}"
         return "" if self.risk in (None, call.risk) else "it is about another risk"
 
     def _answer(self, call: CallView, context: Any) -> bool | str:
@@ -240,7 +247,7 @@ def deny(**matching: Unpack[Matching]) -> Rule:
 
     >>> deny(tool="drop_*", reason="not from here").reason
     'not from here'
-    >>> deny(tool="send_*", over=Calls(20, per="1h")).over
-    Calls(most=20, per='1h')
+    >>> deny(tool="send_*", over=Calls(20, per="1h")).over.over
+    'over the limit of 20 calls in 1h'
     """
     return Rule("deny", **matching)

@@ -217,6 +217,7 @@ def _view(drive: Drive, call: Call) -> CallView:
         call.agent,
         max(drive.run.now, drive.live.clock()),
         call.decision is not None,
+        read_only=call.proposal.reads,
     )
 
 

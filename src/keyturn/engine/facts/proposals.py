@@ -93,6 +93,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if tool.secrets:
         facts["secrets"] = tool.secrets
+    if tool.read_only:
+        facts["reads"] = True
     if not tool.editable:
         facts["fixed"] = True
     if not tool.answerable:
