@@ -193,6 +193,7 @@ _HOMES = {
     "RetryDecision": "models.retries",
     "RetryPolicy": "models.retries",
     "RetryPolicyContext": "models.retries",
+    "Reviewer": "agents.reviewer",
     "Rule": "policies.rule",
     "run_demo_loop": "console.loop",
     "RunConfig": "agents.settings",

@@ -36,6 +36,7 @@ from .agents.output import AgentOutputSchemaBase as AgentOutputSchemaBase
 from .agents.prompt import DynamicPromptFunction as DynamicPromptFunction
 from .agents.prompt import GenerateDynamicPromptData as GenerateDynamicPromptData
 from .agents.prompt import Prompt as Prompt
+from .agents.reviewer import Reviewer as Reviewer
 from .agents.settings import CallModelData as CallModelData
 from .agents.settings import ModelInputData as ModelInputData
 from .agents.settings import ReasoningItemIdPolicy as ReasoningItemIdPolicy

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from keyturn import Agent, Policy, Rule, function_tool
+from keyturn import Agent, Policy, Rule, Secret, function_tool
 from keyturn.cli.main import main
 from keyturn.journal import open_journal
 from keyturn.models.scripted.model import ScriptedModel, function_call, tool_outputs
@@ -18,8 +18,8 @@ DENY_MUCH = '[[rules]]\naction = "deny"\ntool = "pay"\nwhere = { amount = { gt =
 
 
 def agent(*amounts: int) -> Agent[Any]:
-    @function_tool(secrets=["key"])
-    def pay(amount: int, key: str) -> str:
+    @function_tool
+    def pay(amount: int, key: Annotated[str, Secret]) -> str:
         return "paid"
 
     calls = [function_call("pay", {"amount": each, "key": "s3cr3t"}, call_id=f"c{each}") for each in amounts]

@@ -140,14 +140,14 @@ action = "deny"  # [[rules]]
 @each(
     ("line", "place"),
     [
-        ('tol = "pay"', "12: rule 2: unknown key 'tol'"),
-        ('tool = "pay"\n[rules.approval]\nexpires = "soon"', "13: rule 2, approval: 'soon' is not a duration"),
-        ('tool = "pay"\n\nover = { calls = 3, most = 5 }', "14: rule 2, over: unknown key 'most'"),
-        ("over = { budget = 'a' }", "12: rule 2, over: most is missing"),
-        ("where = { a = { atmost = 5 } }", "12: rule 2: unknown comparison 'atmost'"),
-        ('tool = ""', "12: rule 2: tool is a name"),
-        ("tool = ", "12: this is not TOML"),
-        ("approval = { role = 'ops' }", "12: rule 2: approval= goes with 'ask'"),
+        ('tol = "pay"', "13: rule 2: unknown key 'tol'"),
+        ('tool = "pay"\n[rules.approval]\nexpires = "soon"', "14: rule 2, approval: 'soon' is not a duration"),
+        ('tool = "pay"\n\nover = { calls = 3, most = 5 }', "15: rule 2, over: unknown key 'most'"),
+        ("over = { budget = 'a' }", "13: rule 2, over: most is missing"),
+        ("where = { a = { atmost = 5 } }", "13: rule 2: unknown comparison 'atmost'"),
+        ('tool = ""', "13: rule 2: tool is a name"),
+        ("tool = ", "13: this is not TOML"),
+        ("approval = { role = 'ops' }", "13: rule 2: approval= goes with 'ask'"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(line: str, place: str) -> None:
@@ -161,7 +161,7 @@ def test_a_mistake_is_told_with_the_name_of_its_file(tmp_path: Path) -> None:
     path.write_bytes(FILE.format("tol = 5").replace("\n", "\r\n").encode())
     with pytest.raises(UserError) as caught:
         Policy.from_toml(path)
-    assert str(caught.value).startswith(f"{path}:12: rule 2: unknown key 'tol'")
+    assert str(caught.value).startswith(f"{path}:13: rule 2: unknown key 'tol'")
 
 
 def test_rules_in_one_line_have_the_line_of_the_list() -> None:

@@ -276,7 +276,8 @@ class CallView(msgspec.Struct, frozen=True):
 
     `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
     will run; `at` is the time in milliseconds; `read_only` says
-    that the tool states that it changes nothing; `approved` says that a person decided for the call already, so that
+    that the tool states that it changes nothing, `secrets` which arguments are shown to nobody;
+    `approved` says that a person decided for the call already, so that
     only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose
     attribute `counts` is True: its calls are then screened one by one, so that no two see the same room left.
 
@@ -297,3 +298,4 @@ class CallView(msgspec.Struct, frozen=True):
     approved: bool = False
     past: Past | None = None
     read_only: bool = False
+    secrets: tuple[str, ...] = ()

@@ -117,7 +117,9 @@ class Rule:
     @property
     def about(self) -> str:
         """Return a digest of which calls the rule is about, leaving aside its limit and its condition."""
-        return digest(self.tool, self.agent, self.kind, self.risk, self.where, self.read_only)
+        given = cast("dict[str, Any]", self.where or {})
+        where: dict[str, Any] = {name: each if isinstance(each, dict) else {"eq": each} for name, each in given.items()}
+        return digest(self.tool, self.agent, self.kind, self.risk, where, self.read_only)
 
     @property
     def shared(self) -> Calls | Budget | None:

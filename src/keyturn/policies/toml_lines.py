@@ -17,7 +17,7 @@ from typing import Any, cast
 from ..core.errors import UserError
 
 _RULE = re.compile(r"\s*\[\[\s*(?:rules|\"rules\"|'rules')\s*\]\]")
-_KEY = re.compile(r"(?:^|[{,.\[]|\s)\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))\s*(?:=|\.|\])")
+_KEY = re.compile(r"(?:^|[{,.\[]|\s)\s*(?:\"([^\"]+)\"|'([^']+)'|([A-Za-z0-9_-]+))(?=\s*(?:=|\.|\]))")
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _NEWLINE = re.compile(r"\r?\n")
 

@@ -100,9 +100,9 @@ def _where(data: object) -> dict[str, Any]:
 
 
 def _condition(name: str, condition: Any) -> Any:
-    if not isinstance(condition, Mapping) or "given" not in condition:
-        return condition
-    said = dict(cast("Mapping[str, Any]", condition))
+    said: dict[str, Any] = dict(cast("Mapping[str, Any]", condition)) if isinstance(condition, Mapping) else {}
+    if "given" not in said:
+        return cast("Any", condition)
     given = said.pop("given")
     operator = "ne" if given is True else "eq"
     if not isinstance(given, bool) or operator in said:

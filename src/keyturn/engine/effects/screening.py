@@ -218,6 +218,7 @@ def _view(drive: Drive, call: Call) -> CallView:
         max(drive.run.now, drive.live.clock()),
         call.decision is not None,
         read_only=call.proposal.reads,
+        secrets=call.proposal.secrets,
     )
 
 
