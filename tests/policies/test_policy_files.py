@@ -172,7 +172,8 @@ def test_rules_in_one_line_have_the_line_of_the_list() -> None:
 def test_a_file_extends_a_preset_with_its_own_rules_before_it() -> None:
     policy = Policy.from_toml('extends = "careful"\n[[rules]]\naction = "allow"\ntool = "note"')
     note, pay = (CallView(name, "function", "desk", {}, digest="", call_id="c") for name in ("note", "pay"))
-    assert [policy.judged(call).action for call in (note, pay)] == ["allow", "ask"]  # type: ignore[union-attr]
+    said = [policy.judged(call) for call in (note, pay)]
+    assert [verdict and verdict.action for verdict in said] == ["allow", "ask"]
     with pytest.raises(UserError, match=r"^line 1: the policy: extends is one of careful"):
         Policy.from_toml('extends = "carefull"')
 

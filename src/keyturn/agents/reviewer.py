@@ -52,8 +52,8 @@ class Reviewer:
 
     `rules` are asked first: what they ask or deny stands, and the model is not asked. With `may="ask"` the model can
     only be stricter than rules and tools; with `may="allow"` it also lets calls run that their tool would ask about.
-    What a person approved is not put to it again. `sample` is the share of what it allowed that is marked for people to look
-    at afterwards: its verdict is recorded as by "policy:reviewer:sample".
+    What a person approved is not put to it again. `sample` is the share of what it allowed that is marked for people to
+    look at afterwards: its verdict is recorded as by "policy:reviewer:sample".
 
     >>> from keyturn.testing import ScriptedModel
     >>> Reviewer(ScriptedModel([]), "Payments to known payees may run.", may="allow").may

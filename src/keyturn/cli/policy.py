@@ -25,7 +25,9 @@ from ..policies.rules import Policy
 from ..render.escape import escape
 from .printing import must_be_there, print_labelled, print_row
 
-NOTHING, SOMETHING, UNUSABLE = 0, 1, 2
+NOTHING = 0
+SOMETHING = 1
+UNUSABLE = 2
 _WIDEST = 200
 _WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied", "unknown": "unknown"}
 

@@ -21,7 +21,7 @@ from ..core.quota import LIMIT
 from ..core.run import Call, Run, new_run
 from ..engine.run.log_cache import log_in
 from ..journal.base import Store
-from ..journal.rows import Query
+from ..journal.rows import Query, RunRow
 from ..policies.rules import Policy
 
 Said = Literal["allow", "ask", "deny", "unknown"]
@@ -72,40 +72,53 @@ async def replay(store: Store, policy: Policy | None, since: int = 0) -> AsyncGe
     query = Query(limit=100)
     while page := await store.runs(query):
         for row in page:
-            if row.status == "erased":
-                yield Unread(row.run, "it was erased")
-            elif row.updated_at >= since:
-                try:
-                    steps = (await log_in(store, row.run)).steps
-                except LogDamaged as error:
-                    yield Unread(row.run, str(error))
-                    continue
-                for each in _of_run(steps, policy, since):
-                    yield each
+            steps = await _read(store, row, since)
+            if isinstance(steps, Unread):
+                yield steps
+                continue
+            for each in _of_run(steps, policy, since):
+                yield each
         query = Query(limit=100, after=(page[-1].started_at, page[-1].run))
 
 
+async def _read(store: Store, row: RunRow, since: int) -> list[ev.Step] | Unread:
+    if row.status == "erased":
+        return Unread(row.run, "it was erased")
+    if row.updated_at < since:
+        return []
+    try:
+        log = await log_in(store, row.run)
+    except LogDamaged as error:
+        return Unread(row.run, str(error))
+    return [] if LIMIT in log.run.about else log.steps
+
+
 def _of_run(steps: list[ev.Step], policy: Policy | None, since: int) -> Iterator[Replayed]:
-    run, copied = new_run(), 0
+    run = new_run()
+    first: Any = steps[0].events[0] if steps else None
+    copied = 0 if first is None else int(first.about.get("forked_from", {}).get("at", 0))
     for number, step in enumerate(steps):
         run.now = max(run.now, step.at)
+        told = number >= copied and step.at >= since
         for event in step.events:
-            if isinstance(event, ev.RunStarted):
-                copied = int(event.about.get("forked_from", {}).get("at", 0))
-                if LIMIT in event.about:
-                    return
-            told = number >= copied and step.at >= since
-            if told and isinstance(event, ev.CallScreened) and run.calls[event.call].state == "proposed":
-                yield from _screened(run, run.calls[event.call], event, policy)
+            if told:
+                yield from _screened(run, event, policy)
             evolve(run, event)
             if told and policy is not None and isinstance(event, ev.ReplyRecorded):
-                frame = run.frames[event.frame]
-                let = [run.calls[name] for name in frame.calls if name in run.calls]
-                yield from (_judged(run, call, "allow", policy) for call in let if call.proposal.gate == "allow")
+                yield from _let_by_their_tools(run, event, policy)
         run.seq += 1
 
 
-def _screened(run: Run, call: Call, event: ev.CallScreened, policy: Policy | None) -> Iterator[Replayed]:
+def _let_by_their_tools(run: Run, event: ev.ReplyRecorded, policy: Policy) -> Iterator[Replayed]:
+    """Yield the calls of a reply that ran without being screened."""
+    let = [run.calls[name] for name in run.frames[event.frame].calls if name in run.calls]
+    yield from (_judged(run, call, "allow", policy) for call in let if call.proposal.gate == "allow")
+
+
+def _screened(run: Run, event: ev.AnyEvent, policy: Policy | None) -> Iterator[Replayed]:
+    call = run.calls.get(event.call) if isinstance(event, ev.CallScreened) else None
+    if not isinstance(event, ev.CallScreened) or call is None or call.state != "proposed" or call.voided:
+        return
     if policy is not None:
         yield _judged(run, call, event.action, policy, event.by)
     elif event.shadow is not None:

@@ -65,14 +65,20 @@ class QuotaCount:
         async with self._lock:
             for _ in range(_STRETCHES):
                 log, beside = await self._now(journal, clock)
-                try:
-                    await self._write(journal, log, clock, cm.TakeQuota(*taker, str(amount), text, str(beside)))
-                except Conflict as error:
-                    if error.winner != CLOSED:
-                        raise
-                    continue  # another process, whose clock is ahead of this one's, closed it meanwhile
-                return log.run.id
+                command = cm.TakeQuota(*taker, str(amount), text, str(beside))
+                if await self._taken(journal, log, clock, command):
+                    return log.run.id
         raise Conflict("this limit is counted by clocks that do not agree; look at the clocks of its processes")
+
+    async def _taken(self, journal: Journal, log: Log, clock: Clock, command: cm.TakeQuota) -> bool:
+        """Count a call; False where another process, whose clock is ahead of this one's, closed the log meanwhile."""
+        try:
+            await self._write(journal, log, clock, command)
+        except Conflict as error:
+            if error.winner != CLOSED:
+                raise
+            return False
+        return True
 
     async def _now(self, journal: Journal, clock: Clock) -> tuple[Log, Fraction]:
         """Return the log that counts now, and what the one before it still counts; that one is closed."""
