@@ -28,7 +28,9 @@ NO_VARIABLES = {
 # Errors that no caller of the public interface meets.
 INSIDE = {
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
-    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Misplaced", "NoRoom"}  # fmt: skip
+    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Misplaced",
+    "NoRoom",
+}  # fmt: skip
 
 
 def rows(page: str, heading: str = "") -> list[list[str]]:

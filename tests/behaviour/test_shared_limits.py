@@ -283,7 +283,8 @@ async def _let_and_left(journal: Any, desk: Desk) -> str:
 
 
 async def test_a_process_that_dies_after_it_counted_and_before_it_recorded_counts_once() -> None:
-    journal, desk = MemoryJournal(), Desk(60)
+    desk = Desk(60)
+    journal: Any = MemoryJournal()
     kept, died = journal.append, [False]
 
     async def append(run: str, expected: int, lines: Any, *more: Any) -> None:
@@ -292,7 +293,7 @@ async def test_a_process_that_dies_after_it_counted_and_before_it_recorded_count
             raise RuntimeError("the lights went out")
         await kept(run, expected, lines, *more)
 
-    setattr(journal, "append", append)  # noqa: B010
+    journal.append = append
     with pytest.raises(RuntimeError):
         await desk.run(journal, spending())
     assert (desk.paid, await spent(journal)) == ([], 60)
