@@ -41,6 +41,8 @@ OTHERS_NAMES = {
 SIGNATURE = "the signature is a contract: users call it, or implement it, as it stands"
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("src/keyturn/app.py", "App.__init__"): SIGNATURE,
+    ("src/keyturn/deferred/agent.py", "Agent.__init__"): SIGNATURE,
+    ("src/keyturn/deferred/agent.py", "Agent.run"): SIGNATURE,
     ("src/keyturn/models/base.py", "Model.get_response"): SIGNATURE,
     ("src/keyturn/models/base.py", "Model.stream_response"): SIGNATURE,
     ("src/keyturn/agents/agent.py", "Agent.as_tool"): SIGNATURE,

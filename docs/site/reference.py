@@ -38,6 +38,7 @@ PAGES = (
           "tools.functions.approved_files")),
     Page("agents", "Agents", "What an agent is declared with.", ("agents.",)),
     Page("tools", "Tools", "What an agent can do.", ("tools.",)),
+    Page("deferred", "Deferred tools", "Calls that are answered after the run has returned.", ("deferred.",)),
     Page("mcp", "MCP servers", "Servers whose tools an agent can use.", ("mcp.",)),
     Page("models", "Models", "Who answers, and how they are asked.", ("models.",)),
     Page("sessions", "Sessions", "Where conversations are kept between runs.", ("sessions.",)),

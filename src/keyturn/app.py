@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
@@ -47,6 +47,14 @@ from .lifespan import AppResources, Lifespan
 from .policies.base import PolicyLike
 
 OVER = ("finished", "failed", "cancelled", "erased")
+
+
+class AgentDeclaration(Protocol):
+    """Declares an agent in another way: one of `keyturn.deferred` or `keyturn.deep`."""
+
+    def core_agent(self) -> Agent[Any]:
+        """Return the agent that it is."""
+        ...
 
 
 class RunHandle:
@@ -108,7 +116,7 @@ class App:
 
     def __init__(
         self,
-        agents: Sequence[Agent[Any]],
+        agents: Sequence[Agent[Any] | AgentDeclaration],
         journal: Store | str,
         policy: PolicyLike | None = None,
         *,
@@ -123,7 +131,8 @@ class App:
         slots: int = 100,
         grace: float = 30.0,
     ) -> None:
-        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in agents}
+        made = [agent if isinstance(agent, Agent) else agent.core_agent() for agent in agents]
+        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in made}
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
         self.journal = opened(journal) if isinstance(journal, str) else journal

@@ -20,6 +20,7 @@ from keyturn import (
     Rule,
     RunState,
     SQLiteSession,
+    ToolContext,
     ToolGuardrailFunctionOutput,
     ToolInputGuardrailData,
     UserError,
@@ -29,6 +30,7 @@ from keyturn import (
 from keyturn.audit.checker import check
 from keyturn.core import events as ev
 from keyturn.core.errors import Conflict
+from keyturn.deferred import ApprovalRequired
 from keyturn.engine.run.log_cache import forget, log_in
 from keyturn.journal import open_journal
 from keyturn.journal.retention import erase_ended
@@ -280,6 +282,27 @@ async def _let_and_left(journal: Any, desk: Desk) -> str:
     del journal.append
     [row] = [row for row in await journal.runs() if row.agent == "desk"]
     return row.run
+
+
+async def test_a_call_that_asks_from_inside_its_tool_is_counted_once_when_it_goes_on(streamed: bool) -> None:
+    """What it took is given back while it asks, and taken anew before it goes on: never in the other order."""
+    journal, done = MemoryJournal(), list[float]()
+
+    @function_tool
+    def pay(context: ToolContext[Any], amount: float) -> str:
+        if not context.tool_call_approved:
+            raise ApprovalRequired
+        done.append(amount)
+        return "paid"
+
+    agent = Agent("desk", model=ScriptedModel([[function_call("pay", {"amount": 60})], "done"]), tools=[pay])
+    paused = await play(agent, "go", streamed, journal=journal, policy=spending())
+    state = paused.to_state()
+    state.approve(paused.interruptions[0])
+    assert (await play(agent, state, streamed, policy=spending())).final_output == "done"
+    assert (done, await spent(journal)) == ([60], 60)
+    assert (await Desk(60).run(journal, spending(), streamed)).interruptions
+    assert (await check(journal)).ok
 
 
 async def test_a_process_that_dies_after_it_counted_and_before_it_recorded_counts_once() -> None:

@@ -16,7 +16,7 @@ from keyturn.core import commands as cm
 from keyturn.core.digest import canonical, digest, same
 from keyturn.core.policy import milliseconds
 from keyturn.core.usage import Counts
-from tests.core.reference_loans import Loans
+from tests.core.reference_asks import Asks
 from tests.core.reference_rules import MOST, Refused, alike, counts, fits, is_json, is_text, is_value, need
 from tests.core.reference_seen import DEAD, READY
 
@@ -28,7 +28,7 @@ NOBODY = ("grant", "clock", "probe")
 _WORDS = re.compile("(?<!^)(?=[A-Z])")
 
 
-class Reference(Loans):
+class Reference(Asks):
     """What is true of a run, by the book."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class Reference(Loans):
                 "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
-            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None}
+            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None, "doubted": False}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in made]:
             self.enter(call)
@@ -232,7 +232,7 @@ class Reference(Loans):
     def propose(self, call: Any, proposal: Any) -> None:
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
-        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False}
+        call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "approved": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -342,7 +342,7 @@ class Reference(Loans):
         self.waits += 1
         call["revoked"] |= call["state"] != "started"
         call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
-        call["since"] = self.now
+        call |= {"since": self.now, "doubted": True}
 
     def stale(self, call: Any) -> bool:
         limit = call["terms"].execute_by if call["terms"] else None
@@ -378,17 +378,6 @@ class Reference(Loans):
                 call["state"] = "allowed"
             else:
                 self.doubt(call)
-
-    def need_input(self, c: cm.NeedInput) -> None:
-        call = self.call(c.call, "started")
-        need(c.call not in self.frames)
-        self.waits += 1
-        if self.status in ("finished", "cancelled"):
-            self.doubt(call)
-            return
-        need(is_value([c.requests, c.state]))
-        call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1, "votes": {}}
-        call["asks"] = [c.requests, c.state, call["rounds"]]
 
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()
@@ -524,9 +513,11 @@ class Reference(Loans):
         if made.verdict in ("approve", "edit", "retry") and made.via != "probe" and call["state"] != "needs":
             call |= {"let": made, "revoked": False}
         elif made.verdict == "retry":
-            call["acted"] = False
-        recheck = call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")
-        state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
+            call |= {"acted": False, "doubted": False}
+        call["approved"] |= made.verdict in ("approve", "edit")
+        for_its_tool = call["state"] == "needs" and call["wants"] == "answer"
+        recheck = for_its_tool or made.verdict in ("approve", "edit", "retry")
+        state = "supplied" if for_its_tool else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
 

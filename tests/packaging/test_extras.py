@@ -29,6 +29,7 @@ NO_MEMBER = {"all", "docs"}
 
 # Which extra a file's packages are in, by its path below src/keyturn. A file that members share is in all of theirs.
 OWNERS: dict[str, tuple[str, ...]] = {
+    "chat/": ("chat",),
     "cli/migrating/": ("migrate",),
     "journal/postgres.py": ("postgres",),
     "mcp/": ("mcp",),
@@ -170,6 +171,7 @@ FIRST_USE = {
     "encrypt": "keyturn.EncryptedSession('ada', keyturn.MemorySession('ada'), 'a key that nobody knows')",
     "otel": "Runner.run_sync(scripted, 'hi', run_config=keyturn.RunConfig(tracing=Provider()))",
     "migrate": "Path('old.py').write_text('import agents'); main(['migrate', '.'])",
+    "chat": "main(['chat'])",
     "testing": "from keyturn.testing import JournalSuite",
 }
 WITHOUT = """

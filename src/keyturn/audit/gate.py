@@ -128,8 +128,9 @@ class Gate(Standing):
             call.approval, call.revoked = made, False
         elif made.verdict == "retry":  # its tool found that it did not run
             call.acted = False
-        call.supplied = call.place == "asking"
-        call.place = may[made.verdict]
+        given = call.place == "asking" and call.question is not None and call.question.wants == "result"
+        call.supplied = call.place == "asking" and not given
+        call.place = "dead" if given else may[made.verdict]
         call.decision = made
         call.recheck = call.place == "ready"
         call.must_ask = False
@@ -330,11 +331,14 @@ class Gate(Standing):
         """Check that a running tool asks a question."""
         call = self._running(event.call, "asks for an answer")
         need(event.at == self.now, "I8", f"call {call.id} asks for an answer with another time than its line has")
-        call.place = "asking"
-        call.rounds += 1
         call.asked_at = event.at
         call.reason = ""
         call.votes = {}
+        if event.wants == "approval":
+            call.ask_before_acting(event)
+            return
+        call.place = "asking"
+        call.rounds += 1
         call.question = event
 
     def lost(self, event: ev.CallLost) -> None:

@@ -126,6 +126,11 @@ class LogAutomaton(Gate):
         frame.phase = "model"
         frame.judged = False
 
+    def compacted(self, event: ev.HistoryCompacted) -> None:
+        """Check that a conversation is compacted only where its model is to be asked next."""
+        frame = self.frame(event.frame)
+        need(frame.phase == "model", "I8", f"the conversation of {event.frame} was compacted in the middle of a turn")
+
     def judged(self, event: ev.ToolsJudged) -> None:
         """Check that results are judged only when there is something to judge."""
         frame = self.frame(event.frame)
@@ -208,6 +213,7 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.FrameClosed: LogAutomaton.closed,
     ev.GuardrailReported: LogAutomaton.reported,
     ev.HandedOff: LogAutomaton.handed_off,
+    ev.HistoryCompacted: LogAutomaton.compacted,
     ev.ReplyRecorded: LogAutomaton.replied,
     ev.InputAdded: LogAutomaton.added,
     ev.ToolsJudged: LogAutomaton.judged,

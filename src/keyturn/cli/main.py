@@ -14,6 +14,7 @@ from importlib import import_module
 from .._version import __version__
 
 COMMANDS: dict[str, str] = {
+    "chat": "talk with an assistant in the terminal, whose calls wait for you",
     "check": "read a journal and say whether it kept the promises",
     "copy": "copy a journal: keyturn copy sqlite:///keyturn.db postgresql://...",
     "demo": "watch an agent wait for you, die, and go on in a new process",

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from .events import Decision, GrantTerms, Guarded, Proposal, Report
+from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants
 from .items import Item
 from .people import Decider
 from .policy import Verdict
@@ -195,12 +195,13 @@ class VoidCall(RunCommand, frozen=True):
 
 
 class NeedInput(RunCommand, frozen=True):
-    """Let a started call wait for answers; its tool is called again when they are there."""
+    """Let a started call wait for answers, a result or an approval; `wants` is that of `CallNeeds`."""
 
     call: str
     requests: Any
     state: Any = None
     preview: Preview | None = None
+    wants: Wants = "answer"
 
 
 class FinishCall(RunCommand, frozen=True):
@@ -231,6 +232,16 @@ class HandOff(RunCommand, frozen=True):
     item: Item
     agent: str
     view: list[list[int] | Item] | None = None
+
+
+class CompactHistory(RunCommand, frozen=True):
+    """Replace the older part of a frame's conversation; `seen` is how many items it had when the view was made."""
+
+    frame: str
+    view: list[list[int] | Item]
+    seen: int
+    usage: Counts
+    model: str = ""
 
 
 class GuardFrame(RunCommand, frozen=True):

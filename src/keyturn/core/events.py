@@ -22,6 +22,7 @@ from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
+from .records import Wants as Wants
 from .shared_events import GrantBorrowed as GrantBorrowed
 from .shared_events import GrantLent as GrantLent
 from .shared_events import GrantRevoked as GrantRevoked
@@ -199,13 +200,18 @@ class CallStarted(Event, frozen=True):
 
 
 class CallNeeds(Event, frozen=True):
-    """A started call asked for answers to `requests` before it can end; `state` is what its tool resumes from."""
+    """A started call asked for answers to `requests` before it can end; `state` is what its tool resumes from.
+
+    `wants` says what for: an "answer" to its tool, which goes on with it; the "result" of a call that is carried out
+    elsewhere, so that its tool is not called again; or "approval" of a call that has done nothing yet.
+    """
 
     call: str
     requests: Any
     state: Any = None
     preview: Preview | None = None
     at: int = 0
+    wants: Wants = "answer"
 
 
 class CallFinished(Event, frozen=True):
@@ -251,6 +257,18 @@ class HandedOff(Event, frozen=True):
     frame: str
     agent: str
     view: list[list[int] | Item] | None = None
+
+
+class HistoryCompacted(Event, frozen=True):
+    """The older part of a conversation was replaced by a summary: `view` is what the model reads from now on.
+
+    What happened stays in the log; `usage` is what `model` took to summarise it.
+    """
+
+    frame: str
+    view: list[list[int] | Item]
+    usage: Counts
+    model: str = ""
 
 
 class ToolsJudged(Event, frozen=True):
@@ -339,6 +357,7 @@ AnyEvent = (
     | QuotaReturned
     | QuotaClosed
     | HandedOff
+    | HistoryCompacted
     | ToolsJudged
     | GuardrailReported
     | FrameClosed

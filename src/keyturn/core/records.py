@@ -16,6 +16,10 @@ Recover = Literal["ask", "retry", "probe"]
 Word = Literal["approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"]
 Via = Literal["person", "grant", "clock", "probe", "on_approval"]
 
+# What a started call may wait for: see `CallNeeds`.
+Wants = Literal["answer", "result", "approval"]
+WANTS: tuple[Wants, ...] = ("answer", "result", "approval")
+
 # The words after which a tool is touched.
 RUNS: frozenset[str] = frozenset({"approve", "edit", "retry"})
 
@@ -71,7 +75,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     tool's own probe or its `on_approval`. `at` is when it was said, by the run's time at the latest: it may have been
     delivered later. `args` is the edited text of what will run, `runs` the digest of the call with it, and `basis`
     what the editor looked at. `output` is a person's own result, `message` the words for the model, `note` the words
-    for the record, `proof` what the person's own key made of it.
+    for the record, `proof` what the person's own key made of it, `metadata` what a program tells the tool that runs.
     """
 
     call: str
@@ -88,6 +92,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     basis: dict[str, str] | None = None
     output: Any = None
     proof: Proof | None = None
+    metadata: Any = None
 
     @property
     def by(self) -> str | None:

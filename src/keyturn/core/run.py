@@ -93,6 +93,7 @@ class Call(msgspec.Struct):
     started_at: int = 0  # when it was started last, in milliseconds
     started_by: str = ""  # the process that started it last
     acted: bool = False  # it may have had an effect that must not be repeated unasked
+    doubted: bool = False  # nobody knows what became of an earlier start of it
     warned: bool = False  # somebody was warned that the request will expire
     renewed: str = ""  # the restore after which it asked anew
 
@@ -166,6 +167,7 @@ class Frame(msgspec.Struct):
     tape: list[Item] = []  # what its session holds or would hold
     tripped: ev.Report | None = None  # the guardrail report that stopped it
     barrier: bool = True  # the model waits for all results; without it, it goes on talking
+    before: tuple[str, ...] = ()  # the paths of the agents that were at work in it before, in their order
 
     def move(self, verb: str) -> None:
         """Go on to the next phase."""

@@ -28,8 +28,8 @@ from ..engine.facts.reaches import reach_of
 from ..engine.facts.values import said_items
 from ..engine.run.agents import AgentGraph
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import OpenRun, wrapped
-from ..engine.states.loading import waiting_tools
+from ..engine.run.open_run import OpenRun
+from ..engine.states.loading import own_context, waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
@@ -232,7 +232,7 @@ class Inbox:
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
-        live = OpenRun(log, AgentGraph(agent), wrapped(None))
+        live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
         items = requests_of(live, await waiting_tools(live))
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 _HOMES = {
     "Answer": "testing.crash",
+    "BackendSuite": "testing.suites.backends",
     "InvalidModelStep": "models.scripted.script",
     "JournalSuite": "testing.suites.journals",
     "ModelRequest": "models.base",

@@ -22,6 +22,7 @@ from .decisions import approve_all as approve_all
 from .decisions import decide as decide
 from .decisions import drive as drive
 from .decisions import reject_all as reject_all
+from .suites.backends import BackendSuite as BackendSuite
 from .suites.journals import JournalSuite as JournalSuite
 from .suites.models import ModelSuite as ModelSuite
 from .suites.policies import PolicySuite as PolicySuite

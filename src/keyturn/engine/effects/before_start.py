@@ -24,7 +24,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
-    if undecided and (scope.config.policy is not None or asked_otherwise(call)):
+    if undecided and (scope.policies or asked_otherwise(call)):
         first.append("policy")
     if tool_digest(tool, call.raw) != call.proposal.tool:
         first.append("tool")

@@ -63,6 +63,8 @@ class Quotas:
     async def look(self, policies: tuple[Any, ...], view: CallView) -> None:
         """Read what others were counted for, of each limit that the call is about."""
         self._wanted = {}
+        for owed in [key for key, made in self._drive.run.owed.items() if made.call == self._taker.call]:
+            await _return(self._drive, owed)  # else it would be taken out after it was counted anew
         for policy in policies:
             if getattr(policy, "counts_for_several_runs", False) is True:
                 for share in policy.shares(view):
@@ -146,7 +148,12 @@ async def return_all(drive: Drive) -> None:
 
 
 async def return_owed(drive: Drive, owed: str) -> None:
-    """Count a call no more that was counted and did not run, and record that."""
+    """Count a call no more that was counted and did not run, and record that; not while it is counted anew."""
+    async with drive.screening:
+        await _return(drive, owed)
+
+
+async def _return(drive: Drive, owed: str) -> None:
     made = drive.run.owed.get(owed)
     if made is None:
         return

@@ -49,7 +49,7 @@ async def screen(drive: Drive, call_id: str) -> None:
     """Find the verdict on a call and record it."""
     call = drive.run.calls[call_id]
     tool, scope = await drive.tool_of(call), drive.scope(call.frame)
-    if call.recheck and scope.config.policy is None and not asked_otherwise(call):
+    if call.recheck and not scope.policies and not asked_otherwise(call):
         await pass_on(drive, call, tool)
         return
     counts = _counts(scope)
@@ -147,7 +147,7 @@ async def _shown(verdict: Verdict, call: Call, tool: Tool) -> Preview | None:
 
 async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     own = await _own(scope, call, tool)
-    if scope.config.policy is None:
+    if not scope.policies:
         return own
     stated = await _policy(drive, scope, call, looked)
     if stated is not None and stated.action == "allow" and call.voided:

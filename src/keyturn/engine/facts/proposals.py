@@ -124,7 +124,7 @@ def _gate(scope: FrameSettings, tool: Tool) -> Gate:
     config = scope.config
     early = config.tool_execution is not None and config.tool_execution.pre_approval_tool_input_guardrails
     asks = bool(needs) or tool.approval is not None
-    if config.policy is not None or callable(needs) or tool.on_approval is not None or (tool.looks and asks):
+    if scope.policies or callable(needs) or tool.on_approval is not None or (tool.looks and asks):
         return ""
     if early and tool.tool_input_guardrails:
         return ""
@@ -148,6 +148,8 @@ def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool, journal: object 
             "journal=, or leave out of= to limit each run by itself"
         )
     for agent in graph.agent_at.values():
+        if getattr(agent.own_policy(), "needs_people", False) and not inbox:
+            raise no_people(f"agent {agent.name!r}")
         for tool in agent.tools:
             terms = getattr(tool, "approval", None)
             if terms is not None:
