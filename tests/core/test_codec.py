@@ -31,9 +31,7 @@ JSON: Any = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
-KINDS: list[type[ev.Event]] = [
-    kind for kind in vars(ev).values() if isinstance(kind, type) and issubclass(kind, ev.Event) and kind is not ev.Event
-]
+KINDS: list[Any] = list(get_args(ev.AnyEvent))
 
 
 def full_log() -> Pen:
@@ -165,6 +163,7 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.RunCancelled, "decider"): DECIDER,
     (ev.CallScreened, "terms"): TERMS,
     (ev.CallScreened, "preview"): PREVIEW,
+    (ev.CallScreened, "shadow"): st.none() | st.builds(Verdict, st.sampled_from(["allow", "ask", "deny"]), st.text()),
     (ev.CallNeeds, "preview"): PREVIEW,
     (ev.VoteCast, "decision"): DECISION,
     (ev.CallDecided, "decision"): DECISION,

@@ -64,6 +64,9 @@ COMMANDS: list[cm.RunCommand] = [
     cm.Restored("the store was restored"),
     cm.LendGrant("g", ["here"], "other", "r/1.0"),
     cm.BorrowGrant(grant("g@r/1.0", reach="here", call="r/1.0", uses=1), "home"),
+    cm.TakeQuota("other", "r/1.0", "args", "5"),
+    cm.ReturnQuota("other", "r/1.0", "args"),
+    cm.CloseQuota(),
     cm.Tick(),
 ]
 OF_A_RUN_THAT_IS_OVER = (cm.SaveContext, cm.WroteSession)

@@ -23,6 +23,7 @@ CASES = {
     "b9": "one click, 2 to 8 times",
     "b11": "16 processes write one file",
     "d1": "expiry against approve",
+    "budgets": "runs race for one budget",
     "sessions": "two runs in one session",
     "workers": "workers and resumers",
 }

@@ -47,6 +47,7 @@ class Gate(Standing):
         """Check the verdict of a tool or policy on a call."""
         call = self.at(event.call)
         need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
+        self.counted_in += [(log, call.id, self.line) for log in event.quotas]
         if call.place == "ready" and call.recheck:
             call.recheck = False
             forgotten = event.action == "deny" and call.acted and not call.supplied

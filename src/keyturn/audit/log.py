@@ -16,7 +16,7 @@ from .gate import Gate
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (
     *(ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved),
-    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported),
+    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported, ev.QuotaTaken, ev.QuotaReturned, ev.QuotaClosed),
 )
 
 
@@ -197,6 +197,10 @@ class LogAutomaton(Gate):
             self._answered = None
         self.finished(event)
 
+    def returned(self, event: ev.QuotaReturned) -> None:
+        """Check that a call that did not run is counted no more, in the log that counted it."""
+        self.given_back(event, self.run)
+
     def told_session(self, event: ev.SessionWritten) -> None:
         """Check that what was written to a session is of a frame at work."""
         self.frame(event.frame)
@@ -229,5 +233,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.GrantLent: LogAutomaton.lent_out,
     ev.GrantBorrowed: LogAutomaton.taken_over,
     ev.GrantRevoked: LogAutomaton.taken_back,
+    ev.QuotaTaken: LogAutomaton.taken,
+    ev.QuotaReturned: LogAutomaton.returned,
+    ev.QuotaClosed: LogAutomaton.closed_for_new,
     ev.RunRestored: LogAutomaton.restored,
 }

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from . import commands as cm
 from . import events as ev
+from . import quota
 from .digest import canonical
 from .effects import comes_next
 from .errors import Conflict, UserError
@@ -299,6 +300,9 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.Revoke: revoke,
         cm.LendGrant: lend,
         cm.BorrowGrant: borrow,
+        cm.TakeQuota: quota.take,
+        cm.ReturnQuota: quota.give_back,
+        cm.CloseQuota: quota.close,
         cm.StartCall: _start_call,
         cm.VoidCall: _void_call,
         cm.NeedInput: _need_input,

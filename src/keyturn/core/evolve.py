@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
+from . import lending, quota
 from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
 from .records import RUNS
-from .run import RESTORED, Frame, Run, used_by
+from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
 from .usage import NOTHING
 from .view import viewed
@@ -125,6 +126,7 @@ def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded | ev.HistoryCompa
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
     run.under_policy = run.under_policy or event.by.startswith("policy")
+    call.quotas = event.quotas or call.quotas
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":
@@ -137,6 +139,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.voided = ""
     call.preview = event.preview
     move(run, call, event.action)
+    quota.owe_unless_let(run, call)
 
 
 def _vote_cast(run: Run, event: ev.VoteCast) -> None:
@@ -266,16 +269,6 @@ def _grant_used(run: Run, event: ev.GrantUsed) -> None:
         del run.grants[event.grant]
 
 
-def _grant_lent(run: Run, event: ev.GrantLent) -> None:
-    run.grant_uses[event.grant] += 1
-    run.lent[used_by(event.run, event.call)] = event.grant
-
-
-def _grant_borrowed(run: Run, event: ev.GrantBorrowed) -> None:
-    run.grants[event.grant.id] = event.grant
-    run.grant_uses[event.grant.id] = 0
-
-
 def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
     run.grants.pop(event.grant, None)
 
@@ -351,6 +344,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.move("cancel")
     run.error = event.why
     run.traceback = ""
+    quota.owe_unused(run)
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
@@ -385,9 +379,12 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallLost: _call_lost,
     ev.GrantGiven: _grant_given,
     ev.GrantUsed: _grant_used,
-    ev.GrantLent: _grant_lent,
-    ev.GrantBorrowed: _grant_borrowed,
+    ev.GrantLent: lending.lent,
+    ev.GrantBorrowed: lending.taken_over,
     ev.GrantRevoked: _grant_revoked,
+    ev.QuotaTaken: quota.taken,
+    ev.QuotaReturned: quota.returned,
+    ev.QuotaClosed: quota.closed,
     ev.HandedOff: _handed_off,
     ev.HistoryCompacted: _history_compacted,
     ev.ToolsJudged: _tools_judged,

@@ -32,7 +32,7 @@ OPENING: dict[str, tuple[Word, ...]] = {
     "in_doubt": ("ran", "did_not_run", "retry"),
     "needs": ("answer", "reject"),
 }
-# What decides without being a person; each of them where it stands in this file and the engine, and nowhere else.
+# What decides without being a person, each where it stands in this file and the engine.
 _NO_PERSON = ("grant", "clock", "probe")
 
 
@@ -46,11 +46,12 @@ def screen(run: Run, c: cm.Screen) -> Events:
         return
     if not (call.recheck and call.state in READY) if c.on_decision else call.state != "proposed":
         return  # it was asked of something else: what is shown now has not been judged
-    if c.preview is not None:
-        canonical(c.preview.basis)  # a decision will be bound to it
+    canonical(None if c.preview is None else c.preview.basis)  # a decision will be bound to it
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield from screened(run, call, c.verdict, c.preview)
+    for place, event in enumerate(screened(run, call, c.verdict, c.preview)):
+        told = place == 0 and isinstance(event, ev.CallScreened)
+        yield replace(event, quotas=c.quotas, shadow=c.shadow) if told else event
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:

@@ -33,7 +33,8 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     Facts of the tool, as it was when the call was proposed: `gate` is what its own setting says where that needs no
     question, `terms` on which terms it asks, `recover` what an interrupted start means, `last` that it runs after its
-    siblings, `risk` what it states of itself, `secrets` which arguments are shown to nobody, `fixed` that nobody may
+    siblings, `risk` what it states of itself, `reads` that it changes nothing,
+    `secrets` which arguments are shown to nobody, `fixed` that nobody may
     edit the arguments and `elsewhere` that nobody may answer in the tool's place. `edited` says that `args` is what a
     person made of the call before its tool changed. `preview` is what people are shown where that is not the arguments.
     """
@@ -55,6 +56,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     fixed: bool = False
     elsewhere: bool = False
     preview: Preview | None = None
+    reads: bool = False
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):

@@ -126,7 +126,7 @@ class MemoryJournal:
                 return
             log.lines.extend(added)
             row = self._mine.rows.runs.get(run)
-            over = changes is not None and row is not None and row.status in OVER and changes.run.status in OVER
+            over = changes is not None and changes.run.status in OVER and (row is None or row.status in OVER)
             if changes is not None:
                 self._mine.rows.apply(plain(changes))
             # Whoever appends under the claim has read all before it; what another appends still wants to be read.

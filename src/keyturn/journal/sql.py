@@ -76,8 +76,9 @@ class Tenant:
         if not lines:
             return
         # Whoever appends under the claim has read all before it; what another appends still wants to be read.
-        # A run that was over and is over has nothing to be moved: what is said of it is revoked or lent.
-        over = changes is not None and at.status in OVER and changes.run.status in OVER
+        # A run that was over and is over, or never was anything else, has nothing to be moved: what is said of it is
+        # revoked, lent or counted.
+        over = changes is not None and (at.status in OVER or not at.head) and changes.run.status in OVER
         wanted = at.due if over else None if claim is not None else at.now if at.due is None else min(at.due, at.now)
         for place, line in enumerate(lines, at.head):
             db.tell(say.ADD_LINE, self.name, run, place, line)

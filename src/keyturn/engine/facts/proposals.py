@@ -93,6 +93,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if tool.secrets:
         facts["secrets"] = tool.secrets
+    if tool.read_only:
+        facts["reads"] = True
     if not tool.editable:
         facts["fixed"] = True
     if not tool.answerable:
@@ -135,8 +137,16 @@ def _recovery(tool: Tool) -> Recover:
     return "ask" if tool.check is None else "probe"
 
 
-def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool, witness: bool) -> None:
-    """Refuse at once terms that need people where there is no inbox; the gate refuses them anyway."""
+def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool, witness: bool, journal: bool) -> None:
+    """Refuse at once terms that need people where there is no inbox, and limits of several runs without a journal.
+
+    The gate refuses those terms anyway, and what cannot be counted is over every limit.
+    """
+    if not journal and getattr(policy, "counts_for_several_runs", False) is True:
+        raise UserError(
+            "the policy has a limit of a session, requester, agent or tenant, which is counted in a journal: run with "
+            "journal=, or leave out of= to limit each run by itself"
+        )
     for agent in graph.agent_at.values():
         if getattr(agent.own_policy(), "needs_people", False) and not inbox:
             raise no_people(f"agent {agent.name!r}")
