@@ -7,6 +7,7 @@ ARGS   ?=
 
 BIN   := $(VENV)/bin
 PEERS := .venv-peers
+DEEP  := .venv-deep
 UV    := $(shell command -v uv 2>/dev/null)
 
 # What the set-up rules share; $(1) is the environment. An environment whose Python is gone or lacks pip is made anew.
@@ -23,7 +24,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge signatures published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,10 @@ $(VENV)/.system: Makefile | $(VENV)/.runtime
 
 $(PEERS)/.ready: requirements/peers.txt
 	$(call quietly,$(PEERS),Installing the peers into $(PEERS) (once) ...,{ $(call MAKE_VENV,$(PEERS)); } && { $(call INSTALL,$(PEERS),-r requirements/peers.txt); })
+	@touch $@
+
+$(DEEP)/.ready: requirements/deep-peers.txt
+	$(call quietly,$(DEEP),Installing other deep agents into $(DEEP) (once) ...,{ $(call MAKE_VENV,$(DEEP)); } && { $(call INSTALL,$(DEEP),-r requirements/deep-peers.txt); })
 	@touch $@
 
 setup: $(VENV)/.ready ## Make .venv with the package (editable) and all tools
@@ -106,9 +111,11 @@ package: $(VENV)/.ready ## Build dist/, and try what was built in an environment
 	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
 
 bench: $(VENV)/.runtime ## Measure Keyturn beside a hand-written floor, and beside the peers if installed
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@DEEP_PYTHON="$(DEEP_PYTHON)" $(BIN)/python -m benchmarks $(ARGS)
 
 bench-peers: $(PEERS)/.ready ## Install the peers that `make bench` compares with, apart from everything else
+
+deep-peers: $(DEEP)/.ready ## Install the deep agents that `make bench` and `make leaks` compare with, apart as well
 
 COUNT   ?= 1000
 SEED    ?= random
@@ -152,6 +159,13 @@ forge: $(VENV)/.ready ## Forge states, lines, rows and decisions, with and witho
 signatures: $(VENV)/.ready ## Forge signatures, and move true ones: make signatures N=10000 SEED=7
 	@$(BIN)/python -m trials.signatures --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
+DEEP_PYTHON ?= $(if $(wildcard $(DEEP)/bin/python),$(DEEP)/bin/python)
+leaks: $(VENV)/.ready ## Ways round the gate of other deep agents, shown on them beside ours: make leaks DEEP_PYTHON=path
+	@$(BIN)/python -m trials.leaks --theirs "$(DEEP_PYTHON)" $(ARGS)
+
+audit-trial: $(VENV)/.ready ## Alter exports of the audit in every way, and see each alteration located: make audit-trial N=10000 SEED=7
+	@$(BIN)/python -m trials.audit --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
 EXAMPLES ?=
 published: $(VENV)/.ready ## Programs published for the OpenAI Agents SDK, one word changed: make published EXAMPLES=path
 	@test -d "$(EXAMPLES)" || { echo "say where the folder is: make published EXAMPLES=openai_agents-0.24.0/examples" >&2; exit 1; }
@@ -172,4 +186,4 @@ clean: ## Remove caches and build products
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## Remove the environments as well
-	@rm -rf $(VENV) $(PEERS)
+	@rm -rf $(VENV) $(PEERS) $(DEEP)

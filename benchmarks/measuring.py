@@ -15,10 +15,11 @@ from pathlib import Path
 from statistics import median
 
 from .rows import Row
-from .subjects import SUBJECTS
+from .subjects import SUBJECTS, Subject
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+DEEP_PYTHON = Path(os.environ.get("DEEP_PYTHON") or ROOT / ".venv-deep" / "bin" / "python")
 ENOUGH_SECONDS = 5.0  # a measurement that took this long in all is not repeated
 TIMEOUT_SECONDS = 400.0
 
@@ -53,10 +54,20 @@ class Failed(Exception):
     """A measurement ended without a figure."""
 
 
+def python_of(subject: Subject) -> str:
+    """The Python that has a subject's library."""
+    if subject.deep and not DEEP_PYTHON.exists():
+        raise Failed(
+            f"say which Python has it, or make one: make deep-peers (there is no {DEEP_PYTHON.name} of theirs)"
+        )
+    if subject.deep:
+        return str(DEEP_PYTHON)
+    return str(PEERS_PYTHON) if subject.peer and PEERS_PYTHON.exists() else sys.executable
+
+
 def one(subject: str, workload: str, params: Iterable[tuple[str, int]] = ()) -> dict[str, float | str]:
     """Run one measurement in a fresh process."""
-    peer = SUBJECTS[subject].peer and PEERS_PYTHON.exists()
-    command = [str(PEERS_PYTHON) if peer else sys.executable, "-m", "benchmarks.one", subject, workload]
+    command = [python_of(SUBJECTS[subject]), "-m", "benchmarks.one", subject, workload]
     command += [f"{name}={value}" for name, value in params]
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path}
@@ -87,11 +98,11 @@ def probe(measured: Measured, subjects: Iterable[str]) -> list[str]:
 def run(rows: list[Row], subjects: list[str], repeat: int, say: Callable[[str], None]) -> Measured:
     """Measure every row of every subject `repeat` times, interleaved."""
     measured = Measured()
-    here = probe(measured, subjects)
-    jobs = list(dict.fromkeys(job_of(row) for row in rows))
+    here = probe(measured, [name for name in subjects if any(row.measures(SUBJECTS[name]) for row in rows)])
+    jobs = {job_of(row): row for row in rows}
     spent: dict[tuple[str, Job], float] = defaultdict(float)
     for turn, job, subject in product(range(repeat), jobs, here):
-        if spent[subject, job] < ENOUGH_SECONDS:
+        if jobs[job].measures(SUBJECTS[subject]) and spent[subject, job] < ENOUGH_SECONDS:
             say(f"{turn + 1}/{repeat} {job[0]} {dict(job[1]) or ''} {subject}")
             spent[subject, job] += measure(measured, subject, job)
     return measured

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .subjects import Subject
+
 
 @dataclass(frozen=True)
 class Row:
@@ -17,6 +19,15 @@ class Row:
     aim: float | None = None
     params: dict[str, int] = field(default_factory=dict)
     watched: bool = False  # shown with --all only
+
+    @property
+    def deep(self) -> bool:
+        """Whether it is of deep agents."""
+        return self.workload == "deep"
+
+    def measures(self, subject: Subject) -> bool:
+        """Whether there is such a figure of a subject."""
+        return subject.deep or subject.name == "keyturn" if self.deep else not subject.deep
 
 
 def watch(key: str, title: str, workload: str, figure: str, **params: int) -> Row:
@@ -52,6 +63,11 @@ ROWS = (
     Row("durable", "durable round on SQLite (WAL, FULL), of 50, ms", "durable", "ms", 2.5, 1.2, {"n": 50}),
     Row("durable-kb", "its database after 50 rounds, kB", "durable", "kb", 120, 70, {"n": 50}),
     Row("durable-mb", "bytes written to disk meanwhile, MB", "durable", "mb", 2.2, 1.3, {"n": 50}),
+    Row("deep-first", "first turn of a deep agent, making it included, ms", "deep", "ms", params={"n": 1, "kind": 0}),
+    Row("deep-50", "its 50th turn with 30 files, ms", "deep", "ms", params={"n": 50, "kind": 1}),
+    Row("deep-paused", "100 of them paused: RSS each, KiB", "deep", "kib", params={"n": 100, "kind": 2}),
+    watch("deep-200", "a deep agent's 200th turn with 30 files, ms", "deep", "ms", n=200, kind=1),
+    Row("audit", "one line of an export verified offline, us of CPU", "audit", "us", 10, 6, {"n": 100_000}),
     watch("durable-1000", "the same, of 1,000, ms", "durable", "ms", n=1000),
     watch("first-answer", "import to the first answer, ms", "first_answer", "ms"),
     watch("first-answer-rss", "RSS after the first answer, MiB", "first_answer", "mib"),

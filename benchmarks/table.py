@@ -114,8 +114,13 @@ def report(measured: Measured, rows: Sequence[Row], subjects: Sequence[str], rep
     )
     python = f"{platform.python_implementation()} {platform.python_version()}, {platform.system()}"
     parts = [HEADER.format(repeat=repeat, python=python, versions=versions or "nothing to measure")]
-    parts.append(medians(measured, rows, subjects))
-    parts += [ratios(measured, rows, subjects, base) for base in (OURS, FLOOR) if base in measured.versions]
+    for deep in (False, True):
+        shown = [row for row in rows if row.deep is deep]
+        named = [name for name in subjects if any(row.measures(SUBJECTS[name]) for row in shown)]
+        if shown:
+            parts.append(medians(measured, shown, named))
+            bases = [base for base in (OURS, FLOOR) if base in measured.versions and base in named]
+            parts += [ratios(measured, shown, named, base) for base in bases]
     parts.append(growth(measured, subjects))
     parts.append("\n".join(f"- {name} is not measured: {why}" for name, why in measured.missing.items()))
     parts.append("\n".join(f"- FAILED {what}: {why}" for what, why in measured.failures.items()))

@@ -12,6 +12,9 @@ from typing import Any, ClassVar
 
 from keyturn import Decider, Expired, NotAllowed, NotPending, RunState, UserError
 from keyturn.console import Undecided, decide
+from keyturn.deferred import DeferredToolResults, ToolApproved, ToolDenied, ToolReturn
+from keyturn.deferred.deciding import decide as decide_deferred
+from keyturn.deferred.deciding import requests_of
 from keyturn.engine.views.items import ToolApprovalItem
 from keyturn.testing.suites.doors import Case, DecisionDoorSuite
 
@@ -43,6 +46,32 @@ class TestContext(DecisionDoorSuite):
             getattr(again, word)(item, **told)
             raise UserError("an item of another asking decided nothing")
         case.hand = again
+
+
+class TestDeferred(DecisionDoorSuite):
+    """Deferred results"""
+
+    cannot: ClassVar[frozenset[str]] = frozenset({"answer", "grant", "where", "always"})
+
+    async def say(self, case: Case, word: str, item: ToolApprovalItem, **words: Any) -> None:
+        case.hand = case.hand or await case.state()
+        parts = requests_of(case.hand)
+        by = words.get("by")
+        said = {"by": by.id if isinstance(by, Decider) else by, "note": words.get("note")}
+        waiting = [*parts.approvals, *parts.calls, *parts.in_doubt]
+        shown = {
+            each.digest: part.tool_call_id for each, part in zip(case.hand.get_interruptions(), waiting, strict=True)
+        }
+        label = shown.get(item.digest, "of another asking")
+        if word == "resolve":
+            output = words.get("output")
+            outcome = words["outcome"] if output is None else ToolReturn(output)
+            decide_deferred(case.hand, DeferredToolResults(in_doubt={label: outcome}))
+            return
+        message = words.get("message", "not approved")
+        approved = ToolApproved(override_args=words.get("edit"), **said)
+        made = approved if word == "approve" else ToolDenied(message, **said)
+        decide_deferred(case.hand, DeferredToolResults(approvals={label: made}))
 
 
 class TestInbox(DecisionDoorSuite):
@@ -124,7 +153,7 @@ class TestConsole(DecisionDoorSuite):
 
 
 NAMES = {"where": "grant for some arguments", "resolve": "word on a doubt"}
-DOORS = (TestState, TestContext, TestInbox, TestConsole)
+DOORS = (TestState, TestContext, TestInbox, TestConsole, TestDeferred)
 
 
 def laws() -> dict[str, Any]:

@@ -28,7 +28,8 @@ NO_VARIABLES = {
 # Errors that no caller of the public interface meets.
 INSIDE = {
     "BadGlob", "BatchFailed", "Broken", "CallRefused", "CannotTell", "Lost", "LostRace", "NotWritten", "OutcomeUnknown",
-    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent",
+    "SearchFailed", "TooNarrow", "Unclear", "Unfit", "Unreached", "Unreadable", "Unsent", "Misplaced",
+    "NoRoom",
 }  # fmt: skip
 
 

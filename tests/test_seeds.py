@@ -56,6 +56,11 @@ SHOWN = [
     Statement(REVIEW, "a streamed resume sends the server nothing twice", "test_only_news_goes_to_the_server"),
     Statement(REVIEW, "a streamed resume keeps to the turn limit", "test_the_turn_limit_holds_over_a_pause"),
     Statement(REVIEW, "after a rejection the model tries something else", "test_words_for_the_model"),
+    Statement(DEEP, "create_deep_agent with interrupt_on by tool name", "test_one_is_approved_and_one_denied"),
+    Statement(DEEP, "DeferredToolRequests as an output, and its approvals", "test_one_is_approved_and_one_denied"),
+    Statement(DEEP, "ToolApproved, ToolDenied, DeferredToolResults", "test_one_is_approved_and_one_denied"),
+    Statement(DEEP, "DeepAgentDeps with a StateBackend, and its files", "test_one_is_approved_and_one_denied"),
+    Statement(DEEP, "an approval that changes the arguments", "test_an_approval_changes_the_arguments"),
 ]
 
 
@@ -72,10 +77,6 @@ WAITS = [
     Later(RELEASE, "ShellTool with an executor, always flags and the commands of an interruption", "shell tools"),
     Later(RELEASE, "apply_patch that asks", "shell, apply_patch and computer tools"),
     Later(RELEASE, "a realtime session's tool_approval_required, approve_tool_call, reject_tool_call", "realtime"),
-    Later(DEEP, "create_deep_agent with interrupt_on by tool name", "deep agents"),
-    Later(DEEP, "DeferredToolRequests as an output, and its approvals", "deep agents"),
-    Later(DEEP, "ToolApproved and ToolDenied, and going on with DeferredToolResults", "deep agents"),
-    Later(DEEP, "DeepAgentDeps with a StateBackend, and the files in it", "deep agents"),
     Later(DEEP, "an endpoint of the user's own that approves by request id", "server and inbox"),
 ]
 

@@ -395,13 +395,13 @@ MUTANTS: list[Mutant] = [
     mutant(
         "the policy is not asked of a decision",
         "I7 every decision is looked at by the newest policy",
-        Edit(screening.screen, "call.recheck and scope.config.policy is None", "call.recheck"),
+        Edit(screening.screen, "call.recheck and not scope.policies", "call.recheck"),
         Edit(before_start.before_start, "if undecided and", "if False and"),
     ),
     mutant(
         "the policy is not asked where a start goes along",
         "I7 every decision is looked at by the newest policy",
-        Edit(fused_steps._passed, "(await drive.enter(call.frame)).config.policy is not None", "False"),
+        Edit(fused_steps._passed, "(await drive.enter(call.frame)).policies", "False"),
     ),
     mutant(
         "cannot tell is a no",

@@ -20,7 +20,7 @@ from typing import Any
 
 from keyturn.testing.postgres import PostgresMissing
 
-from . import contests, contests_apart
+from . import contests, contests_apart, contests_of_limits
 from .arena import Arena
 from .crew import Say, crew
 from .places import Places, places
@@ -51,6 +51,7 @@ KINDS: dict[str, Kind] = {
     "cancel against approve": Kind(contests.cancels, 9),
     "withdrawal against the start": Kind(contests.withdrawals, 9),
     "expiry against approve": Kind(contests.expiries, 8),
+    "runs race for one budget": Kind(contests_of_limits.budgets, 20),
     "two runs in one session": Kind(contests.sessions, 3),
     "workers and resumers": Kind(None, 6, "workers"),
 }

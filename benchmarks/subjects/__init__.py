@@ -30,6 +30,7 @@ class Subject(NamedTuple):
     package: str
     imports: str
     peer: bool = True
+    deep: bool = False  # makes deep agents, and is measured by those rows alone, in an environment of its own
 
     def driver(self) -> Any:
         """Its `Driver` class; imports the library."""
@@ -77,5 +78,13 @@ SUBJECTS = {
             "from langgraph.checkpoint.memory import InMemorySaver\n"
             "from langgraph.types import Command, interrupt",
         ),
+        Subject(
+            "pydantic-deep",
+            "pydantic_deep_agent",
+            "pydantic-deep",
+            "from pydantic_deep import DeepAgentDeps, create_deep_agent",
+            deep=True,
+        ),
+        Subject("deepagents", "deepagents_agent", "deepagents", "from deepagents import create_deep_agent", deep=True),
     )
 }

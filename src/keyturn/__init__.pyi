@@ -36,6 +36,7 @@ from .agents.output import AgentOutputSchemaBase as AgentOutputSchemaBase
 from .agents.prompt import DynamicPromptFunction as DynamicPromptFunction
 from .agents.prompt import GenerateDynamicPromptData as GenerateDynamicPromptData
 from .agents.prompt import Prompt as Prompt
+from .agents.reviewer import Reviewer as Reviewer
 from .agents.settings import CallModelData as CallModelData
 from .agents.settings import ModelInputData as ModelInputData
 from .agents.settings import ReasoningItemIdPolicy as ReasoningItemIdPolicy
@@ -60,7 +61,6 @@ from .agents.tool_guardrail import ToolOutputGuardrailResult as ToolOutputGuardr
 from .agents.tool_guardrail import tool_input_guardrail as tool_input_guardrail
 from .agents.tool_guardrail import tool_output_guardrail as tool_output_guardrail
 from .app import App as App
-from .app import RunHandle as RunHandle
 from .console.loop import run_demo_loop as run_demo_loop
 from .core.errors import AgentMissing as AgentMissing
 from .core.errors import AgentsException as AgentsException
@@ -107,6 +107,16 @@ from .core.request import Request as Request
 from .core.usage import Price as Price
 from .core.usage import RequestUsage as RequestUsage
 from .core.usage import Usage as Usage
+from .deferred.messages import messages_from_json as messages_from_json
+from .deferred.messages import messages_to_json as messages_to_json
+from .deferred.requests import ApprovalRequired as ApprovalRequired
+from .deferred.requests import CallDeferred as CallDeferred
+from .deferred.requests import DeferredToolRequests as DeferredToolRequests
+from .deferred.requests import DeferredToolResults as DeferredToolResults
+from .deferred.requests import ModelRetry as ModelRetry
+from .deferred.requests import ToolApproved as ToolApproved
+from .deferred.requests import ToolDenied as ToolDenied
+from .deferred.tool import RunContext as RunContext
 from .engine.result import RunErrorDetails as RunErrorDetails
 from .engine.result import RunResult as RunResult
 from .engine.runner import Runner as Runner
@@ -177,12 +187,14 @@ from .models.retries import RetryPolicyContext as RetryPolicyContext
 from .models.retries import retry_policies as retry_policies
 from .models.routing import MultiProvider as MultiProvider
 from .models.tool_choice import MCPToolChoice as MCPToolChoice
+from .policies.file import PolicyFile as PolicyFile
 from .policies.grants import Grant as Grant
 from .policies.limits import Budget as Budget
 from .policies.limits import Calls as Calls
 from .policies.limits import Rejections as Rejections
 from .policies.rule import Rule as Rule
 from .policies.rules import Policy as Policy
+from .run_handle import RunHandle as RunHandle
 from .sessions.base import Session as Session
 from .sessions.base import SessionABC as SessionABC
 from .sessions.base import SessionSettings as SessionSettings

@@ -11,13 +11,14 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from .agents.agent import Agent
 from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
+from .audit.service import Audit
+from .channels.service import Channels, ChannelService
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
@@ -46,42 +47,17 @@ from .journal.base import Claim, Store
 from .journal.rows import Query, RunRow
 from .lifespan import AppResources, Lifespan
 from .policies.base import PolicyLike
+from .run_handle import RunHandle
 
 OVER = ("finished", "failed", "cancelled", "erased")
 
 
-class RunHandle:
-    """Refers to a run by its id; `App.start` returns one.
+class AgentDeclaration(Protocol):
+    """Declares an agent in another way: one of `keyturn.deferred` or `keyturn.deep`."""
 
-    It holds nothing but the id and the app.
-
-    >>> from keyturn import Agent, App
-    >>> App([Agent(name="ops")], "memory://").run("5e1f")
-    RunHandle('5e1f')
-    """
-
-    def __init__(self, app: App, id: str) -> None:
-        self._app = app
-        self.id = id
-
-    def __repr__(self) -> str:
-        return f"RunHandle({self.id!r})"
-
-    async def get(self) -> RunRow:
-        """Return the run's row."""
-        return await self._app.get(self.id)
-
-    async def wait(self, timeout: float | None = None) -> RunRow:
-        """Wait until the run is over or waits for people, and return its row."""
-        return await self._app.wait(self.id, timeout)
-
-    async def result(self, timeout: float | None = None) -> RunResult:
-        """Wait until the run is over or waits for people, and return its result."""
-        return await self._app.result(self.id, timeout)
-
-    def stream(self) -> AsyncIterator[StreamEvent]:
-        """Stream what happens in the run, from its beginning to its end."""
-        return self._app.stream(self.id)
+    def core_agent(self) -> Agent[Any]:
+        """Return the agent that it is."""
+        ...
 
 
 class App:
@@ -92,9 +68,13 @@ class App:
     not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
     makes the session of an id.
 
+    `trusted_keys` are the ids of the people's keys that this process trusts by itself; others count where a person with
+    a trusted key confirmed them.
+
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
-    is moved and left when the app is closed, and tools find what it yields in `context.resources`.
+    is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels`, or a
+    `ChannelPlan`, tell people what waits.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -109,7 +89,7 @@ class App:
 
     def __init__(
         self,
-        agents: Sequence[Agent[Any]],
+        agents: Sequence[Agent[Any] | AgentDeclaration],
         journal: Store | str,
         policy: PolicyLike | None = None,
         *,
@@ -120,16 +100,20 @@ class App:
         context_deserializer: Callable[[Any], Any] | None = None,
         context_type: type[Any] | None = None,
         lifespan: Lifespan | None = None,
+        trusted_keys: Sequence[str] = (),
+        channels: Channels = (),
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
     ) -> None:
-        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in agents}
+        made = [agent if isinstance(agent, Agent) else agent.core_agent() for agent in agents]
+        self.agents: dict[str, Agent[Any]] = {agent.name: agent for agent in made}
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
         self.journal = opened(journal) if isinstance(journal, str) else journal
-        self.people = People(self.journal)
+        self.people = People(self.journal, roots=trusted_keys)
         self.inbox = Inbox(self.journal, self.agents, self.people)
+        self.audit = Audit(self.journal)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions
@@ -143,10 +127,10 @@ class App:
         self._slots = slots
         self._grace = grace
         self._resources = AppResources(self, lifespan)
+        self._telling = ChannelService(self.journal, channels)
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
-        # How many `async with` blocks and calls of `work` need the resources.
-        self._users = 0
+        self._users = 0  # `async with` blocks and calls of `work` that need the resources
 
     async def __aenter__(self) -> Self:
         await self._resources.open()
@@ -154,9 +138,7 @@ class App:
         self._employ()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         self._users -= 1
         await self.stop()
 
@@ -185,7 +167,7 @@ class App:
             first["requester"] = plain_text(requester, "requester")
         if session_id is not None:
             first["about"] = {"session": session_id}
-        play.live.serializer = self._dump
+        play.live.serializer, play.live.witness = self._dump, self.people.objection
         return RunHandle(self, await play.begin())
 
     def run(self, run_id: str) -> RunHandle:
@@ -331,6 +313,7 @@ class App:
             await self._close_unused()
 
     async def _close_unused(self) -> None:
+        await self._telling.stop()
         if not self._users and (self._working is None or self._working.done()):
             await self._resources.close()
 
@@ -356,6 +339,7 @@ class App:
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:
+        self._telling.start()
         settling = partial(settle_whole, self.journal)
         self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker
@@ -367,6 +351,7 @@ class App:
         session = self._session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
         play.live.serializer, play.claim = self._dump, claim
+        play.live.witness = self.people.objection
         return play
 
     async def _state(self, run_id: str, *, held: bool = False) -> RunState[Any]:

@@ -12,7 +12,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -146,36 +146,45 @@ def secrets_in(path: Path) -> list[str]:
     return _entries(path).secrets
 
 
-def _entries(path: Path) -> _Entries:
-    _check_directory(path.parent)
-    place = _opened(path)
+def read_private(path: Path, instead: str = f"set {VARIABLE}") -> str:
+    """Read a key file that nobody else could have written or read; `instead` says what else its owner may do.
+
+    >>> read_private(Path("no such folder/key"))
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'no such folder'
+    """
+    _check_directory(path.parent, instead)
+    place = _opened(path, instead)
     try:
-        _check_file(path, os.fstat(place))
-        text = os.read(place, _LARGEST).decode("ascii", "replace")
+        _check_file(path, os.fstat(place), instead)
+        return os.read(place, _LARGEST).decode("ascii", "replace")
     finally:
         os.close(place)
+
+
+def _entries(path: Path) -> _Entries:
+    text = read_private(path)
     found = [word for word in text.split() if not word.startswith(_RETIRED)]
     if not found or min(map(len, found)) < _SHORTEST_IN_FILE:
         raise UserError(f"the key file {path} is damaged; restore it, or delete it and lose what its keys signed")
     return _Entries(found, [word.removeprefix(_RETIRED) for word in text.split() if word.startswith(_RETIRED)])
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path, instead: str) -> int:
     """Open the file itself and no link: what that leads to may be somebody else's."""
     if path.is_symlink():
-        raise UserError(f"the key file {path} is a symbolic link; put the file itself there, or set {VARIABLE}")
+        raise UserError(f"the key file {path} is a symbolic link; put the file itself there, or {instead}")
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def _check_file(path: Path, found: os.stat_result) -> None:
+def _check_file(path: Path, found: os.stat_result, instead: str) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise UserError(f"the key file {path} is no file; move it away, or set {VARIABLE}")
+        raise UserError(f"the key file {path} is no file; move it away, or {instead}")
     if os.name != "posix":
         return
     if found.st_uid not in (os.geteuid(), 0):
-        raise UserError(
-            f"the key file {path} belongs to another user, who knows the keys; take it away, or set {VARIABLE}"
-        )
+        raise UserError(f"the key file {path} belongs to another user, who knows the keys; take it away, or {instead}")
     if found.st_mode & 0o077:
         raise UserError(
             f"others can read or write the key file {path} (mode {stat.S_IMODE(found.st_mode):04o}): chmod 600 it if "
@@ -183,16 +192,16 @@ def _check_file(path: Path, found: os.stat_result) -> None:
         )
 
 
-def _check_directory(path: Path) -> None:
+def _check_directory(path: Path, instead: str = f"set KEYTURN_HOME or {VARIABLE}") -> None:
     if os.name != "posix":
         return
     found = path.stat()
     if found.st_uid not in (os.geteuid(), 0):
-        raise UserError(f"the directory {path} of the key file belongs to another user; set KEYTURN_HOME or {VARIABLE}")
+        raise UserError(f"the directory {path} of the key file belongs to another user; {instead}")
     if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
         raise UserError(
             f"others can write in {path}, where the key file is (mode {stat.S_IMODE(found.st_mode):04o}): chmod 700 "
-            f"it, or set {VARIABLE}"
+            f"it, or {instead}"
         )
 
 
@@ -204,12 +213,16 @@ def make_directory(path: Path) -> None:
 
 
 def _make(path: Path) -> None:
-    """Make the file whole or not at all, and never over another process's."""
+    make_private(path, lambda: _text([secrets.token_hex(32)]))
+
+
+def make_private(path: Path, text: Callable[[], str]) -> None:
+    """Make a key file whole or not at all, and never over another process's; what is there stays."""
     make_directory(path.parent)
     if os.path.lexists(path):
         return
     _check_directory(path.parent)
-    draft = _draft(path, [secrets.token_hex(32)])
+    draft = _draft(path, text())
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -218,11 +231,20 @@ def _make(path: Path) -> None:
         draft.unlink()
 
 
-def _draft(path: Path, found: list[str], retired: Iterable[str] = ()) -> Path:
+def replace_private(path: Path, text: str) -> None:
+    """Put another text in the place of a key file's, whole or not at all."""
+    os.replace(_draft(path, text), path)
+
+
+def _text(found: list[str], retired: Iterable[str] = ()) -> str:
+    return "\n".join([*found, *(_RETIRED + name for name in retired)]) + "\n"
+
+
+def _draft(path: Path, text: str) -> Path:
     """Write a temporary key file beside the true one, readable by nobody else from its first byte on."""
-    draft = path.with_name(f"key.{secrets.token_hex(8)}")
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write("\n".join([*found, *(_RETIRED + name for name in retired)]) + "\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     return draft
@@ -237,7 +259,7 @@ def add_key() -> str:
         )
     with _changing() as path:
         entries = _entries(path)
-        os.replace(_draft(path, [secrets.token_hex(32), *entries.secrets], entries.retired), path)
+        replace_private(path, _text([secrets.token_hex(32), *entries.secrets], entries.retired))
         return _look_again(()).ids[0]
 
 
@@ -256,7 +278,7 @@ def retire_key(name: str) -> None:
         if name == ids[0]:
             raise UserError("this key signs and seals: `keyturn keys rotate` adds a new one that takes its place first")
         kept = [secret for secret, known in zip(entries.secrets, ids, strict=True) if known != name]
-        os.replace(_draft(path, kept, [*entries.retired, name]), path)
+        replace_private(path, _text(kept, [*entries.retired, name]))
         _look_again(())
 
 
@@ -265,12 +287,12 @@ def _changing() -> Generator[Path]:
     """Give the key file, which is there and is nobody else's, to who alone changes it."""
     path = state_directory() / "key"
     _in_file(path, "")
-    with _alone(path.parent):
+    with alone(path.parent):
         yield path
 
 
 @contextmanager
-def _alone(path: Path) -> Generator[None]:
+def alone(path: Path) -> Generator[None]:
     """Lock a directory against others who change its files."""
     place = os.open(path, os.O_RDONLY)
     try:

@@ -24,9 +24,10 @@ from keyturn import (
     ToolContext,
     function_tool,
 )
-from keyturn.console import Undecided, decide, editor, given, grants, introduction, screen
+from keyturn.console import Undecided, decide, editor, given, grants, screen
 from keyturn.console.grants import proposed_grants
 from keyturn.core.predicate import holds
+from keyturn.render import one_row
 from keyturn.testing import ScriptedModel, assistant_message, function_call
 from tests.console.test_console import Keyboard
 
@@ -486,7 +487,7 @@ def test_exactly_is_said_only_where_the_tool_refuses_all_other_arguments(more: d
 def test_what_a_row_has_no_room_for_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model can send any number of arguments: each of them was put together with all before it."""
     written = list[str]()
-    monkeypatch.setattr(introduction, "shown_name", lambda name: written.append(name) or name)
+    monkeypatch.setattr(one_row, "shown_name", lambda name: written.append(name) or name)
     wide = {f"a{n}": n for n in range(2_000)}
     agent = Agent("desk", model=ScriptedModel([[function_call("act", wide) for _ in "ab"]]))
     agent.tools = [by_hand({"type": "object", "properties": {}})]

@@ -54,6 +54,9 @@ class Audited:
     revoked: bool = False
     acted: bool = False
     supplied: bool = False
+    wants: str = ""
+    doubted: bool = False
+    approved: bool = False
 
     def digest(self, run: str) -> str:
         seen = [canonical(more) for more in (self.basis, self.again, self.question) if more]
@@ -64,8 +67,8 @@ class Audited:
         self.args = self.raw.get("arguments", "") if proposal.args is None else proposal.args
         self.place, self.basis, self.question = "open" if self.item is None else "settled", {}, []
         self.unchecked, self.asking, self.voices, self.said = False, False, {}, None
+        self.let, self.revoked, self.approved = None, False, False
         self.sure = None
-        self.let, self.revoked = None, False
 
     def ask_again(self, now: int) -> None:
         """What was said before counts no more."""
@@ -109,7 +112,7 @@ class Auditor:
             for event in step.events:
                 if self.over:
                     allowed = ev.CallFinished | ev.CallLost | ev.SessionWritten | ev.ContextSaved
-                    allowed |= ev.GrantRevoked | ev.GrantLent
+                    allowed |= ev.GrantRevoked | ev.GrantLent | ev.QuotaTaken | ev.QuotaReturned | ev.QuotaClosed
                     assert isinstance(event, allowed), f"a run that is over goes on: {type(event).__name__}"
                 getattr(self, _WORDS.sub("_", type(event).__name__).lower(), self.other)(event)
         return self
@@ -166,6 +169,13 @@ class Auditor:
         if event.view is not None:
             parts = [desk.items[part[0] : part[1]] if isinstance(part, list) else [part] for part in event.view]
             desk.items = [item for part in parts for item in part]
+
+    def history_compacted(self, event: ev.HistoryCompacted) -> None:
+        desk = self.desks[event.frame]
+        assert not self.open(event.frame), "no conversation is compacted while calls are open"
+        parts = [desk.items[part[0] : part[1]] if isinstance(part, list) else [part] for part in event.view]
+        desk.items = [item for part in parts for item in part]
+        self.usage += event.usage
 
     def reply_recorded(self, event: ev.ReplyRecorded) -> None:
         desk = self.desks[event.frame]
@@ -297,7 +307,7 @@ class Auditor:
         if made.via != "probe":
             call.said = made.at
         elif made.verdict == "retry":
-            call.said, call.acted = call.let, False
+            call.said, call.acted, call.doubted = call.let, False, False
         if made.verdict in ("approve", "edit", "retry") and made.via != "probe":
             call.let, call.revoked = made.at, False
         if made.args is not None:
@@ -307,11 +317,13 @@ class Auditor:
                 self.run, call.id, call.agent, call.proposal.tool, call.again, canonical(parse(made.args)), made.basis
             )
             assert made.runs == runs, "an edit is bound to what it lets run"
-        call.supplied = call.place == "asking"
+        assert made.via != "grant" or not call.approved, "what was approved and asks all the same, asks a person"
+        call.approved |= made.verdict in ("approve", "edit")
+        call.supplied = call.place == "asking" and call.wants == "answer"
         if call.place == "asking":
             assert made.verdict in ("answer", "reject"), "a question is answered or refused"
             assert made.via != "grant", "no standing decision answers a question"
-            call.place = "open"
+            call.place = "open" if call.supplied else "dead"
         else:
             call.place = "dead" if made.verdict in NEVER else "open"
         call.must_decide = False
@@ -363,8 +375,20 @@ class Auditor:
         call = self.calls[event.call]
         assert call.place == "running", "only what was started asks for more"
         assert event.call not in self.desks, "what an agent answers asks nothing itself"
+        call.licence, call.voices, call.wants = None, {}, event.wants
+        if event.wants == "approval":
+            self.asks_inside(call, event)
+            return
         call.question, call.asked = [event.requests, event.state, call.asked + 1], call.asked + 1
-        call.place, call.licence, call.voices = "asking", None, {}
+        call.place = "asking"
+
+    def asks_inside(self, call: Audited, event: ev.CallNeeds) -> None:
+        """Its tool says that it has done nothing: no word of before lets it start again."""
+        call.place, call.asking, call.must_decide, call.question = "open", True, True, []
+        call.basis = {} if event.preview is None else event.preview.basis
+        call.terms = call.proposal.terms if call.terms is None else call.terms
+        call.again, call.since, call.said, call.let = call.again + 1, event.at, None, None
+        call.acted = call.doubted and call.proposal.recover != "retry"
 
     def call_lost(self, event: ev.CallLost) -> None:
         call = self.calls[event.call]
@@ -375,6 +399,7 @@ class Auditor:
         call.revoked |= call.place == "open"
         call.place, call.again = "open" if event.again else "doubt", call.again + (not event.again)
         call.unchecked, call.voices = False, {}
+        call.doubted |= not event.again
         call.licence = call.args if event.again else None
 
     def call_finished(self, event: ev.CallFinished) -> None:

@@ -188,7 +188,7 @@ class Reference(Time):
                 "times": 0,
             }
             self.calls[name] = call | {"state": "proposed", "item": None, "voided": False, "rounds": 0}
-            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None}
+            self.calls[name] |= {"warned": False, "since": 0, "acted": False, "let": None, "doubted": False}
             self.propose(self.calls[name], proposal)
         for call in [self.calls[name] for name in made]:
             self.enter(call)
@@ -247,7 +247,7 @@ class Reference(Time):
         args = call["raw"]["arguments"] if proposal.args is None else proposal.args
         call |= {"proposal": proposal, "args": args, "decision": None, "votes": {}, "terms": None, "recheck": False}
         call |= {"basis": None, "asks": None, "warned": False, "let": None, "revoked": False, "marks": {}}
-        call |= {"granted": None, "sure": None}
+        call |= {"granted": None, "sure": None, "approved": False}
 
     def enter(self, call: Any) -> None:
         """What a call is as soon as it is proposed."""
@@ -359,7 +359,7 @@ class Reference(Time):
         self.waits += 1
         call["revoked"] |= call["state"] != "started"
         call |= {"state": "in_doubt", "order": self.waits, "times": call["times"] + 1, "votes": {}, "recheck": False}
-        call |= {"since": self.now, "marks": {}, "sure": None}
+        call |= {"since": self.now, "marks": {}, "sure": None, "doubted": True}
 
     def start_call(self, c: cm.StartCall) -> None:
         self.alive()
@@ -390,17 +390,6 @@ class Reference(Time):
                 call["state"] = "allowed"
             else:
                 self.doubt(call)
-
-    def need_input(self, c: cm.NeedInput) -> None:
-        call = self.call(c.call, "started")
-        need(c.call not in self.frames)
-        self.waits += 1
-        if self.status in ("finished", "cancelled"):
-            self.doubt(call)
-            return
-        need(is_value([c.requests, c.state]))
-        call |= {"state": "needs", "order": self.waits, "since": self.now, "rounds": call["rounds"] + 1, "votes": {}}
-        call |= {"asks": [c.requests, c.state, call["rounds"]], "marks": {}, "sure": None}
 
     def hand_off(self, c: cm.HandOff) -> None:
         self.alive()
@@ -541,9 +530,11 @@ class Reference(Time):
         if made.verdict in ("approve", "edit", "retry") and made.via != "probe" and call["state"] != "needs":
             call |= {"let": made, "revoked": False}
         elif made.verdict == "retry":
-            call["acted"] = False
-        recheck = call["state"] == "needs" or made.verdict in ("approve", "edit", "retry")
-        state = "supplied" if call["state"] == "needs" else AFTER.get(made.verdict, made.verdict)
+            call |= {"acted": False, "doubted": False}
+        call["approved"] |= made.verdict in ("approve", "edit")
+        for_its_tool = call["state"] == "needs" and call["wants"] == "answer"
+        recheck = for_its_tool or made.verdict in ("approve", "edit", "retry")
+        state = "supplied" if for_its_tool else AFTER.get(made.verdict, made.verdict)
         args = call["args"] if made.args is None else made.args
         call |= {"state": state, "decision": made, "args": args, "recheck": recheck}
 

@@ -123,7 +123,7 @@ COUNTED: Any = st.lists(st.integers(0, 2**53), max_size=7).map(lambda numbers: C
 DECISION: Any = st.builds(
     ev.Decision, st.text(), st.sampled_from(get_args(Word)), st.text(), st.integers(0, 2**53),
     decider=DECIDER, via=st.sampled_from(get_args(Via)), grant=TEXTS, note=TEXTS, message=TEXTS, args=TEXTS, runs=TEXTS,
-    basis=st.none() | st.dictionaries(st.text(), st.text(), max_size=2), output=JSON, proof=PROOF,
+    basis=st.none() | st.dictionaries(st.text(), st.text(), max_size=2), output=JSON, proof=PROOF, metadata=JSON,
 )  # fmt: skip
 BLOCK: Any = st.one_of(
     st.builds(Text, st.text(), st.text()),
@@ -145,6 +145,7 @@ GRANT: Any = st.builds(
     ev.GrantTerms, st.text(), st.text(), st.text(), where=st.none() | ITEM, uses=st.none() | st.integers(0, 9),
     decider=DECIDER, reach=st.text(), call=TEXTS,
 )  # fmt: skip
+VIEW = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2) | ITEM)
 FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.RunStarted, "input"): st.text() | st.lists(ITEM),
     (ev.RunStarted, "about"): ITEM,
@@ -164,6 +165,7 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.ApprovalWithdrawn, "decider"): DECIDER.filter(lambda who: who is not None),
     (ev.CallScreened, "terms"): TERMS,
     (ev.CallScreened, "preview"): PREVIEW,
+    (ev.CallScreened, "shadow"): st.none() | st.builds(Verdict, st.sampled_from(["allow", "ask", "deny"]), st.text()),
     (ev.CallNeeds, "preview"): PREVIEW,
     (ev.VoteCast, "decision"): DECISION,
     (ev.CallDecided, "decision"): DECISION,
@@ -172,7 +174,9 @@ FIELDS: dict[tuple[type[Any], str], Any] = {
     (ev.CallFinished, "item"): ITEM,
     (ev.GrantGiven, "grant"): GRANT,
     (ev.GrantBorrowed, "grant"): GRANT,
-    (ev.HandedOff, "view"): st.none() | st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2) | ITEM),
+    (ev.HandedOff, "view"): st.none() | VIEW,
+    (ev.HistoryCompacted, "view"): VIEW,
+    (ev.HistoryCompacted, "usage"): COUNTED,
     (ev.GuardrailReported, "reports"): REPORTS,
 }
 

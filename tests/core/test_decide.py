@@ -53,6 +53,7 @@ COMMANDS: list[cm.RunCommand] = [
     cm.FinishCall(CALL, result("c0")),
     cm.LoseCall(CALL, "lost"),
     cm.HandOff(CALL, result("c0"), "b"),
+    cm.CompactHistory("r", [[0, 1]], 1, NOTHING),
     cm.GuardFrame("r", TRIPPED),
     cm.JudgeFrame("r", final=True, output="x"),
     cm.CloseFrame(CALL, "Error", result("c0")),
@@ -65,6 +66,9 @@ COMMANDS: list[cm.RunCommand] = [
     cm.BorrowGrant(grant("g@r/1.0", reach="here", call="r/1.0", uses=1), "home"),
     cm.MarkCall("r/1.0", "5e1f", "claim", person("ada"), 9),
     cm.Withdraw("r/1.0", person("ada")),
+    cm.TakeQuota("other", "r/1.0", "args", "5"),
+    cm.ReturnQuota("other", "r/1.0", "args"),
+    cm.CloseQuota(),
     cm.Tick(),
 ]
 OF_A_RUN_THAT_IS_OVER = (cm.SaveContext, cm.WroteSession)

@@ -135,6 +135,7 @@ WORDS = {
 }
 LOOKS = st.sampled_from([None, {}, {"a": "1"}, {"a": "2"}, {"a": "\ud800"}])
 USAGE = st.sampled_from([Counts(1, 7, 3), Counts(0, 7), Counts(), Counts(2, 1, 1, 1, 1, 1, 1), Counts(1, -1)])
+WANTS = st.sampled_from(["answer", "answer", "result", "approval", "approval"])
 QUESTIONS = st.sampled_from([{"q": 1}, {"q": 1}, "which?", None, "\udc00"])
 
 
@@ -403,7 +404,15 @@ class Commands(RuleBasedStateMachine):
         return cm.FinishCall(name, result(self.label(name), text), failed=draw(RARELY), reports=draw(REPORTS))
 
     def need_input(self, draw: Draw, name: str) -> cm.RunCommand:
-        return cm.NeedInput(name, draw(QUESTIONS), draw(st.sampled_from([None, 1])))
+        basis = draw(LOOKS) if draw(RARELY) else None
+        preview = None if basis is None else Preview((Text("it"),), basis=basis)
+        return cm.NeedInput(name, draw(QUESTIONS), draw(st.sampled_from([None, 1])), preview, draw(WANTS))
+
+    def compact_history(self, draw: Draw, name: str) -> cm.RunCommand:
+        frame = self.run.frames.get(name)
+        seen = draw(st.integers(0, 3)) if frame is None else max(0, len(frame.items) - draw(st.sampled_from([0, 0, 1])))
+        kept = draw(st.sampled_from([[], [[0, 1]], [[1, seen]], [[seen, seen]], [[1, 0]], [[0, 1], [seen - 1, seen]]]))
+        return cm.CompactHistory(name, [*kept, user("so far")], seen, draw(USAGE))
 
     def lose_call(self, draw: Draw, name: str) -> cm.RunCommand:
         return cm.LoseCall(name, "lost", again=draw(SURE))
@@ -480,7 +489,7 @@ class Commands(RuleBasedStateMachine):
 
 FITTING: dict[str, list[Maker]] = {
     "guard": [Commands.guard_frame],
-    "model": [Commands.reply] * 3 + [Commands.refuse],
+    "model": [Commands.reply] * 5 + [Commands.refuse, Commands.compact_history],
     "exhausted": [Commands.resume, Commands.close_run, Commands.close_frame],
     "tripped": [Commands.close_frame, Commands.cancel],
     "judge": [Commands.judge_frame],

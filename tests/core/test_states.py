@@ -74,6 +74,19 @@ def needing(*verdicts: str, recover: str = "ask") -> Pen:
     return pen
 
 
+def wanting(wants: Any) -> Pen:
+    """A run with a started call that waits for more than an answer to its tool."""
+    pen = begun("ask")
+    pen(cm.NeedInput(CALL, {"job": 1}, wants=wants))
+    return pen
+
+
+def outside(pen: Pen, verdict: str) -> Any:
+    """Give the result of a call that is carried out elsewhere, or refuse it."""
+    need = pen.call().need
+    return pen.decide(verdict) if need is not None and need.wants == "result" else None
+
+
 def propose(gate: str) -> Pen:
     return asked(tool("c0", gate), tool("c1", "ask"))
 
@@ -112,6 +125,8 @@ ACTS: dict[str, Callable[[Pen], Any]] = {
     "again": lambda pen: pen(cm.LoseCall(CALL, "the power failed")),
     "need": lambda pen: pen(cm.NeedInput(CALL, {"question": "and?"})),
     "finish": lambda pen: pen.end(),
+    "supply": lambda pen: outside(pen, "answer"),
+    "withhold": lambda pen: outside(pen, "reject"),
     "fail": lambda pen: pen.end(failed=True),
     "void": lambda pen: pen(cm.VoidCall(CALL, replace(pen.call().proposal, gate=""), "it changed")),
     "refuse": lambda pen: pen(cm.VoidCall(CALL, replace(pen.call().proposal, refused=result("c0")), "it is gone")),
@@ -124,11 +139,13 @@ ACTS: dict[str, Callable[[Pen], Any]] = {
 # How a row is come to where the plain way to its state does not lead to it, or its plain act.
 SPECIAL: dict[tuple[str, str], Callable[[], Pen]] = {
     ("started", "again"): lambda: begun("retry"),
+    **{("needs", verb): lambda: wanting("result") for verb in ("supply", "withhold")},
     ("proposed", "refuse"): waits,
     ("supplied", "void"): lambda: needing("answer", recover="retry"),
 }
 OTHERWISE: dict[tuple[str, str], Callable[[Pen], Any]] = {
     ("proposed", "void"): lambda pen: pen(RESTORED),
+    ("started", "ask"): lambda pen: pen(cm.NeedInput(CALL, {"limit": 1}, wants="approval")),
     **{(state, "lose"): lambda pen: pen(RESTORED) for state in READY},
 }
 

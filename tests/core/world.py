@@ -43,6 +43,9 @@ TOOLS: dict[str, dict[str, Any]] = {
     "looking": {"gate": ""},
     "question": {"gate": "allow"},
     "asking question": {"gate": "ask", "recover": "retry"},
+    "inner question": {"gate": "allow"},
+    "asking inner question": {"gate": "ask", "terms": OTHERS},
+    "outer question": {"gate": "allow", "recover": "retry"},
     "bad": {},
     "agent": {"gate": "allow", "recover": "retry"},
     "asking agent": {"gate": "ask", "recover": "retry"},
@@ -170,8 +173,12 @@ class World:
             items = run.frames[call.frame].items
             view = dice.choice([None, [[0, len(items)], user("seen")], [[0, 1], user("filtered")]])
             return [cm.HandOff(call_id, result(label, "over"), f"{call.agent}+", view)]
+        if "inner" in call.proposal.name and call.approval is None:
+            return [cm.NeedInput(call_id, {"limit": 1}, wants="approval")]
+        if "outer" in call.proposal.name:
+            return [cm.NeedInput(call_id, {"job": dice.randrange(100)}, wants="result")]
         told = self.told(call)
-        if "question" in call.proposal.name and len(told) < dice.randint(0, 3):
+        if "inner" not in call.proposal.name and "question" in call.proposal.name and len(told) < dice.randint(0, 3):
             return [cm.NeedInput(call_id, {"question": dice.randrange(100)}, told)]
         return [cm.FinishCall(call_id, result(label, self.output(call) + " ".join(told)), failed=dice.random() < 0.1)]
 

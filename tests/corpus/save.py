@@ -40,28 +40,31 @@ def asks(items: list[Any]) -> list[list[str]]:
 
 
 async def _fill(path: Path, agents: list[Agent[Any]]) -> None:
+    begun = path.exists()
     store = SQLiteJournal(path)
     for agent in agents:
         await Runner.run(agent, "go", journal=store)
-    async with App([voted()], store) as app:
-        run = await app.start("voted", "go")
-        await run.wait()
-        [row] = await app.inbox.list(run=run.id)
-        await app.inbox.approve(row, by=ADA)
+    if not begun:
+        async with App([voted()], store) as app:
+            run = await app.start("voted", "go")
+            await run.wait()
+            [row] = await app.inbox.list(run=run.id)
+            await app.inbox.approve(row, by=ADA)
     await store.close()
 
 
 def main() -> None:
-    """Write them all, to a folder that is not there yet."""
+    """Write all that are not there yet: what was saved is not saved anew."""
     os.environ["KEYTURN_SECRET"] = SECRET
     folder = HERE / f"v{VERSION}"
-    folder.mkdir()
-    for name, story in STORIES.items():
+    folder.mkdir(exist_ok=True)
+    new = {name: story for name, story in STORIES.items() if not (folder / f"{name}.json").exists()}
+    for name, story in new.items():
         text = json.dumps(asyncio.run(_saved(story)), indent=1)
         (folder / f"{name}.json").write_text(text + "\n")
     with tempfile.TemporaryDirectory() as home:
         os.environ["KEYTURN_HOME"] = home
-        asyncio.run(_fill(folder / "runs.db", [story.make() for story in STORIES.values()]))
+        asyncio.run(_fill(folder / "runs.db", [story.make() for story in new.values()]))
 
 
 if __name__ == "__main__":

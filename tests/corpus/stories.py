@@ -8,8 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keyturn import Agent, Approval, Grant, RunState, ToolContext, ask_user, function_tool
+from keyturn import (
+    Agent,
+    Approval,
+    ApprovalRequired,
+    CallDeferred,
+    Grant,
+    RunState,
+    ToolContext,
+    ask_user,
+    function_tool,
+)
 from keyturn.core.people import Decider
+from keyturn.deep import Compaction
 from keyturn.models.base import ModelRequest
 from keyturn.models.scripted.model import assistant_message, function_call, tool_outputs
 from keyturn.testing import ScriptedModel
@@ -76,6 +87,35 @@ def _handed() -> Agent[Any]:
     return desk("handed", [call("pay", 1)], [gone], handoffs=[second])
 
 
+def _inside() -> Agent[Any]:
+    def limited(context: ToolContext[Any], n: int) -> str:
+        if not context.tool_call_approved:
+            raise ApprovalRequired(metadata={"limit": 0})
+        return _act(context, n)
+
+    def elsewhere(n: int) -> str:
+        raise CallDeferred(metadata={"job": n})
+
+    tools = [function_tool(limited), function_tool(elsewhere)]
+    return desk("inside", [call("limited", 1), call("elsewhere", 2)], [call("limited", 3)], tools=tools)
+
+
+class _Brief(Agent[Any]):
+    def own_compaction(self) -> Any:
+        return Compaction(max_tokens=160, keep_tokens=80, model=ScriptedModel(["So far."] * 9))
+
+
+def _compacted() -> Agent[Any]:
+    def answer(request: ModelRequest) -> Any:
+        known = tool_outputs(request)
+        last = max((int(label.partition("_")[2]) for label in known), default=0)
+        if last < 6:
+            return [call("pay" if last in (3, 5) else "free", last + 1)]
+        return [assistant_message(f"compacted: {', '.join(sorted(known))}")]
+
+    return _Brief("compacted", model=ScriptedModel(answer), tools=[PAY, FREE])
+
+
 def _approve(state: RunState[Any], item: Any) -> None:
     state.approve(item, by="ada")
 
@@ -112,5 +152,10 @@ STORIES: dict[str, Story] = {
         lambda state, item: _approve(state, item) if item.kind == "approval" else state.answer(item, "this", by="ada"),
     ),
     "nested": Story(_nested, _approve),
+    "inside": Story(
+        _inside,
+        lambda state, item: _approve(state, item) if item.kind == "approval" else state.answer(item, "that", by="ada"),
+    ),
+    "compacted": Story(_compacted, _approve),
     "handed": Story(_handed, _approve),
 }

@@ -20,13 +20,15 @@ from tests.waiting import until_now
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 ELSEWHERE = {
+    "deep_web_approval": "somebody has to press a button; test_web_approval.py",
     "fastapi_inbox": "somebody has to ask the server; below",
     "interactive_console": "somebody has to type; below",
     "json_file_session": "it is run by the session suite",
     "test_my_agent": "its tests are run below",
 }
 LINES = 60
-LONGER = {"fastapi_inbox": 80}  # a whole web application
+# Whole web applications; and the whole of a guide, as it is there.
+LONGER = {"deep_web_approval": 90, "fastapi_inbox": 80, "human_in_the_loop": 90}
 
 
 def printed_by(docstring: str | None) -> str:

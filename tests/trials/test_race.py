@@ -24,6 +24,7 @@ CASES = {
     "b11": "16 processes write one file",
     "withdrawal": "withdrawal against the start",
     "d1": "expiry against approve",
+    "budgets": "runs race for one budget",
     "sessions": "two runs in one session",
     "workers": "workers and resumers",
 }

@@ -57,6 +57,18 @@ class AgentBase(Generic[TContext]):
     mcp_servers: Sequence[ToolSource]
     mcp_config: MCPConfig
 
+    def own_policy(self) -> Any:
+        """Return the policy that the agent brings along, asked of its calls and of those of agents below it."""
+        return None
+
+    def own_context(self, saved: Any = None) -> Any:
+        """Return the context of a run that is given none: a new one, or, of what was saved of it, the one it had."""
+        return None
+
+    def own_compaction(self) -> Any:
+        """Return what shortens a conversation of the agent that grows too long: an object as `deep.Compaction` is."""
+        return None
+
     def static_tools(self) -> list[Any] | None:
         """Return the enabled tools where that needs no question, None where a callable or a server must be asked."""
         if self.mcp_servers:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..core import events as ev
 from ..core.items import Item
 from ..core.policy import Approval
@@ -157,6 +159,18 @@ class AuditedCall:
         if self.question is not None:
             parts.append(self._text([self.question.requests, self.question.state]))
         return sha256(self._text(parts).encode()).hexdigest()
+
+    def ask_before_acting(self, event: ev.CallNeeds) -> None:
+        """Reset the call, which has done nothing yet, to one that asks; what let it start counts no more."""
+        if self.edited:
+            self.proposal = replace(self.proposal, args=self.args, edited=True)
+        self.acted = self.approval is not None and self.approval.verdict == "retry"
+        self.place = "asked"
+        self.terms = self.proposal.terms
+        self.preview = event.preview
+        self.recheck = self.revoked = self.warned = False
+        self.decision = self.approval = self.question = None
+        self.asks += 1
 
     def digest(self, run: str) -> str:
         """Return what a decision of this call must be bound to."""

@@ -23,6 +23,7 @@ from ..journal.base import RESERVED, Store
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .calls import Broken
 from .directory import faults_of
+from .evidence.chain import head_of
 from .loans import Loans
 from .log import LogAutomaton
 from .outside import Outside
@@ -56,7 +57,7 @@ async def check(
     >>> asyncio.run(check(journal)).ok
     True
     """
-    outside = Outside(effects, acknowledged, heads)
+    outside = Outside(effects, acknowledged, heads, getattr(store, "tenant", "default"))
     report = CheckReport()
     if isinstance(store, RunState):
         _check_state(store, outside, report)
@@ -78,7 +79,7 @@ async def heads(store: Store) -> dict[str, Head]:
     for run in await _names(store):
         links = await store.hashes(run)
         if links:
-            found[run] = Head(len(links), links[-1][1])
+            found[run] = Head(len(links), head_of(getattr(store, "tenant", "default"), run, links))
     return found
 
 
@@ -166,7 +167,7 @@ def _check_taken(taken: _Taken, outside: Outside, report: CheckReport) -> _Read 
         report.add("I8", taken.run, taken.bad, "the line is not the one that was written there")
     elif taken.missing is not None:
         report.add("I8", taken.run, taken.missing.line, f"the line {taken.missing.why}")
-    outside.compare_head(taken.run, taken.links, report)
+    outside.compare_head(taken.run, taken.links, report, taken.bad)
     if erased:
         _check_erased(taken, report)
         return None

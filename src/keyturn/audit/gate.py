@@ -54,6 +54,7 @@ class Gate(Steps):
         """Check the verdict of a tool or policy on a call."""
         call = self.at(event.call)
         need(event.action in _SCREENED, "I7", f"call {call.id} got a verdict of an unknown kind")
+        self.counted_in += [(log, call.id, self.line) for log in event.quotas]
         if call.place == "ready" and call.recheck:
             call.recheck = False
             forgotten = event.action == "deny" and call.acted and not call.supplied
@@ -141,8 +142,9 @@ class Gate(Steps):
             call.approval, call.revoked = made, False
         elif made.verdict == "retry":  # its tool found that it did not run
             call.acted = False
-        call.supplied = call.place == "asking"
-        call.place = may[made.verdict]
+        given = call.place == "asking" and call.question is not None and call.question.wants == "result"
+        call.supplied = call.place == "asking" and not given
+        call.place = "dead" if given else may[made.verdict]
         call.decision = made
         call.recheck = call.place == "ready"
         call.must_ask = False
@@ -349,12 +351,15 @@ class Gate(Steps):
         """Check that a running tool asks a question."""
         call = self._running(event.call, "asks for an answer")
         need(event.at == self.now, "I8", f"call {call.id} asks for an answer with another time than its line has")
-        call.place = "asking"
-        call.rounds += 1
         call.asked_at = event.at
         call.reason = ""
         call.unmark()
         call.votes = {}
+        if event.wants == "approval":
+            call.ask_before_acting(event)
+            return
+        call.place = "asking"
+        call.rounds += 1
         call.question = event
 
     def lost(self, event: ev.CallLost) -> None:

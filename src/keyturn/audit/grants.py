@@ -9,12 +9,12 @@ from ..core.policy import Approval
 from ..core.predicate import holds, may_hold
 from .calls import AuditedCall, Broken, need, value_of
 from .deciders import objection, of_step, quorum, two_steps
-from .frames import Frames
+from .quotas import Counting
 
 GRANT = "grant:"
 
 
-class Standing(Frames):
+class Standing(Counting):
     """Tracks the standing decisions of one run.
 
     `now` is the run's time, the latest of its lines, and `line` the number of the line that is read. `owed` is the use

@@ -16,7 +16,7 @@ from .frames import AuditedFrame
 # What may still be said of a run that is over: what became of what was in flight, and what is no act of the run.
 _AFTER = (
     *(ev.CallFinished, ev.CallLost, ev.SessionWritten, ev.ContextSaved),
-    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported),
+    *(ev.GrantRevoked, ev.GrantLent, ev.GuardrailReported, ev.QuotaTaken, ev.QuotaReturned, ev.QuotaClosed),
 )
 
 
@@ -128,6 +128,11 @@ class LogAutomaton(Beside):
         frame.phase = "model"
         frame.judged = False
 
+    def compacted(self, event: ev.HistoryCompacted) -> None:
+        """Check that a conversation is compacted only where its model is to be asked next."""
+        frame = self.frame(event.frame)
+        need(frame.phase == "model", "I8", f"the conversation of {event.frame} was compacted in the middle of a turn")
+
     def judged(self, event: ev.ToolsJudged) -> None:
         """Check that results are judged only when there is something to judge."""
         frame = self.frame(event.frame)
@@ -194,6 +199,10 @@ class LogAutomaton(Beside):
             self._answered = None
         self.finished(event)
 
+    def returned(self, event: ev.QuotaReturned) -> None:
+        """Check that a call that did not run is counted no more, in the log that counted it."""
+        self.given_back(event, self.run)
+
     def told_session(self, event: ev.SessionWritten) -> None:
         """Check that what was written to a session is of a frame at work."""
         self.frame(event.frame)
@@ -206,6 +215,7 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.FrameClosed: LogAutomaton.closed,
     ev.GuardrailReported: LogAutomaton.reported,
     ev.HandedOff: LogAutomaton.handed_off,
+    ev.HistoryCompacted: LogAutomaton.compacted,
     ev.ReplyRecorded: LogAutomaton.replied,
     ev.InputAdded: LogAutomaton.added,
     ev.ToolsJudged: LogAutomaton.judged,
@@ -227,5 +237,8 @@ _LAWS: dict[type[Any], Callable[[LogAutomaton, Any], None]] = {
     ev.GrantLent: LogAutomaton.lent_out,
     ev.GrantBorrowed: LogAutomaton.taken_over,
     ev.GrantRevoked: LogAutomaton.taken_back,
+    ev.QuotaTaken: LogAutomaton.taken,
+    ev.QuotaReturned: LogAutomaton.returned,
+    ev.QuotaClosed: LogAutomaton.closed_for_new,
     ev.RunRestored: LogAutomaton.restored,
 }

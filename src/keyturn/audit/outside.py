@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..core import events as ev
 from .calls import request_name
+from .evidence.chain import head_of
 from .log import LogAutomaton
 from .report import CheckReport, Head, Told
 
@@ -28,7 +29,9 @@ class Outside:
         effects: Mapping[str, int] | None = None,
         acknowledged: Iterable[Told | tuple[str, str, str]] = (),
         heads: Mapping[str, Head | tuple[int, str]] | None = None,
+        tenant: str = "default",
     ) -> None:
+        self._tenant = tenant
         self._effects: Mapping[str, int] = effects or {}
         self._heads: Mapping[str, Head | tuple[int, str]] = heads or {}
         self._unmet = {key for key, seen in self._effects.items() if seen}
@@ -39,14 +42,16 @@ class Outside:
             self._told[told.run].append(told)
         self._whole = True
 
-    def compare_head(self, run: str, links: Sequence[tuple[str, str]], report: CheckReport) -> None:
-        """Check that a log goes on from where it was seen."""
+    def compare_head(
+        self, run: str, links: Sequence[tuple[str, str]], report: CheckReport, bad: int | None = None
+    ) -> None:
+        """Check that a log goes on from where it was seen; what begins at a bad line is known to be wrong."""
         self._runs.discard(run)
         lines, hash_ = self._heads.get(run, (0, ""))
         report.unproven += max(0, len(links) - lines)
         if len(links) < lines:
             report.add("I5", run, len(links), f"the log was cut: {lines} lines of it were seen")
-        elif lines and links[lines - 1][1] != hash_:
+        elif lines and (bad is None or bad >= lines) and head_of(self._tenant, run, links[:lines]) != hash_:
             report.add("I8", run, None, f"the first {lines} lines are not those that were seen")
 
     def compare_effects(self, automaton: LogAutomaton, report: CheckReport) -> None:

@@ -56,7 +56,9 @@ class Told(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Says how far a log had come when somebody kept this elsewhere: its number of lines, and the hash of the last.
+    """Says how far a log had come when somebody kept this elsewhere: its number of lines, and what they come to.
+
+    That is the head of its public chain (`evidence/chain.py`), as a checkpoint signs it.
 
     >>> Head(2, "5e1f").lines
     2

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from ..core.errors import UserError
 from ..models import default_provider
@@ -17,11 +17,19 @@ from ..models.faults import is_passing, status_of
 from ..models.openai.defaults import OPENAI
 from ..models.routing import split_name
 from ..models.scripted.model import ScriptedModel
+from ..models.scripted.script import Responder
 from ..render.escape import escape
 from .demo_agent import reply
 from .printing import command
 
 SCRIPTED = "scripted"
+
+
+class Playing(TypedDict, total=False):
+    """Holds in which command a model plays, and what the scripted one says there."""
+
+    program: str
+    script: Responder
 
 
 class Provider(NamedTuple):
@@ -43,13 +51,15 @@ PROVIDERS: dict[str, Provider] = {
 
 @dataclass(frozen=True)
 class Player:
-    """Names a model, or the scripted one, and why it was chosen."""
+    """Names a model, or the scripted one, and why it was chosen; `program` is the command that it plays in."""
 
     name: str
     why: str = ""
+    program: str = "demo"
+    script: Responder = reply
 
     @classmethod
-    def chosen(cls, model: str | None = None, *, scripted: bool = False) -> Player:
+    def chosen(cls, model: str | None = None, *, scripted: bool = False, **options: Unpack[Playing]) -> Player:
         """Choose the player by these flags and the keys in the environment.
 
         >>> Player.chosen(scripted=True).name
@@ -58,14 +68,15 @@ class Player:
         'Anthropic'
         """
         if scripted or model == SCRIPTED:
-            return cls(SCRIPTED)
+            return cls(SCRIPTED, **options)
         if model is not None:
-            return cls(model, "--model names it")
+            return cls(model, "--model names it", **options)
         for prefix, provider in PROVIDERS.items():
             if os.environ.get(provider.key, "").strip():
                 name = provider.model or OPENAI.model_name()
-                return cls(f"{prefix}:{name}", f"{provider.key} is set; --model names another, --scripted needs none")
-        return cls(SCRIPTED, "no provider's key is set")
+                why = f"{provider.key} is set; --model names another, --scripted needs none"
+                return cls(f"{prefix}:{name}", why, **options)
+        return cls(SCRIPTED, "no provider's key is set", **options)
 
     @property
     def is_real(self) -> bool:
@@ -94,13 +105,13 @@ class Player:
     def model(self) -> Any:
         """Return the model, or raise `UserError` that says what is missing."""
         if not self.is_real:
-            return ScriptedModel(reply)
+            return ScriptedModel(self.script)
         package = self.provider.package
         if package and not _installed(package):
             extra = package.partition(".")[0]
             raise UserError(
                 f"{self.name} needs the package {package!r}, which is not installed: pip install 'keyturn[{extra}]', "
-                f"{_without()}"
+                f"{self._without()}"
             )
         return default_provider().get_model(self.name)
 
@@ -108,19 +119,18 @@ class Player:
         """Describe a provider's error, None where it is none, without what it says of a key."""
         status, who = status_of(error), self.provider
         if status in (401, 403) or (status == 400 and "api key" in str(error).lower()):
-            return f"{who.name} did not accept the key in {who.key} ({status}): set another one, {_without()}"
+            return f"{who.name} did not accept the key in {who.key} ({status}): set another one, {self._without()}"
         if status == 404:
-            return f"{who.name} knows no model {self.name!r} (404): name another one with --model, {_without()}"
+            return f"{who.name} knows no model {self.name!r} (404): name another one with --model, {self._without()}"
         if status == 429:
-            return f"{who.name} takes no more requests now (429), or the account is empty: try later, {_without()}"
+            return f"{who.name} takes no more requests now (429), or the account is empty: try later, {self._without()}"
         if status is None and not is_passing(error):
             return None
         said = escape(" ".join(str(error).split())[:200], keep="")
-        return f"{who.name} did not answer ({type(error).__name__}: {said}): try again, {_without()}"
+        return f"{who.name} did not answer ({type(error).__name__}: {said}): try again, {self._without()}"
 
-
-def _without() -> str:
-    return f"or play without a provider: {command()} demo --scripted"
+    def _without(self) -> str:
+        return f"or play without a provider: {command()} {self.program} --scripted"
 
 
 def _installed(package: str) -> bool:

@@ -11,8 +11,8 @@ from typing import Any, LiteralString, cast
 
 from ..core.preview import Diff, Preview, Text
 from ..engine.views.items import ToolApprovalItem
-from ..render.arguments import shown_name
 from ..render.names import mixed_script
+from ..render.one_row import first_arguments
 from .screen import RULE, Terminal
 
 _WANTS: dict[str, LiteralString] = {
@@ -35,21 +35,7 @@ def list_calls(screen: Terminal, items: list[ToolApprovalItem]) -> None:
         row = f"{place}  {item.qualified_name}"
         given: Any = item.params
         known = cast("dict[str, Any]", given) if item.kind == "approval" and isinstance(given, dict) else {}
-        screen.label("call", row + _first_of(known, min(screen.columns, RULE) - len(row) - len("  call: ")))
-
-
-def _first_of(given: dict[str, Any], room: int) -> str:
-    """Return the first arguments that a row has room for, each whole, and a mark that says how many it has not."""
-    best = ""
-    row = "  "
-    for count, (name, value) in enumerate(given.items(), 1):
-        row += f"{shown_name(name)}: {json.dumps(value, ensure_ascii=False)}"
-        if len(row) > room:
-            break
-        marked = row if count == len(given) else f"{row}, [{len(given) - count} more]"
-        best = marked if len(marked) <= room else best
-        row += ", "
-    return best
+        screen.label("call", row + first_arguments(known, min(screen.columns, RULE) - len(row) - len("  call: ")))
 
 
 def introduce(screen: Terminal, item: ToolApprovalItem, place: int, count: int) -> None:

@@ -169,6 +169,12 @@ class ShownRequest:
         value: Any = typed if isinstance(now.get(name), str) else parse(typed)
         self._take({**self._redacted(now), name: value})
 
+    def restore(self, edit: dict[str, Any] | None) -> None:
+        """Take back a change: the arguments are those of before, or the model's own."""
+        self.edit = edit
+        self._edited = None
+        self.seen_whole = False
+
     def _take(self, wanted: Any) -> None:
         now = self.true_arguments
         shown = self._redacted(now)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from .beside_events import Mark
-from .events import Decision, GrantTerms, Guarded, Proposal, Report
+from .events import Decision, GrantTerms, Guarded, Proposal, Report, Wants
 from .items import Item
 from .people import Decider
 from .policy import Verdict
@@ -107,7 +107,8 @@ class RefuseReply(RunCommand, frozen=True):
 class Screen(RunCommand, frozen=True):
     """Record the verdict on a call, what guardrails said where they gave it, and what people will be shown.
 
-    `on_decision` says that it is the newest policy's word on a decision, and no first verdict.
+    `on_decision` says that it is the newest policy's word on a decision, and no first verdict. `quotas` names the logs
+    that count the call as one that runs, `shadow` is what a policy would have said that says nothing.
     """
 
     call: str
@@ -115,6 +116,8 @@ class Screen(RunCommand, frozen=True):
     on_decision: bool = False
     reports: list[Report] = []
     preview: Preview | None = None
+    quotas: tuple[str, ...] = ()
+    shadow: Verdict | None = None
 
 
 class Deliver(RunCommand, frozen=True):
@@ -170,6 +173,29 @@ class BorrowGrant(RunCommand, frozen=True):
     home: str
 
 
+class TakeQuota(RunCommand, frozen=True):
+    """Count a call of another run, where the sum of this log and of what counts `beside` it is at most `most`."""
+
+    run: str
+    call: str
+    of: str
+    amount: str
+    most: str | None = None
+    beside: str = "0"
+
+
+class ReturnQuota(RunCommand, frozen=True):
+    """Count a call no more, since it did not run; to its own run: record that it is counted nowhere any more."""
+
+    run: str
+    call: str
+    of: str
+
+
+class CloseQuota(RunCommand, frozen=True):
+    """Count no new calls in this log."""
+
+
 class StartCall(RunCommand, frozen=True):
     """Record that a tool is about to be called; `tool` is the digest of what would run, `by` the process."""
 
@@ -189,12 +215,13 @@ class VoidCall(RunCommand, frozen=True):
 
 
 class NeedInput(RunCommand, frozen=True):
-    """Let a started call wait for answers; its tool is called again when they are there."""
+    """Let a started call wait for answers, a result or an approval; `wants` is that of `CallNeeds`."""
 
     call: str
     requests: Any
     state: Any = None
     preview: Preview | None = None
+    wants: Wants = "answer"
 
 
 class FinishCall(RunCommand, frozen=True):
@@ -225,6 +252,16 @@ class HandOff(RunCommand, frozen=True):
     item: Item
     agent: str
     view: list[list[int] | Item] | None = None
+
+
+class CompactHistory(RunCommand, frozen=True):
+    """Replace the older part of a frame's conversation; `seen` is how many items it had when the view was made."""
+
+    frame: str
+    view: list[list[int] | Item]
+    seen: int
+    usage: Counts
+    model: str = ""
 
 
 class GuardFrame(RunCommand, frozen=True):

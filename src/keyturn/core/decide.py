@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from . import commands as cm
 from . import events as ev
+from . import quota
 from .beside import mark, withdraw
 from .digest import canonical
 from .effects import comes_next
@@ -22,8 +23,10 @@ from .expiry import restored, tick
 from .gate import (
     Events,
     bound_as_decided,
+    by_grant,
     call_in,
     deliver,
+    grant_for,
     lost_before,
     open_run,
     revoke,
@@ -33,8 +36,10 @@ from .gate import (
 )
 from .items import own_copy
 from .lending import borrow, lend
+from .moves import asked_on
 from .policy import Verdict
-from .reply import check_proposal, record_reply, refuse_reply
+from .records import WANTS
+from .reply import check_proposal, check_usage, record_reply, refuse_reply
 from .run import Frame, Run, stale, unknown_below
 from .states import MOVES, OVER, READY
 
@@ -147,8 +152,15 @@ def _need_input(run: Run, c: cm.NeedInput) -> Events:
     if run.status in OVER:  # nobody will answer any more, and what it did so far nobody knows
         yield ev.CallLost(c.call, "it asked for an answer when its run was over")
         return
-    canonical([c.requests, c.state])  # an answer will be bound to them
-    yield ev.CallNeeds(call.id, own_copy(c.requests), own_copy(c.state), c.preview, run.now)
+    canonical([c.requests, c.state, None if c.preview is None else c.preview.basis])  # an answer will be bound to them
+    if c.wants not in WANTS:
+        raise UserError(f"a call wants {', '.join(WANTS)}, not {c.wants!r}")
+    # Once: what was approved and asks all the same, asks a person.
+    standing = c.wants == "approval" and call.approval is None
+    grant = grant_for(run, call, asked_on(call)) if standing else None
+    yield ev.CallNeeds(call.id, own_copy(c.requests), own_copy(c.state), c.preview, run.now, c.wants)
+    if grant is not None:
+        yield from by_grant(run, call, grant)
 
 
 def _finish_call(run: Run, c: cm.FinishCall) -> Events:
@@ -185,6 +197,20 @@ def _hand_off(run: Run, c: cm.HandOff) -> Events:
     if view is not None and late:  # nobody who made the view has seen what was added meanwhile
         view = [*view, [len(frame.items) - late, len(frame.items)]]
     yield ev.HandedOff(call.frame, c.agent, view)
+
+
+def _compact_history(run: Run, c: cm.CompactHistory) -> Events:
+    open_run(run)
+    frame = _frame(run, c.frame)
+    check_usage(c.usage)
+    if frame.phase != "model" or frame.open or len(frame.items) < c.seen:
+        raise Conflict("a conversation is compacted when its model is to be asked next, and this one went on meanwhile")
+    kept = [part for part in c.view if isinstance(part, list)]
+    ends = [0, *(place for part in kept for place in part), c.seen]
+    if any(len(part) != 2 for part in kept) or ends != sorted(ends):
+        raise UserError("a compacted conversation keeps ranges of the old one, in their order")
+    late = [[c.seen, len(frame.items)]] if len(frame.items) > c.seen else []  # nobody who made the view has seen it
+    yield ev.HistoryCompacted(c.frame, [*own_copy(c.view), *late], c.usage, c.model)
 
 
 def _guard_frame(run: Run, c: cm.GuardFrame) -> Events:
@@ -277,12 +303,16 @@ _DECIDE: dict[type[cm.RunCommand], Callable[[Run, Any], Events]] = cast(
         cm.Revoke: revoke,
         cm.LendGrant: lend,
         cm.BorrowGrant: borrow,
+        cm.TakeQuota: quota.take,
+        cm.ReturnQuota: quota.give_back,
+        cm.CloseQuota: quota.close,
         cm.StartCall: _start_call,
         cm.VoidCall: _void_call,
         cm.NeedInput: _need_input,
         cm.FinishCall: _finish_call,
         cm.LoseCall: _lose_call,
         cm.HandOff: _hand_off,
+        cm.CompactHistory: _compact_history,
         cm.GuardFrame: _guard_frame,
         cm.JudgeFrame: _judge_frame,
         cm.CloseFrame: _close_frame,

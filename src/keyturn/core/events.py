@@ -18,12 +18,19 @@ from .beside_events import CallMarked as CallMarked
 from .call_ids import ROOT as ROOT
 from .items import Item
 from .people import Decider
-from .policy import Action, Approval
+from .policy import Action, Approval, Verdict
 from .preview import Preview
 from .records import Decision as Decision
 from .records import GrantTerms as GrantTerms
 from .records import Proposal as Proposal
 from .records import Report as Report
+from .records import Wants as Wants
+from .shared_events import GrantBorrowed as GrantBorrowed
+from .shared_events import GrantLent as GrantLent
+from .shared_events import GrantRevoked as GrantRevoked
+from .shared_events import QuotaClosed as QuotaClosed
+from .shared_events import QuotaReturned as QuotaReturned
+from .shared_events import QuotaTaken as QuotaTaken
 from .upcasts import VERSION
 from .usage import NOTHING, Counts
 
@@ -122,7 +129,8 @@ class ReplyRefused(Event, frozen=True):
 class CallScreened(Event, frozen=True):
     """A verdict on a call was recorded: allow, ask or deny; it is never asked for again, only made stricter.
 
-    `preview` is what people are shown, where it was made of the world as it was then.
+    `preview` is what people are shown, where it was made of the world as it was then. `quotas` names the logs that
+    count the call as one that runs. `shadow` is what a policy in shadow mode would have said, and changes nothing.
     """
 
     call: str
@@ -132,6 +140,8 @@ class CallScreened(Event, frozen=True):
     terms: Approval | None = None
     at: int = 0
     preview: Preview | None = None
+    quotas: tuple[str, ...] = ()
+    shadow: Verdict | None = None
 
 
 class VoteCast(Event, frozen=True):
@@ -192,13 +202,18 @@ class CallStarted(Event, frozen=True):
 
 
 class CallNeeds(Event, frozen=True):
-    """A started call asked for answers to `requests` before it can end; `state` is what its tool resumes from."""
+    """A started call asked for answers to `requests` before it can end; `state` is what its tool resumes from.
+
+    `wants` says what for: an "answer" to its tool, which goes on with it; the "result" of a call that is carried out
+    elsewhere, so that its tool is not called again; or "approval" of a call that has done nothing yet.
+    """
 
     call: str
     requests: Any
     state: Any = None
     preview: Preview | None = None
     at: int = 0
+    wants: Wants = "answer"
 
 
 class CallFinished(Event, frozen=True):
@@ -235,28 +250,6 @@ class GrantUsed(Event, frozen=True):
     call: str
 
 
-class GrantLent(Event, frozen=True):
-    """A call of another run used a standing decision of this one."""
-
-    grant: str
-    run: str
-    call: str
-
-
-class GrantBorrowed(Event, frozen=True):
-    """A standing decision of another run, its `home`, was taken over for one call of this one."""
-
-    grant: GrantTerms
-    home: str
-
-
-class GrantRevoked(Event, frozen=True):
-    """A standing decision was revoked."""
-
-    grant: str
-    decider: Decider | None = None
-
-
 class HandedOff(Event, frozen=True):
     """Another agent took over in this frame.
 
@@ -266,6 +259,18 @@ class HandedOff(Event, frozen=True):
     frame: str
     agent: str
     view: list[list[int] | Item] | None = None
+
+
+class HistoryCompacted(Event, frozen=True):
+    """The older part of a conversation was replaced by a summary: `view` is what the model reads from now on.
+
+    What happened stays in the log; `usage` is what `model` took to summarise it.
+    """
+
+    frame: str
+    view: list[list[int] | Item]
+    usage: Counts
+    model: str = ""
 
 
 class ToolsJudged(Event, frozen=True):
@@ -352,7 +357,11 @@ AnyEvent = (
     | GrantLent
     | GrantBorrowed
     | GrantRevoked
+    | QuotaTaken
+    | QuotaReturned
+    | QuotaClosed
     | HandedOff
+    | HistoryCompacted
     | ToolsJudged
     | GuardrailReported
     | FrameClosed

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import events as ev
-from .items import Item
-from .moves import drop_below, let_run, move, noted, open_calls, read_in
+from . import lending, quota
+from .moves import ask_before_acting, drop_below, let_run, move, noted, open_calls, read_in
 from .noting import approval_withdrawn, call_marked, unmarked, vote_cast
 from .records import RUNS
-from .run import RESTORED, Frame, Run, used_by
+from .run import RESTORED, Frame, Run
 from .states import MOVES, READY
 from .usage import NOTHING
+from .view import viewed
 
 
 def fold(run: Run, steps: Iterable[ev.Step]) -> Run:
@@ -116,7 +117,7 @@ def _reply_recorded(run: Run, event: ev.ReplyRecorded) -> None:
     open_calls(run, frame, event)
 
 
-def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
+def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded | ev.HistoryCompacted) -> None:
     """Count a reply's usage, whatever became of the reply."""
     if event.usage != NOTHING:
         run.usage += event.usage
@@ -126,6 +127,7 @@ def _count(run: Run, event: ev.ReplyRefused | ev.ReplyRecorded) -> None:
 def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call = run.calls[event.call]
     run.under_policy = run.under_policy or event.by.startswith("policy")
+    call.quotas = event.quotas or call.quotas
     if call.state in READY:
         call.recheck = False
         if event.action != "deny":
@@ -138,6 +140,7 @@ def _call_screened(run: Run, event: ev.CallScreened) -> None:
     call.voided = ""
     call.preview = event.preview
     move(run, call, event.action)
+    quota.owe_unless_let(run, call)
 
 
 def _call_decided(run: Run, event: ev.CallDecided) -> None:
@@ -145,20 +148,24 @@ def _call_decided(run: Run, event: ev.CallDecided) -> None:
     call = run.calls[decision.call]
     # Whatever lets the tool be touched is looked at by the newest policy first. There is no way round it.
     call.recheck = decision.verdict in RUNS or call.state == "needs"
-    if call.state == "needs":
+    verb: str = decision.verdict
+    if call.state == "needs" and call.need is not None and call.need.wants == "result":
+        call.recheck = False  # its tool is not touched again
+        verb = "supply" if verb == "answer" else "withhold"
+    elif call.state == "needs":
         call.supplied = decision
     elif decision.verdict in RUNS and decision.via != "probe":
         call.cleared = decision
         call.revoked = False
     elif decision.verdict == "retry":
-        call.acted = False  # its tool found that it did not run
+        call.acted = call.doubted = False  # its tool found that it did not run
     if decision.verdict in ("approve", "edit"):
         call.approval = decision
     if decision.verdict == "reject" and not decision.asks_back:
         run.rejected.append(noted(run, call))
     call.decision = decision
     run.decided[call.id] = decision
-    move(run, call, decision.verdict)
+    move(run, call, verb)
 
 
 def _call_asked_again(run: Run, event: ev.CallAskedAgain) -> None:
@@ -214,12 +221,15 @@ def _call_started(run: Run, event: ev.CallStarted) -> None:
 
 def _call_needs(run: Run, event: ev.CallNeeds) -> None:
     call = run.calls[event.call]
-    call.need = event
     call.supplied = None
     call.asked_at = event.at
     call.reason = ""
     unmarked(call)
     call.votes = {}
+    if event.wants == "approval":
+        ask_before_acting(run, call, event.preview)
+        return
+    call.need = event
     call.rounds += 1
     move(run, call, "need")
 
@@ -258,22 +268,13 @@ def _grant_used(run: Run, event: ev.GrantUsed) -> None:
         del run.grants[event.grant]
 
 
-def _grant_lent(run: Run, event: ev.GrantLent) -> None:
-    run.grant_uses[event.grant] += 1
-    run.lent[used_by(event.run, event.call)] = event.grant
-
-
-def _grant_borrowed(run: Run, event: ev.GrantBorrowed) -> None:
-    run.grants[event.grant.id] = event.grant
-    run.grant_uses[event.grant.id] = 0
-
-
 def _grant_revoked(run: Run, event: ev.GrantRevoked) -> None:
     run.grants.pop(event.grant, None)
 
 
 def _handed_off(run: Run, event: ev.HandedOff) -> None:
     frame = run.frames[event.frame]
+    frame.before = tuple(dict.fromkeys((*frame.before, frame.agent)))
     frame.agent = event.agent
     frame.fresh = True
     frame.judged = False
@@ -289,15 +290,13 @@ def _handed_off(run: Run, event: ev.HandedOff) -> None:
         run.last_agent = event.agent
 
 
-def viewed(items: list[Item | int], view: list[list[int] | Item]) -> list[Item | int]:
-    """Return the items of a recorded view: ranges of the old ones and new ones."""
-    seen: list[Item | int] = []
-    for part in view:
-        if isinstance(part, list):
-            seen.extend(items[part[0] : part[1]])
-        else:
-            seen.append(part)
-    return seen
+def _history_compacted(run: Run, event: ev.HistoryCompacted) -> None:
+    frame = run.frames[event.frame]
+    unread = len(frame.items) - frame.sent
+    frame.items = viewed(frame.items, event.view)
+    frame.sent = max(len(frame.items) - unread, 0)
+    frame.history = len(frame.items)
+    _count(run, event)
 
 
 def _tools_judged(run: Run, event: ev.ToolsJudged) -> None:
@@ -344,6 +343,7 @@ def _run_cancelled(run: Run, event: ev.RunCancelled) -> None:
     run.move("cancel")
     run.error = event.why
     run.traceback = ""
+    quota.owe_unused(run)
     for group in run.groups:
         if group != "started":
             run.groups[group] = {}
@@ -380,10 +380,14 @@ _FOLD: dict[type[Any], Callable[[Run, Any], None]] = {
     ev.CallLost: _call_lost,
     ev.GrantGiven: _grant_given,
     ev.GrantUsed: _grant_used,
-    ev.GrantLent: _grant_lent,
-    ev.GrantBorrowed: _grant_borrowed,
+    ev.GrantLent: lending.lent,
+    ev.GrantBorrowed: lending.taken_over,
     ev.GrantRevoked: _grant_revoked,
+    ev.QuotaTaken: quota.taken,
+    ev.QuotaReturned: quota.returned,
+    ev.QuotaClosed: quota.closed,
     ev.HandedOff: _handed_off,
+    ev.HistoryCompacted: _history_compacted,
     ev.ToolsJudged: _tools_judged,
     ev.GuardrailReported: _guardrail_reported,
     ev.FrameClosed: _frame_closed,

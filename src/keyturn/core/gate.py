@@ -32,7 +32,7 @@ OPENING: dict[str, tuple[Word, ...]] = {
     "in_doubt": ("ran", "did_not_run", "retry"),
     "needs": ("answer", "reject"),
 }
-# What decides without being a person; each of them where it stands in this file and the engine, and nowhere else.
+# What decides without being a person, each where it stands in this file and the engine.
 _NO_PERSON = ("grant", "clock", "probe")
 
 
@@ -46,11 +46,12 @@ def screen(run: Run, c: cm.Screen) -> Events:
         return
     if not (call.recheck and call.state in READY) if c.on_decision else call.state != "proposed":
         return  # it was asked of something else: what is shown now has not been judged
-    if c.preview is not None:
-        canonical(c.preview.basis)  # a decision will be bound to it
+    canonical(None if c.preview is None else c.preview.basis)  # a decision will be bound to it
     if c.reports:
         yield ev.GuardrailReported(c.call, c.reports)
-    yield from screened(run, call, c.verdict, c.preview)
+    for place, event in enumerate(screened(run, call, c.verdict, c.preview)):
+        told = place == 0 and isinstance(event, ev.CallScreened)
+        yield replace(event, quotas=c.quotas, shadow=c.shadow) if told else event
 
 
 def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = None) -> Events:
@@ -80,7 +81,7 @@ def screened(run: Run, call: Call, verdict: Verdict, preview: Preview | None = N
     shown = preview if action == "ask" else None
     yield ev.CallScreened(call.id, action, reason, verdict.by, verdict.terms, run.now, shown)
     if grant is not None:
-        yield from _by_grant(run, call, grant)
+        yield from by_grant(run, call, grant)
 
 
 # Standing decisions -------------------------------------------------------------------------------------------------
@@ -119,7 +120,8 @@ def needed(terms: Approval | None, verdict: str) -> int:
     return terms.deny_quorum if verdict == "reject" else terms.quorum
 
 
-def _by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+def by_grant(run: Run, call: Call, grant: ev.GrantTerms) -> Events:
+    """Decide a call by a standing decision that covers it."""
     shown = call_digest(run, call)
     yield ev.CallDecided(
         ev.Decision(call.id, grant.verdict, shown, run.now, via="grant", grant=grant.id, message=grant.message)
@@ -131,7 +133,7 @@ def _cover_waiting(run: Run, grant: ev.GrantTerms) -> Events:
     """Apply a new grant to the calls that wait already, which no older one covers."""
     for call in list(run.groups["wait"].values()):
         if call.state == "asked" and not ran_out(run, call) and covers(run, grant, call, call.terms):
-            yield from _by_grant(run, call, grant)
+            yield from by_grant(run, call, grant)
 
 
 def _check_grant(run: Run, grant: ev.GrantTerms, decisions: list[ev.Decision]) -> None:
@@ -216,6 +218,7 @@ def _alike(one: ev.Decision, other: ev.Decision) -> bool:
     edits = one.args == other.args or one.verdict != "edit"
     no_output = one.output is None and other.output is None
     told = one.message == other.message and (no_output or same(one.output, other.output))
+    told = told and (one.metadata is other.metadata or same(one.metadata, other.metadata))
     same_way = (one.broke_glass, one.asks_back) == (other.broke_glass, other.asks_back)
     return (one.verdict, one.digest) == (other.verdict, other.digest) and edits and told and same_way
 

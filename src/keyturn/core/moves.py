@@ -10,6 +10,9 @@ from msgspec.structs import replace
 from . import events as ev
 from .call_ids import call_id, is_below
 from .items import Item, own_copy
+from .policy import Approval
+from .preview import Preview
+from .quota import owe
 from .run import Call, Frame, Let, Run
 from .states import GROUPS, MOVES, READY, SETTLED
 
@@ -31,10 +34,36 @@ def move(run: Run, call: Call, verb: str) -> None:
     elif after == "started":
         call.begun = True
         call.acted = call.acted or call.proposal.recover != "retry"
+    elif after == "in_doubt":
+        call.doubted = True
     elif after == "did_not_run" or (after in ("failed", "proposed") and not call.begun):
         _take_back(run, call)
     if after in SETTLED:
         _settled(run, call)
+
+
+def ask_before_acting(run: Run, call: Call, preview: Preview | None) -> None:
+    """Let a started call ask for approval: its tool says that it has done nothing yet, and is called anew.
+
+    What let it start counts no more. Where it had been in doubt before, it stays one that may have had an effect.
+    """
+    if call.edited:  # what a person made of the call stays as they made it
+        call.proposal = replace(call.proposal, args=call.text, edited=True)
+    call.acted = call.doubted and call.proposal.recover != "retry"
+    call.decision = call.approval = call.cleared = call.need = None
+    call.terms = asked_on(call)
+    call.by = "tool"
+    call.preview = preview
+    call.warned = False
+    call.asks += 1
+    run.decided.pop(call.id, None)
+    _take_back(run, call)
+    move(run, call, "ask")
+
+
+def asked_on(call: Call) -> Approval | None:
+    """Return the terms on which a started call asks: those that it was let run on, else those of its tool."""
+    return call.proposal.terms if call.terms is None else call.terms
 
 
 def let_run(run: Run, call: Call) -> None:
@@ -52,6 +81,7 @@ def noted(run: Run, call: Call) -> Let:
 def _take_back(run: Run, call: Call) -> None:
     """Count off a call that was let run and did not, in its own place."""
     if call.let is not None:
+        owe(run, call, call.let)
         run.let.append(replace(call.let, sign=-1))
         call.let = None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -274,6 +274,28 @@ class StoppedByPolicy(KeyturnError):
         )
 
 
+class Share(NamedTuple):
+    """Says what a call takes of a limit that several runs share.
+
+    `name` is the limit's; `of` says whose calls it counts: those of one "session", "requester", "agent" or "tenant". No
+    two limits with the same three share a count. `most` is what the sum may come to.
+
+    >>> Share("5e1f", "requester", 3_600_000, Fraction(5), Fraction(100)).key
+    ('5e1f', 'requester', 3600000)
+    """
+
+    name: str
+    of: str
+    per_ms: int | None
+    amount: Fraction
+    most: Fraction
+
+    @property
+    def key(self) -> tuple[str, str, int | None]:
+        """Return what tells this limit from others."""
+        return (self.name, self.of, self.per_ms)
+
+
 class Past(Protocol):
     """What a run recorded before a call: the calls that were let run, and those that were rejected.
 
@@ -299,12 +321,18 @@ class Past(Protocol):
         """Return how many calls of `rejected()` have a key, cached for `of`."""
         ...
 
+    def shared(self, share: Share) -> Fraction | None:
+        """Return what other calls, of all runs that share a limit, are counted for; None where nobody knows."""
+        ...
+
 
 class CallView(msgspec.Struct, frozen=True):
     """Holds what a policy may look at: the call that will run, never a live object of the run.
 
     `agent` is the agent's name and `path` its path from the root agent; `params` are the validated arguments that
-    will run; `at` is the time in milliseconds; `approved` says that a person decided for the call already, so that
+    will run; `at` is the time in milliseconds; `read_only` says
+    that the tool states that it changes nothing, `secrets` which arguments are shown to nobody;
+    `approved` says that a person decided for the call already, so that
     only a denial, or terms that the decision does not meet, change anything. `past` is there for a policy whose
     attribute `counts` is True: its calls are then screened one by one, so that no two see the same room left.
 
@@ -324,3 +352,5 @@ class CallView(msgspec.Struct, frozen=True):
     at: int = 0
     approved: bool = False
     past: Past | None = None
+    read_only: bool = False
+    secrets: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
     labels = {proposal.label for proposal in c.proposals}
     if len(labels) != len(c.proposals) or "" in labels:
         raise ModelBehaviorError("the model's reply has calls without an id of their own")
-    _check_usage(c.usage)
+    check_usage(c.usage)
     for proposal in c.proposals:
         if not 0 <= proposal.item < len(c.output):
             raise ModelBehaviorError("the model's reply has no item for one of its calls")
@@ -45,11 +45,12 @@ def record_reply(run: Run, c: cm.RecordReply) -> Events:
 def refuse_reply(run: Run, c: cm.RefuseReply) -> Events:
     """Count the usage of a reply of which nothing else can be recorded."""
     open_run(run)
-    _check_usage(c.usage)
+    check_usage(c.usage)
     yield ev.ReplyRefused(c.frame, c.usage, c.model)
 
 
-def _check_usage(usage: Counts) -> None:
+def check_usage(usage: Counts) -> None:
+    """Refuse a usage that cannot be added."""
     if not addable(usage):
         raise ModelBehaviorError("the model's reply counts a usage that cannot be added")
 

@@ -6,6 +6,7 @@ dropped once their turn is over, so that what is open is what costs.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal
@@ -43,6 +44,21 @@ class Let(msgspec.Struct, frozen=True, gc=False):
     sign: int = 1
 
 
+class Taken(msgspec.Struct, frozen=True, gc=False):
+    """Holds what a call of another run counts for, and since when."""
+
+    at: int
+    amount: Fraction
+
+
+class Owed(msgspec.Struct, frozen=True, gc=False):
+    """Names a call that did not run, by its arguments, and the logs that still count it."""
+
+    call: str
+    of: str
+    quotas: tuple[str, ...]
+
+
 class Call(msgspec.Struct):
     """Tracks one tool call, from proposal to result."""
 
@@ -72,10 +88,12 @@ class Call(msgspec.Struct):
     supplied: ev.Decision | None = None  # the answer to what its tool asks
     rounds: int = 0  # how many questions its tool has asked
     let: Let | None = None  # its entry in what policies count
+    quotas: tuple[str, ...] = ()  # the logs that count it for several runs
     begun: bool = False  # it was started at least once
     started_at: int = 0  # when it was started last, in milliseconds
     started_by: str = ""  # the process that started it last
     acted: bool = False  # it may have had an effect that must not be repeated unasked
+    doubted: bool = False  # nobody knows what became of an earlier start of it
     warned: bool = False  # somebody was warned that the request will expire
     renewed: str = ""  # the restore after which it asked anew
     confirmed: ev.Decision | None = None  # the requester's word, after which others decide
@@ -152,6 +170,7 @@ class Frame(msgspec.Struct):
     tape: list[Item] = []  # what its session holds or would hold
     tripped: ev.Report | None = None  # the guardrail report that stopped it
     barrier: bool = True  # the model waits for all results; without it, it goes on talking
+    before: tuple[str, ...] = ()  # the paths of the agents that were at work in it before, in their order
 
     def move(self, verb: str) -> None:
         """Go on to the next phase."""
@@ -178,6 +197,10 @@ class Run(msgspec.Struct):
     grants: dict[str, ev.GrantTerms] = {}  # the standing decisions, by id
     grant_uses: dict[str, int] = {}  # how often each grant was used, revoked ones included
     lent: dict[str, str] = {}  # the grants that calls of other runs used, by run and call
+    taken: dict[str, Taken] = {}  # what calls of other runs count for here
+    spent: Fraction = Fraction(0)  # the sum of that
+    closed: bool = False  # no new calls are counted here
+    owed: dict[str, Owed] = {}  # calls that did not run and are still counted elsewhere
     decided: dict[str, ev.Decision] = {}  # the newest decision on each call
     tools: dict[str, Any] = {}  # what the model was told of tools that may ask, by digest
     usage: Counts = NOTHING  # what all models used
@@ -202,7 +225,7 @@ class Run(msgspec.Struct):
 
 
 def used_by(run: str, call: str) -> str:
-    """Return the key of a call of another run, under which it is known what it was lent."""
+    """Return the key of a call of another run, under which it is known what it was lent, or what it took."""
     return f"{call} {run}"
 
 
@@ -233,6 +256,8 @@ def twin(run: Run) -> Run:
         grants=run.grants.copy(),
         grant_uses=run.grant_uses.copy(),
         lent=run.lent.copy(),
+        taken=run.taken.copy(),
+        owed=run.owed.copy(),
         decided=run.decided.copy(),
         tools=run.tools.copy(),
         replies=run.replies.copy(),

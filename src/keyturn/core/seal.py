@@ -149,7 +149,7 @@ class Chain:
     def __init__(self, keys: Keys, tenant: str, run: str, last: bytes = b"", count: int = 0) -> None:
         self._keys = keys
         self._ring = keys()
-        self._origin = _origin(tenant, run)
+        self._origin = origin(tenant, run)
         self.run = run
         self.last = last
         self.count = count
@@ -232,8 +232,12 @@ class Chain:
         return LogDamaged(self.run, self.count, why)
 
 
-def _origin(tenant: str, run: str) -> bytes:
-    """Encode a tenant and a run, so that neither can be stretched into the other."""
+def origin(tenant: str, run: str) -> bytes:
+    """Return the digest of a tenant and a run together, encoded so that neither can be stretched into the other.
+
+    >>> origin("ab", "c") == origin("a", "bc")
+    False
+    """
     names = [name.encode("utf-8", "surrogatepass") for name in (tenant, run)]
     return hashlib.sha256(b"".join(b"%d:%b" % (len(name), name) for name in names)).digest()
 

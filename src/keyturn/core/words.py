@@ -27,6 +27,9 @@ def check_words(run: Run, call: Call, decision: ev.Decision) -> None:
     if decision.args is not None:
         parse(decision.args)
         canonical(decision.basis)
+    if decision.metadata is not None and decision.verdict not in ("approve", "edit"):
+        raise UserError("metadata is for the tool of an approved call, and no other decision has it")
+    canonical(decision.metadata)
     if decision.verdict == "edit" and call.proposal.fixed:
         raise UserError("nobody can change the arguments of this call; approve or reject it as it is")
     if decision.verdict == "edit" and in_two_steps(call):

@@ -173,13 +173,14 @@ class RunResult:
         """
         if mode not in ("preserve_all", "normalized"):
             raise UserError(f'the mode of to_input_list is "preserve_all" or "normalized", not {mode!r}')
-        if mode == "normalized":
-            made = self._seen()
-        else:
-            made = [*input_items(self.input), *(item.to_input_item() for item in in_order(self._read[1]))]
+        made = self._seen() if mode == "normalized" else self.conversation()
         if self._without_ids:
             made = [without_id(item) if item.get("type") == "reasoning" else item for item in made]
         return [*made, *(superseded_output(call, _WAITING) for call in orphan_calls(made))]
+
+    def conversation(self) -> list[Item]:
+        """Return the conversation as it is recorded: calls that still wait have no result."""
+        return [*input_items(self.input), *(item.to_input_item() for item in in_order(self._read[1]))]
 
     def _seen(self) -> list[Item]:
         """Return what the agent at work sees of this run's conversation, and the results that its calls have."""

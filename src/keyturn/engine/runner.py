@@ -168,7 +168,7 @@ def _fresh(agent: Agent[Any], input: Any, config: RunConfig, given: dict[str, An
         raise UserError(f"a run's input is a text, a list of items or a RunState, not a {type(input).__name__}")
     limit = given["max_turns"]
     state: RunState[Any] = RunState(
-        given["context"],
+        agent.own_context() if given["context"] is None else given["context"],
         cast("str | list[Any]", input),
         agent,
         None if limit is None else int(limit),

@@ -11,7 +11,7 @@ from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core.codec import Log
 from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
-from ..core.people import Decider
+from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of
@@ -23,8 +23,8 @@ from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
 from ..engine.run.agents import AgentGraph
 from ..engine.run.log_cache import log_in
-from ..engine.run.open_run import OpenRun, wrapped
-from ..engine.states.loading import waiting_tools
+from ..engine.run.open_run import OpenRun
+from ..engine.states.loading import own_context, waiting_tools
 from ..engine.states.undelivered import edited
 from ..engine.views.projection import requests_of
 from ..engine.views.rows import rows_in
@@ -77,7 +77,8 @@ class Counter:
         terms = waiting.terms_now
         if glass and waiting.terms is not None:
             terms = waiting.terms.behind_glass()
-        named: decisions.Words = {"by": await self._who(by, terms, waiting.requester)}
+        strength: Strength = "authenticated" if words.get("proof") is None else "signed"
+        named: decisions.Words = {"by": await self._who(by, terms, waiting.requester, strength=strength)}
         if "note" in words:
             named["note"] = words["note"]
         if "proof" in words:
@@ -85,7 +86,12 @@ class Counter:
         return named
 
     async def _who(
-        self, by: By, terms: Approval | None = None, requester: str | None = None, scopes: tuple[str, ...] = (DECIDE,)
+        self,
+        by: By,
+        terms: Approval | None = None,
+        requester: str | None = None,
+        scopes: tuple[str, ...] = (DECIDE,),
+        strength: Strength = "authenticated",
     ) -> Decider:
         """Return who decides: who logged in has the roles of now, and a name is no more than that."""
         if not isinstance(by, Login):
@@ -94,7 +100,7 @@ class Counter:
             if scope not in by.scopes:
                 has = ", ".join(by.scopes)
                 raise NotAllowed(f"the token of {by.person!r} is not good for deciding; its scopes: {has}")
-        return await self.people.decider(by.person, "authenticated", terms=terms, requester=requester)
+        return await self.people.decider(by.person, strength, terms=terms, requester=requester)
 
     async def _waiting(self, shown: Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""
@@ -120,6 +126,7 @@ class Counter:
 
     async def _deliver(self, log: Log, shown: Named, said: decisions.MadeDecision) -> RequestRow:
         """Record a decision; a run that failed is taken up again by it."""
+        await self._check_proof(log.run, said)
         deliver = cm.Deliver([said.decision], [] if said.grant is None else [said.grant])
         written = await self._commit(log, deliver, *self._resumed(log))
         before = log.run.decided.get(said.decision.call)
@@ -129,6 +136,16 @@ class Counter:
         ends = [] if written.changes is None else written.changes.closed
         end = next((end for end in ends if end.id == shown.id), None)
         return row if end is None or row.state != "open" else row.ended(end)
+
+    async def _check_proof(self, run: Run, said: decisions.MadeDecision) -> None:
+        """Verify a signature before anything is recorded; a worker does so once more before it starts a call."""
+        decision = said.decision
+        call = run.calls.get(decision.call)
+        if decision.proof is None or call is None:
+            return
+        if said.grant is not None:
+            raise UserError("a signature is for one call: sign the decision without a grant")
+        await self.people.check_proof((request_id(run, call.id), call.revision), decision)
 
     def _resumed(self, log: Log) -> list[cm.RunCommand]:
         """Return the command that takes a run up again that failed."""
@@ -141,7 +158,7 @@ class Counter:
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
-        live = OpenRun(log, AgentGraph(agent), wrapped(None))
+        live = OpenRun(log, AgentGraph(agent), own_context(log.run, agent))
         items = requests_of(live, await waiting_tools(live))
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:

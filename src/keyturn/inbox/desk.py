@@ -13,9 +13,11 @@ import msgspec
 
 from ..core import commands as cm
 from ..core import events as ev
+from ..core.challenge import decision_challenge
 from ..core.errors import KeyturnError
 from ..core.people import plain_text
 from ..core.preview import Preview
+from ..core.records import Word
 from ..core.request import Request
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
@@ -119,6 +121,27 @@ class Inbox(Beside):
         now = await self._store.now()
         said = decisions.resolve(waiting, now, outcome, output, **await self._words(by, words, waiting))
         return await self._deliver(log, shown, said)
+
+    async def to_sign(
+        self,
+        request: Shown,
+        verdict: Word,
+        *,
+        edit: Mapping[str, Any] | str | None = None,
+        seen: Preview | None = None,
+        output: Any = None,
+        message: str | None = None,
+        break_glass: bool = False,
+        **words: Unpack[Naming],
+    ) -> bytes:
+        """Return what somebody signs who decides so, with the very words of the decision; it fits no other."""
+        log, waiting = await self._waiting(shown_of(request, words))
+        made = None if edit is None else await self._edited(log, waiting, edit, seen)
+        args, basis = (None, None) if made is None else (made.args, made.basis)
+        given = decisions.said_output(output, "an output") if verdict in ("answer", "ran") else None
+        said = ev.Decision(waiting.call, verdict, waiting.digest, args=args, basis=basis, output=given)
+        said = msgspec.structs.replace(said, note=words.get("note"), message=message, broke_glass=break_glass)
+        return decision_challenge(self.people.tenant, waiting.id, waiting.revision, said)
 
     async def alike(self, request: Shown, query: Query = ALL, **words: Unpack[Naming]) -> Sequence[RequestRow]:
         """Return the open requests of the same tool with the same arguments, this one among them, of whatever run.

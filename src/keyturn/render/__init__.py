@@ -5,6 +5,7 @@ names     why a name may not be what it looks like
 diff      the rows of a difference, in bounded time
 layout    a preview as styled lines of escaped text
 arguments a call's arguments, texts as texts
+one_row   the first arguments of a call, in one row
 terminal  those lines for a terminal
 html      those lines for a web page or a mail
 """

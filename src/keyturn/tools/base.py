@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from ..core.digest import canonical, digest
-from ..core.errors import ModelBehaviorError
+from ..core.errors import ModelBehaviorError, UserError
 from ..core.items import Item, own_copy
 from ..core.policy import Approval
 from ..core.preview import Json, Preview, Text, redact
+from ..core.records import WANTS, Wants
 from ..core.strict import parse
 
 TOOL_FAILED = "An error occurred while running the tool. Please try again."
@@ -97,6 +98,9 @@ class NeedsInput:
     The call waits, for as long as it takes and across processes. Then `invoke` is called again, with
     `context.resumed`. `requests` says what is asked, `state` is what the tool goes on from, both as JSON.
 
+    `wants` says what for. With "result" the answer is the call's result, and the tool is not called again. With
+    "approval" the call has done nothing yet: it asks like any other, and is called anew when it is approved.
+
     >>> NeedsInput({"question": "Which account?"}).state is None
     True
     """
@@ -104,6 +108,24 @@ class NeedsInput:
     requests: Any
     state: Any = None
     preview: Preview | None = None
+    wants: Wants = "answer"
+
+    def __post_init__(self) -> None:
+        if self.wants not in WANTS:
+            raise UserError(f"wants of NeedsInput is one of {', '.join(WANTS)}, not {self.wants!r}")
+        if self.state is not None and self.wants != "answer":
+            raise UserError(f"state of NeedsInput is for a tool that goes on; with wants={self.wants!r} none does")
+
+
+class Asking(Exception):
+    """Raised in a tool, at any depth of it, in place of returning `needs`."""
+
+    needs: NeedsInput
+
+    @property
+    def message(self) -> str:
+        """Return what it says, as every error of ours does."""
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -196,12 +218,14 @@ class Tool(abc.ABC):
     announced: bool = True  # tool hooks hear of it, and its result can be the agent's
     answerable: bool = True  # a person may give the result in its place
     editable: bool = True  # a person may change the arguments
+    keeps_context: bool = False  # its calls change the run's context, which is recorded with their results
     hosted: bool = False  # the provider runs the calls, so that a reply may hold results
     known_spec: tuple[dict[str, Any], str] | None = None  # a cached spec and its digest
 
     # For a kind that answers with `Delegate` or `Handover`: whom to, so that a saved run finds that agent again, and
     # what a nested agent runs under, where None leaves it to the agent that called.
     agent: Any = None  # the agent that answers or goes on
+    agents: Mapping[str, Any] = {}  # the agents that may answer, by name, where the arguments say which
     run_config: Any = None  # the nested agent's run configuration
     hooks: Any = None  # the nested agent's hooks
     session: Any = None  # the nested agent's session

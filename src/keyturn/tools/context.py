@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, Required, TypedD
 
 from ..core.errors import UserError
 from ..core.events import Decision
-from ..core.items import Item
+from ..core.items import Item, own_copy
 from ..models.base import Usage
 
 if sys.version_info >= (3, 13):
@@ -74,6 +74,11 @@ class RunContextWrapper(Generic[TContext]):
     resources: Any = field(default=None, kw_only=True, repr=False)
     # Keeps a server for as long as the run's app is at work; None where the caller connects servers.
     keep_server: Callable[[Any], Awaitable[None]] | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def deps(self) -> TContext:
+        """Return the user's object, under the name that programs of Pydantic AI know."""
+        return self.context
 
     def around(self, context: Any) -> RunContextWrapper[Any]:
         """Wrap another context for the same run: its usage goes on counting, and its app's resources are there."""
@@ -220,6 +225,16 @@ class ToolContext(RunContextWrapper[TContext]):
         self.idempotency_key = idempotency_key
         self.approval = approval
         self.run_id = run_id
+
+    @property
+    def tool_call_approved(self) -> bool:
+        """Return whether somebody approved exactly this call."""
+        return self.approval is not None and self.approval.verdict in ("approve", "edit")
+
+    @property
+    def tool_call_metadata(self) -> Any:
+        """Return the metadata that came with the approval of this call, None where there was none."""
+        return own_copy(self.approval.metadata) if self.approval is not None and self.tool_call_approved else None
 
     @classmethod
     def of(cls, wrapper: RunContextWrapper[TContext], **call: Unpack[CallFacts]) -> ToolContext[TContext]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from types import CodeType
 from typing import Any, ClassVar, Literal
 
 from ..core.errors import UserError
 from ..core.preview import Preview, Text
+from .backends.backend import Backend
 from .base import InvalidArguments, NeedsApproval, Prepared, Tool, ToolProblem
 from .context import RunContextWrapper, ToolContext
-from .filesystem.jail import parts_of
 from .filesystem.problems import shown
 from .filesystem.search import Found, SearchQuery, printable
 from .filesystem.staging import Change
@@ -26,6 +27,7 @@ from .functions.bound import BoundFunction, default_tool_error_function
 from .patches.change_preview import basis_shown, preview_of
 from .patches.workspace_editor import check_basis
 
+Files = Workspace | Backend
 _ASKING: dict[str, NeedsApproval] = {"write_file": True, "edit_file": True}
 _SECONDS = 10.0
 _MOST_NAMES = 1000
@@ -43,10 +45,8 @@ class FileTool(FunctionTool):
     >>> place.cleanup()
     """
 
-    def __init__(self, files: Workspace, function: Callable[..., Any], needs_approval: NeedsApproval = False) -> None:
-        from .functions.schema import function_schema  # here for the same reason as in `function`
-
-        schema = function_schema(function, context_types=(RunContextWrapper,))
+    def __init__(self, files: Files, function: Callable[..., Any], needs_approval: NeedsApproval = False) -> None:
+        schema = _schema_of(function)
         super().__init__(
             schema.name,
             schema.description,
@@ -54,7 +54,10 @@ class FileTool(FunctionTool):
             BoundFunction(function, schema, default_tool_error_function),
             needs_approval=needs_approval,
             read_only=not self.looks,
+            # What a lost call did to files in memory is lost as well.
+            idempotent=getattr(files, "in_memory", False),
         )
+        self.keeps_context = self.looks and getattr(files, "goes_along", False)
         self.files = files
         # The same path below another root is another file: an approval for one says nothing of the other.
         self._identity = {"root": files.root}
@@ -70,7 +73,20 @@ class FileTool(FunctionTool):
 
     def refuse(self, params: Mapping[str, Any]) -> None:
         """Refuse what can be refused without a look at the disk."""
-        parts_of(params.get("path", "."), directory=self.name != "read_file")
+        self.files.parts(params.get("path", "."), directory=self.name != "read_file")
+
+
+_SCHEMAS: dict[CodeType, Any] = {}
+
+
+def _schema_of(function: Callable[..., Any]) -> Any:
+    """Return the schema of a tool's function, made once: the functions of all workspaces have the same code."""
+    from .functions.schema import function_schema  # here for the same reason as in `function`
+
+    code = function.__code__
+    if code not in _SCHEMAS:
+        _SCHEMAS[code] = function_schema(function, context_types=(RunContextWrapper,))
+    return _SCHEMAS[code]
 
 
 class ChangingTool(FileTool):
@@ -84,7 +100,7 @@ class ChangingTool(FileTool):
 
     def __init__(
         self,
-        files: Workspace,
+        files: Files,
         function: Callable[..., Any],
         needs_approval: NeedsApproval,
         planned: Callable[[Mapping[str, Any]], Change],
@@ -115,11 +131,12 @@ class ChangingTool(FileTool):
 
 
 def filesystem_tools(
-    root: str | os.PathLike[str] | Workspace, *, needs_approval: Mapping[str, NeedsApproval] | None = None
+    root: str | os.PathLike[str] | Workspace | Backend, *, needs_approval: Mapping[str, NeedsApproval] | None = None
 ) -> list[Tool]:
     """Make the tools ls, read_file, write_file, edit_file, glob and grep for the files below `root`.
 
-    `needs_approval` says by name which of them ask; by default those that change files do.
+    The root may be a `Workspace` or a backend too. `needs_approval` says by name which of them ask; by default those
+    that change files do.
 
     >>> import tempfile
     >>> place = tempfile.TemporaryDirectory()
@@ -128,7 +145,7 @@ def filesystem_tools(
     ['write_file', 'edit_file']
     >>> place.cleanup()
     """
-    files = root if isinstance(root, Workspace) else Workspace(root)
+    files = root if isinstance(root, Workspace | Backend) else Workspace(root)
     makers = {"ls": _ls, "read_file": _read, "write_file": _write, "edit_file": _edit, "glob": _glob, "grep": _grep}
     unknown = sorted(set(needs_approval or {}) - set(makers))
     if unknown:
@@ -137,7 +154,7 @@ def filesystem_tools(
     return [make(files, asking.get(name, False)) for name, make in makers.items()]
 
 
-def _ls(files: Workspace, needs_approval: NeedsApproval) -> Tool:
+def _ls(files: Files, needs_approval: NeedsApproval) -> Tool:
     async def ls(path: str = ".") -> str:
         """List a directory: names with their sizes, directories with a slash at the end.
 
@@ -155,7 +172,7 @@ def _ls(files: Workspace, needs_approval: NeedsApproval) -> Tool:
 _MARKS = {"directory": "/", "link": " (a link)", "other": " (no plain file)"}
 
 
-def _read(files: Workspace, needs_approval: NeedsApproval) -> Tool:
+def _read(files: Files, needs_approval: NeedsApproval) -> Tool:
     async def read_file(path: str, offset: int = 0, limit: int = 2000) -> str:
         """Read a text file as numbered lines; the number and the tab after it are not part of the file.
 
@@ -169,7 +186,7 @@ def _read(files: Workspace, needs_approval: NeedsApproval) -> Tool:
     return FileTool(files, read_file, needs_approval)
 
 
-def _write(files: Workspace, needs_approval: NeedsApproval) -> Tool:
+def _write(files: Files, needs_approval: NeedsApproval) -> Tool:
     def planned(params: Mapping[str, Any]) -> Change:
         path = "/".join(files.changeable(params["path"]))
         return Change(path, files.look(path), params["content"].encode())
@@ -187,7 +204,7 @@ def _write(files: Workspace, needs_approval: NeedsApproval) -> Tool:
     return ChangingTool(files, write_file, needs_approval, planned)
 
 
-def _edit(files: Workspace, needs_approval: NeedsApproval) -> Tool:
+def _edit(files: Files, needs_approval: NeedsApproval) -> Tool:
     def planned(params: Mapping[str, Any]) -> Change:
         every = params.get("replace_all", False)
         return files.edited(params["path"], params["old_string"], params["new_string"], every)
@@ -210,7 +227,7 @@ def _edit(files: Workspace, needs_approval: NeedsApproval) -> Tool:
     return ChangingTool(files, edit_file, needs_approval, planned)
 
 
-async def _changed(files: Workspace, context: ToolContext[Any], planned: Callable[[], Change]) -> Change:
+async def _changed(files: Files, context: ToolContext[Any], planned: Callable[[], Change]) -> Change:
     """Plan the change on the file as it is now and make it, if that is the file that people saw."""
 
     def change() -> Change:
@@ -223,7 +240,7 @@ async def _changed(files: Workspace, context: ToolContext[Any], planned: Callabl
     return await asyncio.to_thread(change)
 
 
-def _glob(files: Workspace, needs_approval: NeedsApproval) -> Tool:
+def _glob(files: Files, needs_approval: NeedsApproval) -> Tool:
     async def glob(pattern: str, path: str = ".") -> str:
         """Find files by name: * and ? stand within one name, ** for any number of directories, {a,b} for either.
 
@@ -237,7 +254,7 @@ def _glob(files: Workspace, needs_approval: NeedsApproval) -> Tool:
     return FileTool(files, glob, needs_approval)
 
 
-def _grep(files: Workspace, needs_approval: NeedsApproval) -> Tool:
+def _grep(files: Files, needs_approval: NeedsApproval) -> Tool:
     async def grep(
         pattern: str,
         path: str = ".",

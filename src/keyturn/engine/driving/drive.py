@@ -26,6 +26,9 @@ from ..views.event_stream import AgentAtWork, Delta, Tap
 from .usage_limits import UsageMeter
 from .writer import Writer
 
+# How the word on who screened a call begins where that was a standing decision.
+_BY_GRANT = "grant:"
+
 
 class Drive(Writer):
     """Drives one run once, from where it stands until only people can move it."""
@@ -43,9 +46,12 @@ class Drive(Writer):
         # Makes what the run, or a nested frame of it, came to so far: for handlers and extractors that a caller wrote.
         self.result = result
         limit = scope.config.tool_execution.max_function_tool_concurrency if scope.config.tool_execution else None
+        # How long a conversation was when it could not be compacted, by frame: it is tried again once it is longer.
+        self.uncompacted: dict[str, int] = {}
         self.slots = asyncio.Semaphore(limit) if limit else None
         self.screening = asyncio.Lock()
         self.totals: Totals = {}
+        scope.carry(live.graph.root)
         self._scopes: dict[str, FrameSettings] = {ev.ROOT: scope}
         self._toolsets: dict[str, Toolset] = {}
         self._wake: asyncio.Future[None] | None = None
@@ -68,6 +74,9 @@ class Drive(Writer):
             if tool.on_stream is not None:
                 self.feeds[frame_id] = Tap(self.live, frame_id, tool, RawItem(own_copy(call.raw)))
                 self.feeds[frame_id].catch_up(self.live.log.steps)
+        if (frame := self.run.frames.get(frame_id)) is not None:
+            for path in (*frame.before, frame.agent):  # who handed it over has a say still, in every process
+                scope.carry(self.agent(path))
         return scope
 
     async def toolset(self, frame: Frame, *, fresh: bool = False) -> Toolset:
@@ -170,10 +179,19 @@ class Drive(Writer):
             tool_call=RawItem(own_copy(call.raw)),
             run_config=scope.config,
             idempotency_key=request_id(self.run, call.id),
-            approval=call.approval or (call.decision if call.supplied is None else None),
+            approval=approved_by(call),
             run_id=self.run.id,
             **let_run_as(call),
         )
+
+
+def approved_by(call: Call) -> ev.Decision | None:
+    """Return the decision that let a call run, be it a standing one; None where nobody was asked."""
+    if call.approval is not None:
+        return call.approval
+    if call.by.startswith(_BY_GRANT):
+        return ev.Decision(call.id, "approve", "", via="grant", grant=call.by.removeprefix(_BY_GRANT))
+    return call.decision if call.supplied is None else None
 
 
 def let_run_as(call: Call) -> LetRun:

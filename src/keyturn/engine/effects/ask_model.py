@@ -36,6 +36,7 @@ from ..run.frame_settings import FrameSettings, Toolset, model_for
 from ..user_errors import raised_by
 from ..views.event_stream import AgentAtWork, Delta
 from .borrowing import borrow_for_reply
+from .compact_history import compact_history
 from .fused_steps import end_of
 from .judge import answered
 from .proposals import ReplyReading
@@ -49,7 +50,9 @@ async def ask_model(drive: Drive, frame_id: str) -> None:
     frame, scope = drive.run.frames[frame_id], await drive.enter(frame_id)
     agent = drive.agent(frame.agent)
     model = model_for(agent, scope.config)
-    if not drive.meter.lets(model):
+    if drive.meter.lets(model):
+        await compact_history(drive, frame, scope, agent, model)
+    if not drive.meter.lets(model):  # a summary counts, too
         drive.stops.add("limit")
         return
     drive.meter.asking += 1

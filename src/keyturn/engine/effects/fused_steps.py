@@ -60,7 +60,7 @@ async def _passed(drive: Drive, decisions: Sequence[ev.Decision]) -> list[cm.Run
         call = drive.run.calls.get(decision.call)
         if call is None or call.state not in WAITING or asked_otherwise(call):
             continue
-        if (await drive.enter(call.frame)).config.policy is not None:
+        if (await drive.enter(call.frame)).policies:
             continue
         made.append(cm.Screen(call.id, ALLOW, on_decision=True))
         if len(decisions) == 1 and call.state == "asked" and decision.verdict in ("approve", "edit"):

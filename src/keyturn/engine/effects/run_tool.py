@@ -16,11 +16,14 @@ from ...agents.context import ToolContext
 from ...core import commands as cm
 from ...core.digest import canonical
 from ...core.events import Report
-from ...core.items import Item
+from ...core.items import Item, own_copy
+from ...core.moves import asked_on
+from ...core.preview import Json, Preview
 from ...core.run import Call
 from ...tools.base import (
     TOOL_CHANGED,
     TOOL_FAILED,
+    Asking,
     Delegate,
     Handover,
     NeedsInput,
@@ -33,19 +36,23 @@ from ...tools.base import (
     tool_spec,
 )
 from ..driving.drive import Drive, let_run_as
-from ..facts.live_preview import CHANGED, changed_since, recorded
+from ..facts.live_preview import CHANGED, changed_since, look, recorded
 from ..facts.values import kept
 from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
+from ..states.context_data import context_now
 from ..user_errors import as_user_error, raised_by
 from .around_tool import judged_output, rejected_by_input, tool_hooks
 from .before_start import before_start
+from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
 from .proposals import revised
 from .result_words import told_of_edit, worded
 from .tool_errors import keep_words, log_tool_error
 
+#: The label of what a tool said of its call when it asked for approval or for a result.
+SAID = "metadata"
 _TOOL_CHANGED = "the tool changed after it was shown: compare its description and schema before you decide again"
 
 
@@ -77,6 +84,9 @@ async def _run(drive: Drive, call: Call) -> None:
     if "tool" in first:
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
+    if "proof" in first and (why := await _unsigned(drive, call)):
+        await _ask_anew(drive, scope, call, tool, why)
+        return
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
     if "guardrails" in first:
@@ -90,6 +100,15 @@ async def _run(drive: Drive, call: Call) -> None:
         return
     async with drive.slots or nullcontext():
         await _start(drive, scope, call, tool, context, reports)
+
+
+async def _unsigned(drive: Drive, call: Call) -> str:
+    """Return why what lets a call run is not signed as it must be; "" where it is."""
+    witness = drive.live.witness
+    why = "nobody here can verify signatures" if witness is None else await witness(drive.run, call)
+    if why:
+        logger.warning("call %s of %r is not started: %s", call.id, call.proposal.name, why)
+    return why
 
 
 async def _start(
@@ -122,6 +141,8 @@ async def _invoke(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, co
         if tool_digest(tool, call.raw) != call.proposal.tool:  # it changed while the call stood in a hook, say
             raise ToolProblem(TOOL_CHANGED)
         value = await tool.invoke(context, Prepared(call.text))
+    except Asking as asking:
+        value = asking.needs
     except KeyboardInterrupt:
         raise
     except OutcomeUnknown as unknown:
@@ -161,13 +182,26 @@ async def _wait_for_input(drive: Drive, call: Call, tool: Tool, value: NeedsInpu
     """Record what a tool asks, so that its call goes on when somebody has answered."""
     try:
         canonical([value.requests, value.state])
-        shown = None if value.preview is None else recorded(not_blank(value.preview, value.requests))
+        shown = await _shown(call, tool, value)
     except Exception as error:
         logger.warning("what %r asked for could not be recorded, nobody is asked: %s", tool.name, error_words(error))
         text = f"The tool asked for an answer that could not be recorded ({type(error).__name__})."
         await _finish(drive, call, tool, text, failed=True, reports=[])
         return
-    await drive.commit(cm.NeedInput(call.id, value.requests, value.state, shown))
+    standing = value.wants == "approval" and call.approval is None
+    grants = await borrow_for_call(drive, call, asked_on(call)) if standing else []
+    await drive.commit(*grants, cm.NeedInput(call.id, value.requests, value.state, shown, value.wants))
+
+
+async def _shown(call: Call, tool: Tool, value: NeedsInput) -> Preview | None:
+    """Return what people are shown: of a question the question, else what the call would do and what its tool said."""
+    if value.preview is not None:
+        return recorded(not_blank(value.preview, value.requests))
+    if value.wants == "answer":
+        return None
+    made = await look(tool, call)
+    said = (Json(own_copy(value.requests), SAID),) if value.requests else ()
+    return recorded(msgspec.structs.replace(made, blocks=(*made.blocks, *said)))
 
 
 def _being_cancelled() -> bool:
@@ -207,7 +241,8 @@ async def _finish(drive: Drive, call: Call, tool: Tool, value: Any, *, failed: b
     drive.live.objects.pop(call.id, None)
     if not failed and type(value) not in _JSON:
         drive.live.objects[call.id] = item, value
-    await drive.commit(cm.FinishCall(call.id, item, own, failed, reports))
+    saved = context_now(drive.live) if tool.keeps_context else []
+    await drive.commit(cm.FinishCall(call.id, item, own, failed, reports), *saved)
 
 
 def _check_recordable(item: Item) -> None:

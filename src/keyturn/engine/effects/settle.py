@@ -33,7 +33,7 @@ async def settle(drive: Drive, call_id: str) -> None:
     tool = await drive.shown_tool(call) or await _found(drive, call)
     value = await _value(drive, call)
     item: Item = tool.output(call.raw, value) if tool is not None else _plain(call, value)
-    if call.state == "ran":
+    if call.state == "ran" or (call.state == "answered" and call.begun):
         item = told_of_edit(call, tool, item)
     await drive.commit(cm.FinishCall(call_id, item, None if isinstance(value, str) else jsonable(value)))
 

@@ -82,7 +82,7 @@ def propose(
         **facts_of(tool),
     )
     if tool.approval is not None:
-        check_terms_of(f"tool {tool.name!r}", tool.approval, inbox=scope.inbox)
+        check_terms_of(f"tool {tool.name!r}", tool.approval, inbox=scope.inbox, witness=scope.witness)
     if made.gate == "ask":
         made = msgspec.structs.replace(made, preview=_preview(tool, prepared.params))
     return made
@@ -93,6 +93,8 @@ def facts_of(tool: Tool) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if tool.secrets:
         facts["secrets"] = tool.secrets
+    if tool.read_only:
+        facts["reads"] = True
     if not tool.editable:
         facts["fixed"] = True
     if not tool.answerable:
@@ -122,7 +124,7 @@ def _gate(scope: FrameSettings, tool: Tool) -> Gate:
     config = scope.config
     early = config.tool_execution is not None and config.tool_execution.pre_approval_tool_input_guardrails
     asks = bool(needs) or tool.approval is not None
-    if config.policy is not None or callable(needs) or tool.on_approval is not None or (tool.looks and asks):
+    if scope.policies or callable(needs) or tool.on_approval is not None or (tool.looks and asks):
         return ""
     if early and tool.tool_input_guardrails:
         return ""
@@ -135,25 +137,35 @@ def _recovery(tool: Tool) -> Recover:
     return "ask" if tool.check is None else "probe"
 
 
-def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool) -> None:
-    """Refuse at once terms that need people where there is no inbox; the gate refuses them anyway."""
+def check_terms(graph: AgentGraph, policy: Any, *, inbox: bool, witness: bool, journal: bool) -> None:
+    """Refuse at once terms that need people where there is no inbox, and limits of several runs without a journal.
+
+    The gate refuses those terms anyway, and what cannot be counted is over every limit.
+    """
+    if not journal and getattr(policy, "counts_for_several_runs", False) is True:
+        raise UserError(
+            "the policy has a limit of a session, requester, agent or tenant, which is counted in a journal: run with "
+            "journal=, or leave out of= to limit each run by itself"
+        )
     for agent in graph.agent_at.values():
+        if getattr(agent.own_policy(), "needs_people", False) and not inbox:
+            raise no_people(f"agent {agent.name!r}")
         for tool in agent.tools:
             terms = getattr(tool, "approval", None)
             if terms is not None:
-                check_terms_of(f"tool {tool.name!r}", terms, inbox=inbox)
+                check_terms_of(f"tool {tool.name!r}", terms, inbox=inbox, witness=witness)
     if getattr(policy, "needs_people", False) and not inbox:
         raise no_people("the policy")
 
 
-def check_terms_of(who: str, terms: Approval | None, *, inbox: bool) -> None:
+def check_terms_of(who: str, terms: Approval | None, *, inbox: bool, witness: bool) -> None:
     """Refuse such terms of one tool or one verdict."""
     if terms is None:
         return
     if terms.needs_people and not inbox:
         raise no_people(who)
-    if terms.needs_proof:
-        raise UserError(f"{who} takes signed decisions, and nothing here verifies a person's key yet")
+    if terms.needs_proof and not witness:
+        raise UserError(f"{who} takes signed decisions, which are verified where the agent runs in an App")
 
 
 def no_people(who: str) -> UserError:

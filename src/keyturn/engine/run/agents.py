@@ -77,3 +77,5 @@ def _edges(agent: Agent[Any]) -> Iterator[tuple[str, Agent[Any]]]:
         inner = getattr(tool, "agent", None)
         if isinstance(inner, Agent):
             yield tool.name, inner
+        for name, one in getattr(tool, "agents", {}).items():
+            yield f"{tool.name}/{name}", one

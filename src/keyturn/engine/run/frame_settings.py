@@ -35,13 +35,28 @@ class FrameSettings:
     tool: Any = None
     # Whether people can be asked who are known: the run is kept where an inbox finds it.
     inbox: bool = False
+    # Whether what people signed can be verified here.
+    witness: bool = False
     # The policies of the frames above, the outermost first, where this one has one of its own.
     above: tuple[Any, ...] = ()
+    # The policies that agents bring along: those of the frames above, and of the agents that work in this one.
+    carried: tuple[Any, ...] = ()
 
     @property
     def policies(self) -> tuple[Any, ...]:
-        """Return every policy that has a say here, the outermost first."""
-        return self.above if self.config.policy is None else (*self.above, self.config.policy)
+        """Return every policy that has a say here, the outermost first, and then those that agents bring along."""
+        stated = self.above if self.config.policy is None else (*self.above, self.config.policy)
+        return (*stated, *self.carried)
+
+    def carry(self, agent: Agent[Any]) -> None:
+        """Let the policy of an agent that works in this frame have its say from now on.
+
+        It takes the place of those that it `replaces`, since they are part of it.
+        """
+        own = agent.own_policy()
+        if own is not None and own not in self.carried:
+            replaced = getattr(own, "replaces", ())
+            self.carried = (*(policy for policy in self.carried if policy not in replaced), own)
 
     @property
     def managed(self) -> bool:
@@ -72,7 +87,9 @@ class FrameSettings:
             tool.previous_response_id is not None,
             tool=tool,
             inbox=self.inbox,
-            above=self.above if inherited else self.policies,
+            witness=self.witness,
+            above=self.above if inherited else (*self.above, *([self.config.policy] if self.config.policy else [])),
+            carried=self.carried,
         )
 
 

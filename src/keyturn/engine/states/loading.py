@@ -13,6 +13,7 @@ from ...agents.context import RunContextWrapper
 from ...agents.context_type import checked_type, declared_type
 from ...core.errors import AgentMissing, RunMissing, StateRejected
 from ...core.items import own_copy
+from ...core.run import Run
 from ...journal.base import Journal
 from ..run.agents import AgentGraph
 from ..run.known_tools import known_tool
@@ -98,6 +99,15 @@ async def found(
     if not held:  # what is decided on it is decided by the journal's time, and not by ours
         live.clock = await journal_clock(journal)
     return live
+
+
+def own_context(run: Run, agent: Agent[Any]) -> RunContextWrapper[Any]:
+    """Return the context that an agent itself makes for its runs, as this one saved it; None where it makes none."""
+    made = agent.own_context()
+    kept = cast("dict[str, Any]", run.context or {})
+    if made is not None and kept.get("kind") == "typed":
+        made = agent.own_context(own_copy(kept["data"]))
+    return wrapped(made)
 
 
 async def waiting_tools(live: OpenRun) -> dict[str, Any]:

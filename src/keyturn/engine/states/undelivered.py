@@ -98,6 +98,10 @@ class UndeliveredDecisions(msgspec.Struct, omit_defaults=True):
         if said.grant is not None:
             self.grants[decision.call] = said.grant
 
+    def tell(self, call: str, metadata: Any) -> None:
+        """Add what the tool of a call is told with the approval that was given last."""
+        self.decisions[call] = replace(self.decisions[call], metadata=metadata)
+
     def revoke(self, grant: str, by: Decider | None) -> None:
         """Revoke a standing decision, whether it was delivered or not."""
         kept = {call: terms for call, terms in self.grants.items() if terms.id != grant}

@@ -48,7 +48,9 @@ def _standing(steps: list[ev.Step], calls: list[str]) -> dict[str, ev.Decision]:
     standing: dict[str, ev.Decision] = {}
     answering: set[str] = set()
     for event in (event for step in steps for event in step.events):
-        if isinstance(event, ev.CallNeeds):
+        if isinstance(event, ev.CallNeeds) and event.wants == "approval":
+            standing.pop(event.call, None)
+        elif isinstance(event, ev.CallNeeds):
             answering.add(event.call)
         elif isinstance(event, ev.CallVoided):
             standing.pop(event.call, None)

@@ -130,11 +130,12 @@ _READ: dict[type[Any], Callable[[Projection, Any], list[RunItem]]] = {
 }
 
 
+_COUNTED = ev.ReplyRecorded | ev.ReplyRefused | ev.HistoryCompacted
+
+
 def used(steps: Iterable[ev.Step]) -> Usage:
     """Return the usage of the replies in these steps, those that were refused included."""
-    counted = (
-        event for step in steps for event in step.events if isinstance(event, ev.ReplyRecorded | ev.ReplyRefused)
-    )
+    counted = (event for step in steps for event in step.events if isinstance(event, _COUNTED))
     return Usage.of([(event.model, event.usage) for event in counted if event.usage != NOTHING])
 
 

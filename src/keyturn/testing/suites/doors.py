@@ -57,6 +57,10 @@ class DecisionDoorSuite:
         """Return all that the door shows of what waits, as a text."""
         return "\n".join(repr(item.request) + repr(item.arguments) for item in await case.waiting())
 
+    def make_agent(self, model: ScriptedModel, tool: FunctionTool) -> Agent[Any]:
+        """Make the agent, named clerk, whose calls of this tool wait."""
+        return Agent("clerk", model=model, tools=[tool])
+
     # What the laws are tried on --------------------------------------------------------------------------------------
 
     async def paused(self, *calls: Any, tool: FunctionTool | None = None, requester: str | None = None) -> Case:
@@ -67,9 +71,9 @@ class DecisionDoorSuite:
         journal = MemoryJournal(lambda: time[0])
         given = calls or (("c1", {"to": "ada", "amount": 5}),)
         replies = [[function_call("pay", arguments, call_id=label) for label, arguments in given]]
-        agent = Agent("clerk", model=ScriptedModel([*replies, "done", "done again", "and again"]), tools=[made])
+        agent = self.make_agent(ScriptedModel([*replies, "done", "done again", "and again"]), made)
         case = Case(agent, journal, done, time)
-        state: RunState[Any] = RunState(None, "go", agent)
+        state: RunState[Any] = RunState(agent.own_context(), "go", agent)
         start = state.undelivered.start
         assert start is not None
         start["requester"] = requester

@@ -46,6 +46,29 @@ class Glob:
         return any(_fits(variant, names) for variant in self._variants)
 
 
+def below(pattern: str, directory: Sequence[str]) -> list[str]:
+    """Return what a pattern means below a directory: the patterns of which a path there must fit one.
+
+    >>> below("src/*.py", ["src"]), below("*/**/a", ["src"]), below("docs/*", ["src"])
+    (['*.py'], ['**/a'], [])
+    """
+    rests = [each.split("/") for each in _expanded(pattern)]
+    for name in directory:
+        rests = [left for rest in rests for left in _after(rest, name)]
+    return list(dict.fromkeys("/".join(rest) for rest in rests if any(rest)))
+
+
+def _after(rest: list[str], name: str) -> list[list[str]]:
+    """Return what is left of a pattern behind a directory of that name."""
+    while rest and rest[0] in ("", "."):
+        rest = rest[1:]
+    if not rest:
+        return []
+    if rest[0] == "**":
+        return [rest, *_after(rest[1:], name)]
+    return [rest[1:]] if re.match(name_regex(rest[0]), name) else []
+
+
 def name_regex(segment: str) -> str:
     """Convert one name of a pattern to a regular expression; a backslash makes the next character plain."""
     plain = re.sub(r"\\(.)", _plain, segment) if "\\" in segment else segment

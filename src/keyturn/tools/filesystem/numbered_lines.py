@@ -29,20 +29,29 @@ def numbered_lines(jail: Jail, path: str, offset: int = 0, limit: int = LINES) -
          2  eggs
     (1 line shown; the file goes on: offset=2 shows more)
     """
+    with jail.file(parts_of(path)) as (handle, _), open(os.dup(handle), "rb") as file:
+        return numbered(file, path, offset, limit)
+
+
+def numbered(file: io.BufferedIOBase, path: str, offset: int = 0, limit: int = LINES) -> str:
+    """Return lines of an open file, each behind its number; `path` is for the words of an error.
+
+    >>> numbered(io.BytesIO(b"milk"), "list.txt").split()
+    ['1', 'milk']
+    """
     if offset < 0 or limit < 1:
         raise EditRefused("The offset must be 0 or more, and the limit 1 or more.")
-    with jail.file(parts_of(path)) as (handle, _), open(os.dup(handle), "rb") as file:
-        shown_lines: list[str] = []
-        size = number = 0
-        more = False
-        for number, line in enumerate(_lines(file, path), 1):
-            if number <= offset:
-                continue
-            if len(shown_lines) == limit or size > _TEXT:
-                more = True
-                break
-            shown_lines.append(f"{number:>6}\t{line}")
-            size += len(line) + 8
+    shown_lines: list[str] = []
+    size = number = 0
+    more = False
+    for number, line in enumerate(_lines(file, path), 1):
+        if number <= offset:
+            continue
+        if len(shown_lines) == limit or size > _TEXT:
+            more = True
+            break
+        shown_lines.append(f"{number:>6}\t{line}")
+        size += len(line) + 8
     if shown_lines:
         return "\n".join(shown_lines) + (_goes_on(len(shown_lines), offset) if more else "")
     if number == 0:
@@ -55,7 +64,7 @@ def _goes_on(count: int, offset: int) -> str:
     return f"\n({lines} shown; the file goes on: offset={offset + count} shows more)"
 
 
-def _lines(file: io.BufferedReader, path: str) -> Iterator[str]:
+def _lines(file: io.BufferedIOBase, path: str) -> Iterator[str]:
     """Yield the lines as text, each cut to what is shown of one."""
     read = 0
     while True:
@@ -68,7 +77,7 @@ def _lines(file: io.BufferedReader, path: str) -> Iterator[str]:
         yield _text(start, size, path)
 
 
-def _line(file: io.BufferedReader) -> tuple[bytes, int]:
+def _line(file: io.BufferedIOBase) -> tuple[bytes, int]:
     """Return the start of the next line, and how many bytes all of it has."""
     start = piece = file.readline(_PIECE)
     size = len(start)

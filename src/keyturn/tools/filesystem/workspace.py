@@ -74,6 +74,10 @@ class Workspace:
         """Return where it is on this machine, links resolved."""
         return str(self.jail.root)
 
+    def parts(self, path: str, *, directory: bool = False) -> Parts:
+        """Split a path into names, or raise `PathRefused`."""
+        return parts_of(path, directory=directory)
+
     def look(self, path: str) -> File | None:
         """Read a file as it is now, None where there is none."""
         parts = parts_of(path)

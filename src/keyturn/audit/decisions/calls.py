@@ -1,0 +1,131 @@
+"""Follow the calls of a log as it tells them, without judging: who is asked about what is read from here.
+
+The automaton of the checker stops at the first line that breaks a law. This goes on, since a search must show what an
+altered or unlawful log says as well; it keeps every call, settled or not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ...core import events as ev
+from ...core.call_ids import call_id
+from ...core.items import Item
+from ...core.preview import redact
+from ..calls import AuditedCall, Broken, value_of
+
+
+class CallBook:
+    """Knows the calls of one run; `read` takes each event before anything is asked about it.
+
+    >>> book = CallBook("run")
+    >>> book.read(ev.RunStarted("run", "salt", "hi", requester="ada"))
+    >>> book.requester, book.calls
+    ('ada', {})
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.salt = ""
+        self.requester: str | None = None
+        self.calls: dict[str, AuditedCall] = {}
+        self.grants: dict[str, ev.GrantTerms] = {}
+        self._agents: dict[str, str] = {}
+        self._turns: dict[str, int] = {}
+
+    def read(self, event: ev.AnyEvent) -> None:
+        """Take what an event says of calls: who makes them, what they are, what they wait for."""
+        if isinstance(event, ev.RunStarted):
+            self.salt = event.salt
+            self.requester = event.requester
+        elif isinstance(event, ev.FrameOpened | ev.HandedOff):
+            self._agents[event.frame] = event.agent
+            if isinstance(event, ev.FrameOpened):
+                self._turns[event.frame] = 0
+        elif isinstance(event, ev.ReplyRecorded):
+            self._replied(event)
+        elif isinstance(event, ev.GrantGiven | ev.GrantBorrowed):
+            self.grants[event.grant.id] = event.grant
+        elif isinstance(event, ev.CallDecided | ev.VoteCast):
+            self._decided(event)
+        elif isinstance(event, _OF_A_CALL):
+            call = self.calls.get(event.call)
+            if call is not None:
+                _told(call, event)
+
+    def _replied(self, event: ev.ReplyRecorded) -> None:
+        turn = self._turns[event.frame] = self._turns.get(event.frame, 0) + 1
+        for place, proposal in enumerate(event.proposals):
+            name = call_id(event.frame, turn, place)
+            raw = event.output[proposal.item] if 0 <= proposal.item < len(event.output) else cast("Item", {})
+            call = AuditedCall(name, event.frame, self._agents.get(event.frame, ""), raw, proposal)
+            call.args = _text(call)
+            self.calls[name] = call
+
+    def _decided(self, event: ev.CallDecided | ev.VoteCast) -> None:
+        made = event.decision
+        call = self.calls.get(made.call)
+        if call is None:
+            return
+        if isinstance(event, ev.VoteCast):
+            if not event.replaced:
+                call.votes[made.by or ""] = made
+            return
+        call.decision = made
+        call.args = call.args if made.args is None else made.args
+
+    def arguments(self, call: AuditedCall, text: str | None = None) -> Any:
+        """Return what a call would run with, or an edit of it, secrets redacted."""
+        try:
+            value: Any = value_of(call.args if text is None else text)
+        except Broken:
+            return None
+        return redact(value, call.proposal.secrets)
+
+
+_OF_A_CALL = (ev.CallScreened, ev.CallAskedAgain, ev.CallVoided, ev.CallNeeds, ev.CallLost)
+
+
+def _text(call: AuditedCall) -> str:
+    args: Any = call.raw.get("arguments", "") if call.proposal.args is None else call.proposal.args
+    return args if isinstance(args, str) else ""
+
+
+def _told(call: AuditedCall, event: Any) -> None:
+    if isinstance(event, ev.CallScreened):
+        _screened(call, event)
+    elif isinstance(event, ev.CallAskedAgain):
+        call.asks += 1
+        call.terms = call.terms if event.terms is None else event.terms
+        call.renewed = event.nonce or call.renewed
+        call.asked_at = event.at
+        call.votes = {}
+    elif isinstance(event, ev.CallVoided):
+        call.proposal = event.proposal
+        call.args = _text(call)
+        call.preview = call.question = call.decision = None
+        call.votes = {}
+        call.asks += 1
+        call.renewed = event.nonce or call.renewed
+    elif isinstance(event, ev.CallNeeds) and event.wants == "approval":
+        call.ask_before_acting(event)
+        call.asked_at = event.at
+        call.decision = None
+    elif isinstance(event, ev.CallNeeds):
+        call.rounds += 1
+        call.question = event
+        call.asked_at = event.at
+        call.votes = {}
+    elif not event.again:
+        call.asks += 1
+        call.renewed = event.nonce or call.renewed
+        call.votes = {}
+
+
+def _screened(call: AuditedCall, event: ev.CallScreened) -> None:
+    if call.decision is not None:
+        return  # the newest policy looked at what was decided
+    call.terms = event.terms
+    call.reason = event.reason
+    call.preview = event.preview
+    call.asked_at = event.at

@@ -1,0 +1,139 @@
+"""One entry for each thing that somebody or something decided, as the logs tell it.
+
+A person's word, a vote of a quorum, a policy's verdict, a grant and its end, a request that ran out, a run that was
+cancelled: each says who, when, on which call and on which bytes. Secrets are redacted before anything is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from ...core import events as ev
+from ...core.digest import canonical
+from ...core.encodable import Encodable, moment
+from ..calls import AuditedCall, request_name
+from .calls import CallBook
+
+What = Literal["decision", "vote", "verdict", "grant", "revocation", "cancellation", "damage"]
+
+
+class AuditEntry(Encodable, frozen=True, omit_defaults=True):
+    """Describes one decision on record.
+
+    `what` says what it is: a "decision" that settled a request, a "vote" that did not yet, a "verdict" of a tool or a
+    policy, a "grant" and its "revocation", a "cancellation" of the run. "damage" says that the log cannot be read from
+    there on. `digest` names the bytes that were decided on, `arguments` shows them and `edited` what a person made of
+    them, both with secrets redacted. `key` names the place of the entry, for the next page.
+
+    >>> from datetime import UTC, datetime
+    >>> AuditEntry("5.run.0.0", "run", 0, datetime(2026, 11, 2, tzinfo=UTC), "decision", "approve").by
+    ''
+    """
+
+    key: str
+    run: str
+    line: int
+    at: datetime
+    what: What
+    verdict: str
+    by: str = ""
+    via: str = ""
+    strength: str = ""
+    roles: tuple[str, ...] = ()
+    tool: str = ""
+    agent: str = ""
+    call: str = ""
+    request: str = ""
+    digest: str = ""
+    arguments: str = ""
+    edited: str = ""
+    note: str = ""
+    message: str = ""
+    proof: str = ""
+
+
+def entries_of(book: CallBook, step: ev.Step, started_at: int, line: int) -> Iterator[AuditEntry]:
+    """Return what one line of a log says was decided; the lines before it were read into the book."""
+    for part, event in enumerate(step.events):
+        told = _told(book, event)
+        book.read(event)
+        if told is not None:
+            call = book.calls.get(told.pop("of", ""))
+            about = {} if call is None else _about(book, call)
+            key = f"{started_at}.{book.run}.{line}.{part}"
+            yield AuditEntry(key=key, run=book.run, line=line, at=moment(max(step.at, 0)), **(about | told))
+
+
+def _about(book: CallBook, call: AuditedCall) -> dict[str, Any]:
+    return {
+        "tool": call.proposal.name,
+        "agent": call.agent,
+        "call": call.id,
+        "request": request_name(book.salt, call.id),
+        "arguments": canonical(book.arguments(call)),
+    }
+
+
+def _told(book: CallBook, event: ev.AnyEvent) -> dict[str, Any] | None:
+    if isinstance(event, ev.CallDecided):
+        return _decision(book, event.decision, "decision")
+    if isinstance(event, ev.VoteCast):
+        return _decision(book, event.decision, "vote")
+    if isinstance(event, ev.CallScreened):
+        by = event.by or "tool"
+        return {"of": event.call, "what": "verdict", "verdict": event.action, "by": by, "note": event.reason}
+    if isinstance(event, ev.GrantGiven | ev.GrantRevoked):
+        return _grant(book, event)
+    if isinstance(event, ev.RunCancelled):
+        return {"what": "cancellation", "verdict": "cancel", "note": event.why, **_person(event.decider)}
+    return None
+
+
+def _decision(book: CallBook, made: ev.Decision, what: What) -> dict[str, Any]:
+    told: dict[str, Any] = {"of": made.call, "what": what, "verdict": made.verdict, "via": made.via}
+    told |= {"digest": made.digest, "note": made.note or "", "message": made.message or ""}
+    told |= {"by": made.by or "", **_person(made.decider)}
+    call = book.calls.get(made.call)
+    if made.args is not None and call is not None:
+        told["edited"] = canonical(book.arguments(call, made.args))
+    if made.proof is not None:
+        told["proof"] = f"{made.proof.scheme}:{made.proof.key}"
+    return told
+
+
+def _grant(book: CallBook, event: ev.GrantGiven | ev.GrantRevoked) -> dict[str, Any]:
+    given = isinstance(event, ev.GrantGiven)
+    terms = event.grant if given else book.grants.get(event.grant)
+    who = event.grant.decider if given else event.decider
+    what = "grant" if given else "revocation"
+    told: dict[str, Any] = {"what": what, "verdict": "revoke", "via": "person", **_person(who)}
+    if terms is not None:
+        told["agent"] = terms.agent
+        told["tool"] = _named(book, terms.tool)
+        told["note"] = f"grant {terms.id}"
+        told["verdict"] = terms.verdict if given else "revoke"
+    return told
+
+
+def _named(book: CallBook, digest: str) -> str:
+    """Return the name of the tool with a digest, as the calls of the run name it."""
+    return next((call.proposal.name for call in book.calls.values() if call.proposal.tool == digest), digest)
+
+
+def _person(who: Any) -> dict[str, Any]:
+    return {} if who is None else {"by": who.id, "strength": who.strength, "roles": who.roles}
+
+
+def damage(run: str, started_at: int, line: int, at: int, why: str) -> AuditEntry:
+    """Make the entry that stands for lines which cannot be read."""
+    key = f"{started_at}.{run}.{line}.0"
+    return AuditEntry(key, run, line, moment(max(at, 0)), "damage", "damaged", note=why)
+
+
+def texts(entry: AuditEntry) -> str:
+    """Return all that an entry says, to be searched."""
+    return "\n".join(str(value) for value in msgspec.structs.asdict(entry).values()).casefold()

@@ -1,0 +1,184 @@
+"""Search the logs of a store for decisions, page by page.
+
+The logs are read, each line verified, and not the rows: a row says how a request ended, a log who said what on the way.
+Rows only say which runs can be left out, by their times. A search over a large store is therefore a scan, oldest run
+first; name a run or a time where you can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from ...core.codec import decode
+from ...core.errors import KeyturnError, LogDamaged, UserError
+from ...core.people import plain_text
+from ...engine.run.open_run import chain_of
+from ...journal.base import Store
+from ...journal.rows import Query, RunRow
+from .calls import CallBook
+from .entries import AuditEntry, damage, entries_of, texts
+
+_PAGE = 200
+_MOST = 10_000
+_VERDICTS = (
+    *("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "expire"),
+    *("allow", "ask", "deny", "revoke", "cancel", "damaged"),
+)
+
+
+class Place(NamedTuple):
+    """Names the place of an entry: when its run started, the run, the line, and which of its events.
+
+    >>> Place.of("5.run.0.1")
+    Place(started_at=5, run='run', line=0, part=1)
+    """
+
+    started_at: int
+    run: str
+    line: int
+    part: int
+
+    @classmethod
+    def of(cls, key: str) -> Place:
+        """Read the key of an entry."""
+        try:
+            first, rest = str(key).split(".", 1)
+            run, line, part = rest.rsplit(".", 2)
+            return cls(int(first), run, int(line), int(part))
+        except ValueError:
+            raise UserError(f"after is the key of an entry, as the page before gave it, and not {key!r}") from None
+
+
+class Wanted(NamedTuple):
+    """Says what is searched for: all that is given must fit.
+
+    >>> Wanted(verdict="approve").verdict
+    'approve'
+    """
+
+    person: str | None = None
+    tool: str | None = None
+    agent: str | None = None
+    run: str | None = None
+    verdict: str | None = None
+    between: tuple[datetime | None, datetime | None] = (None, None)
+    text: str | None = None
+
+    def checked(self) -> Wanted:
+        """Refuse what no entry can have."""
+        for name in ("person", "tool", "agent", "run", "text"):
+            value = getattr(self, name)
+            if value is not None:
+                plain_text(value, name)
+        if self.verdict is not None and self.verdict not in _VERDICTS:
+            raise UserError(f"verdict is one of {', '.join(_VERDICTS)}, and not {self.verdict!r}")
+        self._check_times()
+        return self
+
+    def _check_times(self) -> None:
+        given: Any = self.between
+        times = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else ()
+        if len(times) != 2:
+            raise UserError("between is two times, the earlier first; None for one that does not matter")
+        for at in times:
+            if at is not None and (not isinstance(at, datetime) or at.tzinfo is None):
+                raise UserError(f"a time of between is a datetime with its zone, and not {at!r}")
+        start, end = self.between
+        if start is not None and end is not None and start > end:
+            raise UserError("between names the later time first; name the earlier one first")
+
+    def fits(self, entry: AuditEntry) -> bool:
+        """Return whether an entry is searched for."""
+        start, end = self.between
+        if (start is not None and entry.at < start) or (end is not None and entry.at > end):
+            return False
+        pairs = (
+            (self.person, entry.by),
+            (self.tool, entry.tool),
+            (self.agent, entry.agent),
+            (self.verdict, entry.verdict),
+        )
+        if any(asked is not None and asked != has for asked, has in pairs):
+            return False
+        return self.text is None or self.text.casefold() in texts(entry)
+
+    def skips(self, row: RunRow) -> bool:
+        """Return whether nothing of a run can be searched for, by the times of its row."""
+        if row.status == "damaged":
+            return False
+        start, end = self.between
+        late = start is not None and row.updated_at < start.timestamp() * 1000 - 1
+        return late or (end is not None and row.started_at > end.timestamp() * 1000 + 1)
+
+
+async def search(store: Store, wanted: Wanted, after: str | None = None, limit: int = 100) -> list[AuditEntry]:
+    """Return the first entries that fit, or those after the one with this key.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> asyncio.run(search(MemoryJournal(), Wanted(person="ada")))
+    []
+    """
+    wanted.checked()
+    if not isinstance(limit, int) or not 1 <= limit <= _MOST:
+        raise UserError(f"limit is a number from 1 to {_MOST}, and not {limit!r}")
+    place = None if after is None else Place.of(after)
+    found: list[AuditEntry] = []
+    async for entry in entries(store, wanted, place):
+        found.append(entry)
+        if len(found) == limit:
+            break
+    return found
+
+
+async def entries(store: Store, wanted: Wanted, after: Place | None = None) -> AsyncIterator[AuditEntry]:
+    """Yield all entries that fit, the runs in the order in which they started."""
+    async for row in _rows(store, wanted.run, after):
+        if wanted.skips(row):
+            continue
+        for entry in await _of_run(store, row):
+            place = Place.of(entry.key)
+            passed = after is not None and row.run == after.run and (place.line, place.part) <= (after.line, after.part)
+            if not passed and wanted.fits(entry):
+                yield entry
+
+
+async def _rows(store: Store, run: str | None, after: Place | None) -> AsyncIterator[RunRow]:
+    if run is not None:
+        for row in await store.runs(Query(run=run)):
+            yield row
+        return
+    if after is not None:
+        for row in await store.runs(Query(run=after.run)):
+            yield row
+    key = None if after is None else (after.started_at, after.run)
+    while page := await store.runs(Query(after=key, limit=_PAGE)):
+        for row in page:
+            yield row
+        key = (page[-1].started_at, page[-1].run)
+
+
+async def _of_run(store: Store, row: RunRow) -> list[AuditEntry]:
+    try:
+        lines = await store.read(row.run)
+    except LogDamaged as damaged:
+        return [damage(row.run, row.started_at, damaged.line, row.started_at, f"the line {damaged.why}")]
+    return list(read_entries(store, row, lines))
+
+
+def read_entries(store: Store, row: RunRow, lines: list[bytes]) -> Iterator[AuditEntry]:
+    """Read the entries of the lines of a run, up to the first that is not the one that was written there."""
+    chain = chain_of(store, row.run)
+    book = CallBook(row.run)
+    for place, line in enumerate(lines):
+        try:
+            step = decode(chain.open(line))
+        except LogDamaged as damaged:
+            yield damage(row.run, row.started_at, place, row.started_at, f"the line {damaged.why}")
+            return
+        except KeyturnError:
+            yield damage(row.run, row.started_at, place, row.started_at, "the line cannot be read by this version")
+            return
+        yield from entries_of(book, step, row.started_at, place)

@@ -1,0 +1,53 @@
+"""Write decisions as CSV, one row each, so that no spreadsheet takes a cell for a formula.
+
+What a model, a tool or a stranger wrote is escaped as everywhere, so that a row is one line, and a cell that begins as
+formulas do begins with an apostrophe instead.
+"""
+
+from __future__ import annotations
+
+import csv
+from typing import Any, TextIO, cast
+
+import msgspec
+
+from ...render.escape import escape
+from .entries import AuditEntry
+
+COLUMNS = tuple(field.name for field in msgspec.structs.fields(AuditEntry) if field.name != "key")
+# Also in the wide forms that some spreadsheets read as the plain ones.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+class DecisionTable:
+    """Writes a table to a text stream.
+
+    >>> import sys
+    >>> DecisionTable(sys.stdout).begin()
+    run,line,at,what,verdict,by,via,strength,roles,tool,agent,call,request,digest,arguments,edited,note,message,proof
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._rows = csv.writer(stream, lineterminator="\n")
+
+    def begin(self) -> None:
+        """Write the names of the columns."""
+        self._rows.writerow(COLUMNS)
+
+    def add(self, entry: AuditEntry) -> None:
+        """Write one decision."""
+        told = dict(entry)
+        self._rows.writerow([cell(told.get(name, "")) for name in COLUMNS])
+
+
+def cell(value: Any) -> str:
+    """Return a value as a cell that is text in every spreadsheet.
+
+    >>> cell("=HYPERLINK(1)"), cell(["ops", "on call"]), cell(-5)
+    ("'=HYPERLINK(1)", 'ops; on call', '-5')
+    """
+    if isinstance(value, int):
+        return str(value)
+    text = "; ".join(map(str, cast("list[Any]", value))) if isinstance(value, list | tuple) else str(value)
+    shown = escape(text, keep="")
+    return f"'{shown}" if shown.lstrip(" ").startswith(_FORMULA) else shown

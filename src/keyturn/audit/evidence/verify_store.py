@@ -1,0 +1,88 @@
+"""Verify the chains of a store with its own keys, and hold them against checkpoints that were kept elsewhere.
+
+This says whether the lines are those that were written. Whether what they say is lawful, and whether the rows say the
+same, is `keyturn.audit.checker`.
+"""
+
+from __future__ import annotations
+
+from ...core.errors import LogDamaged
+from ...engine.run.open_run import chain_of
+from ...journal.base import Store
+from .chain import PublicChain
+from .marks import Marks
+from .report import Fault, FaultKind, VerifyReport
+from .runs import Marked
+from .write import names_of
+
+
+async def verify_store(store: Store, marks: Marks | None = None) -> VerifyReport:
+    """Verify every run of a store.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> asyncio.run(verify_store(MemoryJournal())).ok
+    True
+    """
+    known = marks or Marks([])
+    report = VerifyReport("store", getattr(store, "tenant", "default"))
+    for run in await names_of(store):
+        _gone(known.before(run), report)
+        await _verify_run(store, run, known, report)
+    _gone(known.rest(), report)
+    report.store = getattr(store, "identity", "")
+    report.notes += known.notes(report.tenant, report.store)
+    return report
+
+
+def _gone(runs: list[str], report: VerifyReport) -> None:
+    for run in runs:
+        report.add(Fault("missing", run, None, None, "the run was signed in a checkpoint, and is not there"))
+
+
+async def _verify_run(store: Store, run: str, marks: Marks, report: VerifyReport) -> None:
+    head = await _head(store, run)
+    links = await store.hashes(run)
+    if not links and not head:
+        marked = Marked(run, marks.of(run), report.add)  # somebody held its name, and it has no lines
+        marked.look(0, PublicChain(report.tenant, run).head.hex(), None)
+        marked.end(0, None)
+        return
+    report.runs += 1
+    report.lines += len(links)
+    sealed = chain_of(store, run)
+    chain = PublicChain(report.tenant, run)
+    marked = Marked(run, marks.of(run), report.add)
+    marked.look(0, chain.head.hex(), None)
+    bad: int | None = None
+    for place, (digest, seal) in enumerate(links):
+        if not sealed.passes(digest, seal):
+            bad = place
+            break
+        chain.add(bytes.fromhex(digest), seal)
+        if chain.count == marked.next:
+            marked.look(chain.count, chain.head.hex(), None)
+    if bad is not None:
+        kind, what = _what(head, len(links))
+        report.add(Fault(kind, run, bad, None, what))
+        marked.skip(len(links))
+    elif head is not None and len(links) < head:
+        report.add(Fault("cut", run, len(links), None, f"the store counts {head} lines, and has {len(links)}"))
+    marked.end(len(links), None)
+    report.proved(run, marked.proven, len(links))
+
+
+async def _head(store: Store, run: str) -> int | None:
+    try:
+        return await store.head(run)
+    except LogDamaged:
+        return None
+
+
+def _what(head: int | None, has: int) -> tuple[FaultKind, str]:
+    """Say what was done to a run whose lines do not follow each other."""
+    if head is not None and has < head:
+        return "missing", f"it is not the line that was written there: {head - has} of {head} lines are missing"
+    if head is not None and has > head:
+        return "added", f"it is not the line that was written there: {has - head} lines are there that nobody counted"
+    return "changed", "it is not the line that was written there"

@@ -1,0 +1,135 @@
+"""Take a person's letter for a call that waits, ask what goes with it, and hand the decision to the inbox.
+
+Which letters there are for which call is the console's table; what each does here is the table at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any, LiteralString
+
+from textual.app import App
+
+from ..console.request import ShownRequest
+from ..core.errors import BadJson, KeyturnError
+from ..inbox.desk import Inbox
+from .conversation import Conversation
+from .drawing import Row, labelled
+from .help import help_rows
+from .widgets.asking import LineDialog, TextDialog
+from .widgets.editing import EditDialog
+from .widgets.granting import GrantDialog
+from .widgets.prompt import Prompt
+from .widgets.request_view import RequestView
+
+NARROWEST_DIALOG = 20  # columns
+
+
+class DecidingApp(App[str]):
+    """Decides the calls of its conversation, on a screen that has a view of requests."""
+
+    conversation: Conversation
+
+    def changed(self) -> None:
+        """Have the screen drawn anew."""
+        raise NotImplementedError
+
+    @property
+    def can_ask(self) -> bool:
+        """Return whether there is room for a dialog, and none is open."""
+        return len(self.screen_stack) == 1 and self.size.width >= NARROWEST_DIALOG
+
+    def on_request_view_chosen(self, message: RequestView.Chosen) -> None:
+        """Do what a letter says of a call."""
+        if self.can_ask:
+            self.run_worker(LETTERS[message.letter](self, message.request))
+
+    async def decide(self, word: Callable[[Inbox, str], Awaitable[Any]]) -> None:
+        """Record a decision, or show what the gate has against it."""
+        try:
+            await self.conversation.decide(word)
+        except (KeyturnError, BadJson) as error:
+            self.query_one(RequestView).say("Not decided", str(error))
+        self.changed()
+
+    async def approve_call(self, request: ShownRequest, **more: Any) -> None:
+        """Approve exactly what was shown."""
+        item = request.item
+        edit = request.edit
+        seen = request.seen()
+        await self.decide(lambda inbox, by: inbox.approve(item, by=by, edit=edit, seen=seen, **more))
+
+    async def grant_calls(self, request: ShownRequest) -> None:
+        """Approve it with a grant that the person sees."""
+        grant = await self.push_screen_wait(GrantDialog(request))
+        if grant is not None:
+            await self.approve_call(request, grant=grant)
+
+    async def edit_call(self, request: ShownRequest) -> None:
+        """Change its arguments; what was changed is shown before it can be approved."""
+        if await self.push_screen_wait(EditDialog(request)):
+            request.preview()
+            self.query_one(RequestView).redraw()
+
+    async def reject_call(self, request: ShownRequest) -> None:
+        """Reject it, with a reason for the model."""
+        why = await self._asked_for(request, "Reject it", "why? the model reads it; empty: no reason")
+        if why is not None:
+            await self.decide(lambda inbox, by: inbox.reject(request.item, by=by, message=why or None))
+
+    async def answer_call(self, request: ShownRequest) -> None:
+        """Answer what is asked, or give the call's result."""
+        question = request.item.kind == "external"
+        words: LiteralString = "its result, as the model reads it"
+        if question:
+            words = "one of these, or its number" if request.choices else "your answer; an object or a list as JSON"
+        typed = await self._asked_for(request, "Answer it" if question else "Write its result", words)
+        if typed:
+            output = request.answer(typed) if question else typed
+            await self.decide(lambda inbox, by: inbox.answer(request.item, output, by=by))
+
+    async def call_ran(self, request: ShownRequest) -> None:
+        """Say that a call in doubt ran."""
+        words: LiteralString = "what came of it? empty: you only know that it ran"
+        typed = await self._asked_for(request, "It ran", words)
+        if typed is not None:
+            await self.decide(lambda inbox, by: inbox.resolve(request.item, "ran", typed or None, by=by))
+
+    async def call_did_not_run(self, request: ShownRequest) -> None:
+        """Say that a call in doubt did not run."""
+        await self.decide(lambda inbox, by: inbox.resolve(request.item, "did_not_run", by=by))
+
+    async def retry_call(self, request: ShownRequest) -> None:
+        """Have a call in doubt tried again."""
+        await self.decide(lambda inbox, by: inbox.resolve(request.item, "retry", by=by))
+
+    async def leave_call(self, request: ShownRequest) -> None:
+        """Leave it waiting."""
+        self.query_one(Prompt).focus()
+
+    async def explain_call(self, request: ShownRequest) -> None:
+        """Say what the letters do."""
+        await self.push_screen_wait(TextDialog("What the letters do", partial(help_rows, request=request)))
+
+    async def _asked_for(self, request: ShownRequest, title: LiteralString, words: LiteralString) -> str | None:
+        def above(width: int) -> Iterator[Row]:
+            yield from labelled("heading", "call", request.item.qualified_name or "", width)
+            for number, choice in enumerate(request.choices, 1):
+                yield from labelled("heading", "choice", f"{number}  {choice}", width)
+
+        return await self.push_screen_wait(LineDialog(title, words, above))
+
+
+LETTERS: dict[str, Callable[[DecidingApp, ShownRequest], Awaitable[None]]] = {
+    "a": DecidingApp.approve_call,
+    "g": DecidingApp.grant_calls,
+    "e": DecidingApp.edit_call,
+    "r": DecidingApp.reject_call,
+    "w": DecidingApp.answer_call,
+    "d": DecidingApp.call_ran,
+    "n": DecidingApp.call_did_not_run,
+    "t": DecidingApp.retry_call,
+    "l": DecidingApp.leave_call,
+    "?": DecidingApp.explain_call,
+}

@@ -1,0 +1,94 @@
+"""Ask the person for a line or a text, over the conversation; Escape leaves it unanswered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, LiteralString, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from ..drawing import Row, labelled, ours
+from .rows import Rows
+
+T = TypeVar("T")
+
+
+class Dialog(ModalScreen[T | None]):
+    """Stands over the conversation until it is answered or left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wrong: list[tuple[LiteralString, str]] = []
+
+    def compose(self) -> ComposeResult:
+        """Put the parts into a box."""
+        with VerticalScroll(classes="dialog", can_focus=False):
+            yield from self.parts()
+            yield Rows(self._wrong_rows, id="wrong")
+
+    def parts(self) -> ComposeResult:
+        """Make what is in the box."""
+        yield from ()
+
+    def action_leave(self) -> None:
+        """Leave it unanswered."""
+        self.dismiss(None)
+
+    def refuse(self, lead: LiteralString, text: str = "") -> None:
+        """Say why this is no answer."""
+        self._wrong = [(lead, text)]
+        self.query_one("#wrong", Rows).redraw()
+
+    def _wrong_rows(self, width: int) -> Iterable[Row]:
+        for lead, text in self._wrong:
+            yield from labelled("bad", lead, text, width) if text else ours("bad", lead, width)
+
+
+def sentence(style: str, words: LiteralString) -> Rows:
+    """Make a piece of the screen that holds a sentence of ours."""
+    return Rows(lambda width: ours(style, words, width))
+
+
+class LineDialog(Dialog[str]):
+    """Asks for one line."""
+
+    def __init__(self, title: LiteralString, words: LiteralString, above: Callable[[int], Iterable[Row]]) -> None:
+        super().__init__()
+        self._parts = sentence("title", title), sentence("quiet", words)
+        self._above = above
+
+    def parts(self) -> ComposeResult:
+        """Make the title, what the line is about, and the line."""
+        title, words = self._parts
+        yield title
+        yield Rows(self._above)
+        yield words
+        yield Input(id="line")
+
+    def on_mount(self) -> None:
+        """Begin in the line."""
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Any) -> None:
+        """Take the line."""
+        self.dismiss(self.query_one(Input).value.strip())
+
+
+class TextDialog(Dialog[None]):
+    """Shows rows to read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,question_mark,f1", "leave", "Leave")]
+
+    def __init__(self, title: LiteralString, rows: Callable[[int], Iterable[Row]]) -> None:
+        super().__init__()
+        self._parts = sentence("title", title), Rows(rows)
+
+    def parts(self) -> ComposeResult:
+        """Make the title and the rows."""
+        yield from self._parts

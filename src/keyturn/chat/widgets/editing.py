@@ -1,0 +1,85 @@
+"""Let the person change the arguments of a call, each in a field of its own, checked by the call's own tool.
+
+A value is a model's. A text that shows itself as it is stands in its field as it is; any other stands there escaped,
+and is read back exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import TextArea
+
+from ...console.request import ShownRequest
+from ...core.errors import BadJson
+from ...render.escape import escape, unescape
+from ...tools.base import InvalidArguments
+from ..drawing import labelled
+from .asking import Dialog, sentence
+from .rows import Rows
+
+_HIGHEST = 10  # rows of one field
+
+
+class Field:
+    """Holds one argument as it stands in its field."""
+
+    def __init__(self, request: ShownRequest, name: str) -> None:
+        self.name = name
+        self._true = request.present(name)
+        bare = self._true.replace("\\", "")
+        self.escaped = escape(bare, keep="\n") != bare
+        self.shown = escape(self._true) if self.escaped else self._true
+
+    def read(self, typed: str) -> str | None:
+        """Return the value that was typed, None where nothing was changed; `ValueError` for a broken escape."""
+        if typed == self.shown:
+            return None
+        return unescape(typed) if self.escaped else typed
+
+
+class EditDialog(Dialog[bool]):
+    """Shows the arguments in fields; the answer is whether they were changed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "Take the changes", priority=True)]
+
+    def __init__(self, request: ShownRequest) -> None:
+        super().__init__()
+        self.request = request
+        given = cast("dict[str, Any]", request.arguments)
+        self.fields = [Field(request, name) for name in given]
+
+    def parts(self) -> ComposeResult:
+        """Make a field for each argument."""
+        yield sentence("title", "Change the arguments")
+        yield sentence("quiet", "ctrl+s takes the changes, which you see before you approve them; Escape leaves them.")
+        for place, field in enumerate(self.fields):
+            yield Rows(lambda width, name=field.name: labelled("heading", "argument", name, width))
+            if field.escaped:
+                yield sentence("note", "It holds characters that cannot be seen: they stand here as escapes.")
+            area = TextArea(field.shown, id=f"field-{place}", tab_behavior="focus", soft_wrap=True)
+            area.styles.height = min(field.shown.count("\n") + 1 + len(field.shown) // 60, _HIGHEST) + 2
+            yield area
+
+    def on_mount(self) -> None:
+        """Begin in the first field."""
+        if self.fields:
+            self.query_one("#field-0", TextArea).focus()
+
+    def action_take(self) -> None:
+        """Let the tool check the changes, all or none of them."""
+        request, before = self.request, self.request.edit
+        changed = False
+        try:
+            for place, field in enumerate(self.fields):
+                typed = field.read(self.query_one(f"#field-{place}", TextArea).text)
+                if typed is not None:
+                    request.put(field.name, typed)
+                    changed = True
+        except (InvalidArguments, BadJson, ValueError, OSError) as error:
+            request.restore(before)
+            self.refuse("Refused, nothing was changed", str(error))
+            return
+        self.dismiss(changed)

@@ -1,0 +1,254 @@
+"""The command `keyturn audit` signs checkpoints of a journal, verifies it or an export, searches and exports it.
+
+Exit codes of `verify`: 0 where every line is proven, 1 where something was altered, 2 where it could not be verified,
+3 where nothing was found altered and not all of it is proven. Of the others: 0 where it was done, 1 where runs of the
+journal are damaged, 2 where it could not be done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, LiteralString
+
+from ..audit.decisions.entries import AuditEntry
+from ..audit.evidence.report import VerifyReport, moment_of
+from ..audit.evidence.signing import Signer, key_file
+from ..audit.evidence.write import Written, replaced
+from ..audit.service import FORMATS, Audit, Terms, own_keys, read_public
+from ..core.errors import KeyturnError, LogDamaged, UserError
+from ..engine.run.open_run import clock_ms
+from ..journal import open_journal
+from ..render.escape import escape, quote
+from .printing import must_be_there, print_labelled, print_row
+
+_URLS = ("sqlite:", "postgresql:", "postgres:", "memory:")
+_NAMES: dict[str, LiteralString] = {
+    "checkpoint": "keyturn audit checkpoint",
+    "verify": "keyturn audit verify",
+    "search": "keyturn audit search",
+    "export": "keyturn audit export",
+    "keys": "keyturn audit keys",
+}
+_JOURNAL = "the journal, such as sqlite:///runs.db or postgresql://ann@db/keyturn"
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    what = parser.add_subparsers(dest="what", required=True, metavar="checkpoint | verify | search | export | keys")
+    _describe_checkpoint(what.add_parser("checkpoint", help="sign how far every run has come, to be kept elsewhere"))
+    _describe_verify(what.add_parser("verify", help="verify a journal, an export or a checkpoint"))
+    _describe_search(what.add_parser("search", help="list who decided what, when, on which bytes"))
+    _describe_export(what.add_parser("export", help="write the record as JSONL, CSV or traces for agentack"))
+    _describe_keys(what.add_parser("keys", help="list the signing keys, write the public ones, or take a new one"))
+
+
+def _describe_checkpoint(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write it")
+    _common(parser, heads="checkpoints made before: what they signed must still be there", key=True)
+
+
+def _describe_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="URL|FILE|-", help="a journal, or the file of an export or a checkpoint")
+    parser.add_argument("--public", type=Path, metavar="FILE", help="the public keys that you trust")
+    _common(parser, heads="checkpoints that were kept elsewhere", key=True)
+
+
+def _describe_search(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    _terms(parser)
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many at most (default: %(default)s)")
+    parser.add_argument("--after", metavar="KEY", help="go on after the entry with this key")
+    _common(parser)
+
+
+def _describe_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL", help=_JOURNAL)
+    parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="the file; for agentack a folder")
+    parser.add_argument("--format", choices=FORMATS, default="jsonl", help="(default: %(default)s)")
+    parser.add_argument("--secrets", action="store_true", help="do not withhold lines that hold marked secrets (jsonl)")
+    _terms(parser)
+    _common(parser, heads="checkpoints made before: what they signed must still be there (jsonl)", key=True)
+
+
+def _describe_keys(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", nargs="?", choices=("list", "rotate"), default="list", help="(default: list)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the public keys here, for auditors")
+    _common(parser, key=True, tenant=False)
+
+
+def _terms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--person", metavar="ID", help="what this person decided")
+    parser.add_argument("--tool", metavar="NAME", help="about calls of this tool")
+    parser.add_argument("--agent", metavar="NAME", help="about calls of this agent")
+    parser.add_argument("--run", metavar="RUN", help="in this run")
+    parser.add_argument("--verdict", metavar="WORD", help="approve, edit, reject, answer, expire, allow, ask, deny ...")
+    parser.add_argument("--since", metavar="TIME", help="not before: 2026-11-02, or 2026-11-02T09:30:00+01:00")
+    parser.add_argument("--until", metavar="TIME", help="not after")
+    parser.add_argument("--text", metavar="TEXT", help="that say this anywhere, upper or lower case")
+
+
+def _common(parser: argparse.ArgumentParser, heads: str = "", *, key: bool = False, tenant: bool = True) -> None:
+    if heads:
+        parser.add_argument("--heads", "--head", type=Path, action="append", default=[], metavar="FILE", help=heads)
+    if key:
+        parser.add_argument("--key", type=Path, metavar="FILE", help="the signing key (or KEYTURN_AUDIT_KEY)")
+    if tenant:
+        parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do one of them."""
+    doing: dict[str, Callable[[argparse.Namespace], int]] = {
+        "checkpoint": _checkpoint,
+        "verify": _verify,
+        "search": _search,
+        "export": _export,
+        "keys": _keys,
+    }
+    try:
+        return doing[arguments.what](arguments)
+    except KeyturnError as error:
+        print_labelled(_NAMES[arguments.what], str(error))
+        return 1 if isinstance(error, LogDamaged) else 2
+
+
+def _with_store(arguments: argparse.Namespace, do: Callable[[Audit], Coroutine[Any, Any, Any]], url: str) -> Any:
+    async def done() -> Any:
+        must_be_there(url)
+        whole: Any = open_journal(url)
+        try:
+            return await do(Audit(whole.of(arguments.tenant), key=getattr(arguments, "key", None)))
+        finally:
+            if hasattr(whole, "close"):
+                await whole.close()
+
+    return asyncio.run(done())
+
+
+def _checkpoint(arguments: argparse.Namespace) -> int:
+    made = _with_store(arguments, lambda audit: audit.checkpoint(arguments.out, heads=arguments.heads), arguments.url)
+    return _told(arguments, made)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    options: dict[str, Any] = {"format": arguments.format, "secrets": arguments.secrets, "heads": arguments.heads}
+    options |= {name: value for name, value in _wanted(arguments).items() if value is not None}
+    made = _with_store(arguments, lambda audit: audit.export(arguments.out, **options), arguments.url)
+    return _told(arguments, made)
+
+
+def _told(arguments: argparse.Namespace, made: Written) -> int:
+    """Say what was written, and which runs are damaged."""
+    signed = made.statement
+    if arguments.json:
+        told = {"ok": made.ok, "what": made.what, "path": str(arguments.out), "damaged": made.damaged}
+        counts = {"erased": made.erased, "withheld": made.withheld}
+        about = {} if signed is None else {name: getattr(signed, name) for name in ("runs", "lines", "at", "key")}
+        print(json.dumps(told | counts | about))
+        return 0 if made.ok else 1
+    more = "" if signed is None else f": {signed.runs} runs, {signed.lines} lines, signed by key {signed.key}"
+    print_row(f"{made.what} written to {escape(str(arguments.out), keep='')}{more}", sys.stdout)
+    if made.withheld:
+        print_row(f"{made.withheld} lines with secrets are withheld (--secrets writes them)", sys.stdout)
+    for damage in made.damaged:
+        print_labelled("damaged", damage)
+    return 0 if made.ok else 1
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    source: str = arguments.source
+    if source.startswith(_URLS):
+        named = {"heads": arguments.heads, "public": arguments.public}
+        report: VerifyReport = _with_store(arguments, lambda audit: audit.verify(**named), source)
+    else:
+        report = _verified_file(arguments)
+    if arguments.json:
+        print(json.dumps(report.data()))
+    else:
+        for row in str(report).split("\n"):
+            print_row(row, sys.stdout)
+    return 1 if not report.ok else 0 if report.complete else 3
+
+
+def _verified_file(arguments: argparse.Namespace) -> VerifyReport:
+    from ..audit.evidence.verify import verify_file
+
+    public = own_keys(arguments.key) if arguments.public is None else read_public(arguments.public)
+    given = sys.stdin.buffer if arguments.source == "-" else Path(arguments.source)
+    return verify_file(given, public, arguments.heads)
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    terms = _wanted(arguments)
+    options: dict[str, Any] = {"after": arguments.after, "limit": arguments.limit}
+    found: list[AuditEntry] = _with_store(arguments, lambda audit: audit.search(**options, **terms), arguments.url)
+    for entry in found:
+        if arguments.json:
+            print(json.dumps(dict(entry)))
+        else:
+            print_row(_row(entry), sys.stdout)
+    if not found and not arguments.json:
+        print("no decisions")
+    elif len(found) == arguments.limit and not arguments.json:
+        print_row(f"more: --after {escape(found[-1].key, keep='')}", sys.stdout)
+    return 1 if any(entry.what == "damage" for entry in found) else 0
+
+
+def _row(entry: AuditEntry) -> str:
+    words = [entry.at.strftime("%Y-%m-%d %H:%M:%SZ"), entry.what, escape(entry.verdict, keep="")]
+    told = {
+        "by": entry.by,
+        "via": "" if entry.via == "person" else entry.via,
+        "of tool": entry.tool,
+        "agent": entry.agent,
+        "arguments": entry.arguments,
+        "edited": entry.edited,
+        "note": entry.note,
+    }
+    words += [f"{name} {quote(value)}" for name, value in told.items() if value]
+    return " ".join([*words, f"run {escape(entry.run, keep='')} line {entry.line}"])
+
+
+def _wanted(arguments: argparse.Namespace) -> Terms:
+    names = ("person", "tool", "agent", "run", "verdict", "text")
+    made: Any = {name: getattr(arguments, name) for name in names}
+    if arguments.since is not None or arguments.until is not None:
+        made["between"] = (_time("--since", arguments.since), _time("--until", arguments.until))
+    return made
+
+
+def _time(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"{name} is a time such as 2026-11-02 or 2026-11-02T09:30:00+01:00, not {text!r}") from None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _keys(arguments: argparse.Namespace) -> int:
+    file = key_file(arguments.key)
+    signer = Signer.of(file, clock_ms())
+    if arguments.action == "rotate":
+        signer = signer.rotated(file, clock_ms())
+    keys = signer.public
+    if arguments.out is not None:
+        with replaced(arguments.out) as stream:
+            stream.write(keys.text.encode())
+    names = keys.names()
+    if arguments.json:
+        print(json.dumps([{"key": name, "since": keys.since(name), "signs": name == keys.newest} for name in names]))
+        return 0
+    for name in reversed(names):
+        what = "signs and verifies" if name == keys.newest else "verifies"
+        print(f"{name}  since {moment_of(keys.since(name))}  {what}")
+    return 0

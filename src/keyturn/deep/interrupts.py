@@ -1,0 +1,78 @@
+"""Say which calls of a deep agent ask people: `interrupt_on`, as a policy that the agent brings along.
+
+It is asked at the one gate, of the calls of the agent and of all agents below it, whichever way they came to work. One
+name gates one tool, and a name that no tool has is an error. Nothing here runs a call or lets one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import isawaitable
+from typing import Any, cast
+
+from ..core.errors import UserError
+from ..core.policy import Approval, CallView, Verdict
+
+InterruptRule = bool | Callable[[Any, Any, str], bool | Awaitable[bool]] | Approval
+
+# What runs commands asks, unless it is set to False in so many words.
+_BY_DEFAULT: dict[str, InterruptRule] = {"execute": True}
+
+
+class Interrupts:
+    """Asks people about the calls of some tools: always, on terms, or when a function of the call says so.
+
+    The rules of an agent above hold, where there is none for a tool here.
+
+    >>> import asyncio
+    >>> rules = Interrupts({"deploy": Approval(expires="4h")})
+    >>> call = CallView("deploy", "function", "ops", {}, digest="5e1f", call_id="call_1")
+    >>> asyncio.run(rules(call, None)).terms.expires
+    '4h'
+    """
+
+    def __init__(self, rules: Mapping[str, InterruptRule] | None, above: Interrupts | None = None) -> None:
+        self.own = checked(rules)
+        inherited = _BY_DEFAULT if above is None else above.rules
+        self.rules: dict[str, InterruptRule] = {**inherited, **self.own}
+        self.replaces: tuple[Interrupts, ...] = () if above is None else (above, *above.replaces)
+        self.needs_people = any(isinstance(rule, Approval) and rule.needs_people for rule in self.rules.values())
+
+    async def __call__(self, call: CallView, context: Any) -> Verdict | None:
+        """Return that a call asks, or None to leave it to the tool."""
+        rule = self.rules.get(call.tool, False)
+        if isinstance(rule, bool):
+            return Verdict("ask", by="interrupt_on") if rule else None
+        if isinstance(rule, Approval):
+            return Verdict("ask", terms=rule, by="interrupt_on")
+        answer: Any = rule(context, call.params, call.call_id)
+        answer = await answer if isawaitable(answer) else answer
+        if not isinstance(answer, bool):
+            raise UserError(f"interrupt_on[{call.tool!r}] must answer True or False, not {type(answer).__name__}")
+        return Verdict("ask", by="interrupt_on") if answer else None
+
+
+def checked(rules: Mapping[str, InterruptRule] | None) -> dict[str, InterruptRule]:
+    """Return the rules, or refuse what is none."""
+    given: object = {} if rules is None else rules
+    if not isinstance(given, Mapping):
+        raise UserError(f"interrupt_on must be a dict of tool names, not {type(given).__name__}")
+    made = dict(cast("Mapping[Any, Any]", given))
+    for name, rule in made.items():
+        if not isinstance(name, str):
+            raise UserError(f"interrupt_on: {name!r} is no name of a tool")
+        if not isinstance(rule, bool | Approval) and not callable(rule):
+            raise UserError(
+                f"interrupt_on[{name!r}] must be True, False, a callable (ctx, params, call_id) or an Approval(...), "
+                f"not {rule!r}"
+            )
+    return made
+
+
+def unknown_names(rules: Iterable[str], known: Iterable[str]) -> UserError | None:
+    """Return the error for rules of tools that nobody has: a typo would leave a tool open that was meant to ask."""
+    names = sorted(set(known))
+    missing = sorted(set(rules) - set(names))
+    if not missing:
+        return None
+    return UserError(f"interrupt_on names {missing[0]!r}, and there is no such tool; there are {', '.join(names)}")

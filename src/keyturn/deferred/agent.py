@@ -1,0 +1,229 @@
+"""An agent in the way of Pydantic AI, over the same agents, tools, gate and log as all others.
+
+It builds a `keyturn.Agent`, reads the history that it is given, says results on the state of the run, and drives the
+one loop through `Runner`. It decides nothing and runs no tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar, overload
+
+from ..agents.agent import Agent as CoreAgent
+from ..agents.hooks import RunHooks
+from ..agents.limits import UsageLimits
+from ..agents.settings import RunConfig
+from ..core.digest import digest
+from ..core.errors import UserError
+from ..core.usage import Usage
+from ..engine.result import RunResult
+from ..engine.run.blocking import waited_for
+from ..engine.runner import Runner
+from ..journal.base import Journal
+from ..models.base import Model, ModelSettings
+from ..policies.base import PolicyLike
+from ..tools.base import ToolLike
+from ..tools.context import TContext
+from .instructions import Instructions
+from .output import answer_type
+from .prepare import MAX_TURNS, Prepared, Said, prepared, settings_of, with_handler
+from .requests import DeferredHandler, DeferredToolResults
+from .result import AgentRunResult, OutputT
+from .stream import EventStream, StreamedRunResult, events_of
+from .tool import Tool, as_tool
+from .toolset import ToolsetLike, parts_of
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Agent(Generic[TContext, OutputT]):
+    """Declares a model with instructions and tools; a run that waits for people returns `DeferredToolRequests`.
+
+    >>> from keyturn.testing import ScriptedModel, function_call
+    >>> agent = Agent(ScriptedModel([[function_call("pay", {"amount": 3}, call_id="c1")], "Paid."]))
+    >>> @agent.tool_plain(requires_approval=True)
+    ... def pay(amount: int) -> str:
+    ...     return f"paid {amount}"
+    >>> waits = agent.run_sync("Pay 3.")
+    >>> waits.output.approvals[0].args
+    {'amount': 3}
+    >>> results = DeferredToolResults(approvals={"c1": True})
+    >>> agent.run_sync(message_history=waits.all_messages(), deferred_tool_results=results).output
+    'Paid.'
+    """
+
+    def __init__(
+        self,
+        model: str | Model | None = None,
+        *,
+        output_type: Any = str,
+        instructions: Any = None,
+        system_prompt: str | Sequence[str] = (),
+        deps_type: type[TContext] | Any = None,
+        name: str | None = None,
+        model_settings: ModelSettings | dict[str, Any] | None = None,
+        tools: Sequence[ToolLike | Callable[..., Any]] = (),
+        toolsets: Sequence[ToolsetLike] = (),
+        handle_deferred: DeferredHandler | None = None,
+        hooks: RunHooks[Any] | None = None,
+        policy: PolicyLike | None = None,
+        run_config: RunConfig | None = None,
+    ) -> None:
+        self.model = model
+        self.output_type = output_type
+        self.deps_type = deps_type
+        self.name = name
+        self.model_settings = settings_of(model_settings)
+        self.handle_deferred = with_handler(handle_deferred)
+        self.hooks = hooks
+        self.policy = policy
+        self.run_config = run_config
+        self._instructions = Instructions(instructions, system_prompt)
+        self._tools: list[ToolLike] = [as_tool(each, "tools") for each in tools]
+        self._toolsets = list(toolsets)
+        answer_type(output_type)
+        self.core_agent()
+
+    # ------------------------------------------------------------------------------------------------ declaring
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+    @overload
+    def tool(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Declare a tool whose first parameter is a `RunContext[...]`; used bare, or called with options of `Tool`."""
+        return self._declared(function, True, options)
+
+    @overload
+    def tool_plain(self, function: Function, /) -> Function: ...
+    @overload
+    def tool_plain(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool_plain(self, function: Any = None, /, **options: Any) -> Any:
+        """Declare a tool that takes no context; used bare, or called with options of `Tool`."""
+        return self._declared(function, False, options)
+
+    def _declared(self, function: Any, takes_ctx: bool, options: dict[str, Any]) -> Any:
+        def declare(made: Callable[..., Any]) -> Callable[..., Any]:
+            self.add_tool(Tool(made, takes_ctx=takes_ctx, **options))
+            return made
+
+        return declare if function is None else declare(function)
+
+    def add_tool(self, tool: ToolLike) -> None:
+        """Add a tool of any kind; a second one of a name is refused."""
+        self._tools.append(tool)
+        try:
+            self.core_agent()
+        except UserError:
+            self._tools.pop()
+            raise
+
+    def instructions(self, function: Function, /) -> Function:
+        """Add a function that gives instructions: `(ctx)` or `()`, sync or async."""
+        self._instructions.add(function)
+        return function
+
+    def system_prompt(self, function: Function, /) -> Function:
+        """Add a function that gives instructions; the same as `instructions`."""
+        return self.instructions(function)
+
+    def core_agent(self, output_type: Any = None) -> CoreAgent[TContext]:
+        """Return the `keyturn.Agent` that this one is, with the tools declared so far."""
+        tools, sources = parts_of(self._toolsets)
+        return CoreAgent(
+            name=self.name or self._known_by(),
+            instructions=self._instructions.text,
+            model=self.model,
+            model_settings=self.model_settings,
+            tools=checked_names([*self._tools, *tools]),
+            mcp_servers=sources,
+            output_type=answer_type(self.output_type if output_type is None else output_type),
+        )
+
+    def _known_by(self) -> str:
+        """Return the name of an agent that has none: it is known by its instructions, so that histories do not mix."""
+        said = self._instructions.known_by()
+        return f"agent-{digest(said)[:8]}" if said else "agent"
+
+    # -------------------------------------------------------------------------------------------------- running
+
+    async def run(
+        self,
+        user_prompt: str | Sequence[Any] | None = None,
+        *,
+        deps: TContext | Any = None,
+        message_history: Sequence[Any] | None = None,
+        deferred_tool_results: DeferredToolResults | None = None,
+        output_type: Any = None,
+        model: str | Model | None = None,
+        model_settings: ModelSettings | dict[str, Any] | None = None,
+        usage: Usage | None = None,
+        usage_limits: UsageLimits | None = None,
+        journal: Journal | str | None = None,
+        max_turns: int | None = MAX_TURNS,
+    ) -> AgentRunResult[OutputT]:
+        """Run on a prompt, or go on from a history, until there is an answer or calls wait.
+
+        `deferred_tool_results` answers calls for which the history waits; a prompt beside it is read after those.
+        `usage` is added to. `journal` keeps the run, so that an answer counts once in all processes.
+        """
+        before = await prepared(self, Said(**_said(locals())))
+        result = await self._finish(before)
+        return AgentRunResult(result, before.messages)
+
+    async def _finish(self, before: Prepared) -> RunResult:
+        given = before.input
+        while True:
+            result = await Runner.run(before.agent, given, **before.options)
+            state = await before.decided_inline(result)
+            if state is None:
+                before.count(result)
+                return result
+            given = state
+
+    def run_sync(self, user_prompt: str | Sequence[Any] | None = None, **options: Any) -> AgentRunResult[OutputT]:
+        """Run like `run`, without `await`; this works inside a notebook's running loop too."""
+        return waited_for(self.run(user_prompt, **options))
+
+    @asynccontextmanager
+    async def run_stream(
+        self, user_prompt: str | Sequence[Any] | None = None, **options: Any
+    ) -> AsyncGenerator[StreamedRunResult]:
+        """Run like `run`, and stream: `async with agent.run_stream(...) as result`."""
+        before = await prepared(self, Said.of(user_prompt, options))
+        made = StreamedRunResult(before)
+        try:
+            yield made
+        finally:
+            await made.aclose()
+
+    def run_stream_events(self, user_prompt: str | Sequence[Any] | None = None, **options: Any) -> EventStream:
+        """Run like `run`, and yield what happens, read by `async for` or in an `async with`.
+
+        The last event is an `AgentRunResultEvent`.
+        """
+        return EventStream(self._events(user_prompt, options))
+
+    async def _events(self, user_prompt: Any, options: dict[str, Any]) -> AsyncGenerator[Any]:
+        before = await prepared(self, Said.of(user_prompt, options))
+        events = events_of(StreamedRunResult(before))
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await events.aclose()
+
+
+def _said(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name != "self"}
+
+
+def checked_names(tools: list[ToolLike]) -> list[ToolLike]:
+    """Refuse two tools of one name: a person could be shown one and the other would run."""
+    seen: set[str] = set()
+    for tool in tools:
+        if tool.name in seen:
+            raise UserError(f"two tools have the name {tool.name!r}; give one of them another name")
+        seen.add(tool.name)
+    return tools

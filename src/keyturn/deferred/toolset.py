@@ -1,0 +1,195 @@
+"""Sets of tools that an agent is given whole: of functions, of an MCP server, or of tools that run elsewhere.
+
+A wrapper changes what its tools ask, and nothing else: the gate judges it, as for every tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any, TypeVar, cast, overload
+
+from ..agents.agent_base import ToolSource
+from ..core.errors import UserError
+from ..tools.base import Tool as AnyTool
+from ..tools.base import ToolLike
+from ..tools.function_tool import FunctionTool
+from .requests import CallDeferred
+from .tool import Tool, as_tool
+
+ToolsetLike = Any
+Function = TypeVar("Function", bound=Callable[..., Any])
+Asks = Callable[[Any, Any, Any], Any]
+
+
+class FunctionToolset:
+    """Collects functions as tools; `approval_required()` makes all of them ask.
+
+    >>> tools = FunctionToolset()
+    >>> @tools.tool_plain
+    ... def pay(amount: int) -> str:
+    ...     return f"paid {amount}"
+    >>> [tool.needs_approval for tool in tools.approval_required().static()]
+    [True]
+    """
+
+    def __init__(self, tools: Sequence[ToolLike | Callable[..., Any]] = ()) -> None:
+        self._tools = [as_tool(each, "tools of a FunctionToolset") for each in tools]
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+    @overload
+    def tool(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Add a function whose first parameter may be a `RunContext[...]`."""
+        return self._declared(function, None, options)
+
+    @overload
+    def tool_plain(self, function: Function, /) -> Function: ...
+    @overload
+    def tool_plain(self, function: None = None, /, **options: Any) -> Callable[[Function], Function]: ...
+    def tool_plain(self, function: Any = None, /, **options: Any) -> Any:
+        """Add a function that takes no context."""
+        return self._declared(function, False, options)
+
+    def add_function(self, function: Callable[..., Any], **options: Any) -> None:
+        """Add a function, with options of `Tool`."""
+        self._tools.append(Tool(function, **options))
+
+    def add_tool(self, tool: ToolLike) -> None:
+        """Add a tool of any kind."""
+        self._tools.append(as_tool(tool, "tools of a FunctionToolset"))
+
+    def _declared(self, function: Any, takes_ctx: bool | None, options: dict[str, Any]) -> Any:
+        def declare(made: Callable[..., Any]) -> Callable[..., Any]:
+            self._tools.append(Tool(made, takes_ctx=takes_ctx, **options))
+            return made
+
+        return declare if function is None else declare(function)
+
+    def static(self) -> list[ToolLike]:
+        """Return the tools."""
+        return list(self._tools)
+
+    def approval_required(self, asks: Asks | None = None) -> ApprovalRequiredToolset:
+        """Return the set with tools that ask: all calls, or those for which `asks(ctx, tool, args)` is true."""
+        return ApprovalRequiredToolset(self, asks)
+
+
+@dataclass
+class ToolDefinition:
+    """Describes a tool that is carried out elsewhere, by name and JSON schema.
+
+    >>> ToolDefinition("ship", {"type": "object", "properties": {}}).name
+    'ship'
+    """
+
+    name: str
+    parameters_json_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    description: str | None = None
+
+
+class ExternalToolset(FunctionToolset):
+    """Declares tools that are carried out elsewhere: each call waits in `calls` for its result.
+
+    >>> [tool.name for tool in ExternalToolset([ToolDefinition("ship")]).static()]
+    ['ship']
+    """
+
+    def __init__(self, tool_defs: Sequence[ToolDefinition]) -> None:
+        super().__init__([_external(each) for each in tool_defs])
+
+
+def _external(given: object) -> FunctionTool:
+    if not isinstance(given, ToolDefinition):
+        raise UserError(f"an ExternalToolset holds ToolDefinitions, not a {type(given).__name__}")
+
+    async def deferred(_context: Any, _arguments: str) -> Any:
+        raise CallDeferred
+
+    schema = given.parameters_json_schema
+    return FunctionTool(given.name, given.description or "", schema, deferred, strict_json_schema=False)
+
+
+class ApprovalRequiredToolset:
+    """Wraps a toolset or an MCP server, so that its tools ask: all calls, or those that `asks(ctx, tool, args)` names.
+
+    What a tool asks by itself it asks still.
+
+    >>> def delete(path: str) -> str:
+    ...     return path
+    >>> [tool.needs_approval for tool in ApprovalRequiredToolset(FunctionToolset([delete])).static()]
+    [True]
+    """
+
+    def __init__(self, wrapped: Any, asks: Asks | None = None) -> None:
+        if not isinstance(wrapped, FunctionToolset | ApprovalRequiredToolset | ToolSource):
+            raise UserError(f"ApprovalRequiredToolset wraps a toolset or an MCP server, not {type(wrapped).__name__}")
+        if asks is not None and not callable(asks):
+            raise UserError(f"approval_required takes a function (ctx, tool, args), not {type(asks).__name__}")
+        self._wrapped: Any = wrapped
+        self._asks = asks
+
+    def static(self) -> list[ToolLike] | None:
+        """Return the tools, None where a server has to be asked for them."""
+        known = self._wrapped.static() if isinstance(self._wrapped, FunctionToolset | ApprovalRequiredToolset) else None
+        return None if known is None else [asking(tool, self._asks) for tool in known]
+
+    async def tools_for(self, context: Any, agent: Any) -> list[Any]:
+        """Return the tools of the wrapped server, which ask now."""
+        return [asking(tool, self._asks) for tool in await self._wrapped.tools_for(context, agent)]
+
+    def hold(self) -> Any:
+        """Hold the wrapped server for as long as an app is at work."""
+        return self._wrapped.hold()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._wrapped, name)
+
+    def approval_required(self, asks: Asks | None = None) -> ApprovalRequiredToolset:
+        """Return the set with tools that ask for more."""
+        return ApprovalRequiredToolset(self, asks)
+
+
+def asking(tool: Any, asks: Asks | None) -> Any:
+    """Return a copy of a tool that asks; one that the provider runs is refused, since no gate sees its calls."""
+    if not isinstance(tool, AnyTool):
+        raise UserError(f"{getattr(tool, 'name', tool)!r} runs at the provider, and cannot be made to ask here")
+    made = copy(tool)
+    made.needs_approval = True if asks is None else _either(tool, asks)
+    return made
+
+
+def _either(tool: AnyTool, asks: Asks) -> Any:
+    own = tool.needs_approval
+
+    async def needs_approval(context: Any, params: Any, call_id: str) -> bool:
+        for question, given in ((own, (context, params, call_id)), (asks, (context, tool, params))):
+            said = question(*given) if callable(question) else question
+            said = await said if isawaitable(said) else said
+            if not isinstance(said, bool):
+                raise TypeError(f"whether {tool.name!r} needs approval is True or False, not {said!r}")
+            if said:
+                return True
+        return False
+
+    return needs_approval
+
+
+def parts_of(toolsets: Sequence[ToolsetLike]) -> tuple[list[ToolLike], list[ToolSource]]:
+    """Divide toolsets into tools that are known and sources that are asked for theirs in each run."""
+    tools: list[ToolLike] = []
+    sources: list[ToolSource] = []
+    for each in toolsets:
+        known = each.static() if isinstance(each, FunctionToolset | ApprovalRequiredToolset) else None
+        if known is not None:
+            tools += known
+        elif isinstance(each, ToolSource):
+            sources.append(cast("ToolSource", each))
+        else:
+            raise UserError(f"toolsets holds a {type(each).__name__}, which is neither a toolset nor an MCP server")
+    return tools, sources

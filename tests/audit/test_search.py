@@ -1,0 +1,147 @@
+"""Search: who decided what, when, on which bytes; page by page, from the logs, and never a secret."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from keyturn import App, Grant, MemoryJournal, Runner, UserError
+from keyturn.audit.decisions.search import Place
+from keyturn.audit.service import Audit
+from keyturn.core.people import Decider
+from keyturn.journal.rows import Query
+from tests.audit.records import ADA, FOUR_EYES, a_call, desk, paid, paying
+from tests.scenarios import CATALOGUE
+from tests.table import each
+
+
+async def store_of_decisions(store: Any) -> dict[str, str]:
+    """A store with one run for each way in which a payment is decided."""
+    made = {"approved": await paid(store, a_call(1), by=ADA, note="as agreed")}
+    made["edited"] = await paid(store, a_call(2, token="hush-hush"), edit={"amount": 3, "token": "psst-psst"})
+    made["granted"] = await paid(store, a_call(4), a_call(5), grant=Grant(uses=1))
+    agent = paying(a_call(6), "Done.")
+    result = await Runner.run(agent, "go", journal=store)
+    state = result.to_state()
+    state.reject(result.interruptions[0], by="bob", rejection_message="too much")
+    await Runner.run(agent, state)
+    made["rejected"] = state.run_id
+    return made
+
+
+async def test_each_decision_is_found_by_what_it_is(store: Any) -> None:
+    runs = await store_of_decisions(store)
+    audit = Audit(store)
+    [entry] = await audit.search(run=runs["approved"], verdict="approve")
+    assert (entry.by, entry.strength, entry.roles, entry.note) == ("ada", "claimed", (), "as agreed")
+    assert (entry.tool, entry.agent, entry.what, entry.via) == ("pay", "desk", "decision", "person")
+    assert entry.arguments == '{"amount":1,"token":"[redacted]"}'
+    request = await _request(store, runs["approved"])
+    assert (entry.request, entry.digest) == (request.id, request.digest)
+    [edited] = await audit.search(verdict="edit")
+    assert edited.edited == '{"amount":3,"token":"[redacted]"}'
+    assert {each.run for each in await audit.search(person="bob")} == {runs["rejected"]}
+    assert [each.message for each in await audit.search(verdict="reject")] == ["too much"]
+    granted = await audit.search(run=runs["granted"])
+    assert [each.what for each in granted].count("grant") == 1
+    assert any(each.via == "grant" or each.by.startswith("grant:") for each in granted)
+    assert {each.run for each in await audit.search(text="TOO MUCH")} == {runs["rejected"]}
+    assert {each.tool for each in await audit.search(tool="pay")} == {"pay"}
+    assert await audit.search(tool="nothing") == await audit.search(agent="nobody") == []
+
+
+async def _request(store: Any, run: str) -> Any:
+    [row] = await store.requests(Query(run=run))
+    return row
+
+
+async def test_a_secret_is_neither_shown_nor_found(store: Any) -> None:
+    await store_of_decisions(store)
+    audit = Audit(store)
+    for secret in ("hush", "psst"):
+        assert await audit.search(text=secret) == []
+    assert all("hush" not in str(dict(entry)) for entry in await audit.search())
+
+
+async def test_pages_follow_each_other_without_a_gap_or_a_repeat(store: Any) -> None:
+    await store_of_decisions(store)
+    audit = Audit(store)
+    whole = await audit.search(limit=1_000)
+    assert len({entry.key for entry in whole}) == len(whole) > 6
+    for size in (1, 2, 3):
+        found: list[Any] = []
+        after = None
+        while page := await audit.search(limit=size, after=after):
+            found += page
+            after = page[-1].key
+        assert found == whole
+
+
+async def test_times_choose(store: Any) -> None:
+    await store_of_decisions(store)
+    audit = Audit(store)
+    whole = await audit.search()
+    first, last = min(each.at for each in whole), max(each.at for each in whole)
+    moment = timedelta(milliseconds=1)
+    assert await audit.search(between=(first, last)) == whole
+    assert await audit.search(between=(last + moment, None)) == []
+    assert await audit.search(between=(None, first - moment)) == []
+
+
+@each(
+    "wrong, says",
+    [
+        ({"verdict": "yes"}, "verdict is one of"),
+        ({"between": (datetime(2026, 1, 1), None)}, "with its zone"),
+        ({"between": (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))}, "later time first"),
+        ({"between": "today"}, "two times"),
+        ({"person": "a\x00"}, "person holds a NUL"),
+        ({"tool": 5}, "tool is a text"),
+        ({"text": "\ud800"}, "text holds"),
+        ({"limit": 0}, "limit is a number"),
+        ({"limit": 10**9}, "limit is a number"),
+        ({"after": "nonsense"}, "after is the key"),
+        ({"after": "5.run.x.0"}, "after is the key"),
+    ],
+)
+async def test_what_cannot_be_searched_for_is_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        await Audit(MemoryJournal()).search(**wrong)
+
+
+async def test_votes_of_a_quorum_and_a_cancellation_are_on_record(store: Any) -> None:
+    agent = paying(a_call(1), "Done.", approval=None)
+    tool: Any = agent.tools[0]
+    tool.approval = FOUR_EYES
+    async with App([agent], store) as app:
+        run = await app.start("desk", "go")
+        await run.wait()
+        [row] = await app.inbox.list(run=run.id)
+        row = await app.inbox.approve(row, by=ADA)
+        await app.cancel(run.id, by=Decider("bob"), why="not today")
+        found = await app.audit.search(run=run.id)
+    assert [(entry.what, entry.by) for entry in found if entry.what != "verdict"] == [
+        ("vote", "ada"),
+        ("cancellation", "bob"),
+    ]
+
+
+async def test_an_altered_log_shows_what_is_before_and_says_that_it_is_damaged() -> None:
+    journal = MemoryJournal()
+    run = await paid(journal, a_call(1), a_call(2))
+    lines = journal._mine.logs[run].lines
+    lines[3] = lines[3].replace(b'"at":', b'"at": ', 1)
+    found = await Audit(journal).search()
+    assert [entry.line for entry in found if entry.what != "damage"] == [1, 2, 2]
+    assert (found[-1].what, found[-1].line) == ("damage", 3)
+
+
+async def test_every_story_can_be_searched(tmp_path: Any) -> None:
+    here = await desk(tmp_path, scenarios=CATALOGUE)
+    found = await here.audit.search(limit=10_000)
+    decided = {entry.verdict for entry in found if entry.what == "decision"}
+    assert decided >= {"approve", "reject", "edit", "answer"}
+    assert all(entry.digest for entry in found if entry.what == "decision")
+    assert Place.of(found[0].key).run == found[0].run
