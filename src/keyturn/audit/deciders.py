@@ -5,6 +5,7 @@ Only data types are shared with the core. What is not known of somebody counts a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -116,6 +117,14 @@ def whose_word(made: ev.Decision) -> str:
     """Return whose word a decision is: who decides in somebody's place is one with them towards a quorum."""
     who = made.decider
     return "" if who is None else who.acting_for or who.id
+
+
+def voices(terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.Decision, now: int) -> int:
+    """Count the people who have said the same as a decision, its own decider among them."""
+    within = terms.execute_by_ms if terms is not None else None
+    fresh = {by: vote for by, vote in votes.items() if within is None or now <= vote.at + within}
+    agreeing = {by: vote for by, vote in fresh.items() if agree(vote, made)} | {made.by or "": made}
+    return len({whose_word(vote) for vote in agreeing.values()})
 
 
 def lacks_reason(terms: Approval | None, made: ev.Decision) -> bool:

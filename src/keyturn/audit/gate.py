@@ -9,7 +9,6 @@ from ..core import events as ev
 from ..core.policy import Approval
 from .calls import WAITING, AuditedCall, Broken, need
 from .deciders import (
-    agree,
     behind_glass,
     is_escalation,
     lacks_reason,
@@ -17,7 +16,7 @@ from .deciders import (
     quorum,
     takes_people,
     two_steps,
-    whose_word,
+    voices,
 )
 from .grants import GRANT
 from .steps import Steps
@@ -115,7 +114,7 @@ class Gate(Steps):
             need(first, "I1", f"call {call.id} was confirmed, and its terms ask for no confirmation now")
             call.confirmed = made
             return
-        enough = self._voices(call, made) >= quorum(self.asked_now(call), made.verdict)
+        enough = voices(call.terms, call.votes, made, self.now) >= quorum(self.asked_now(call), made.verdict)
         need(not enough, "I6", f"call {call.id} had the decisions that it takes and was left waiting")
         call.votes[made.by or ""] = made
 
@@ -127,11 +126,12 @@ class Gate(Steps):
         may = _MAY[call.place]
         need(made.verdict in may, "I7", f"call {call.id} got a decision that does not fit: it was {call.place}")
         self._check(call, made)
-        voices, wanted = self._voices(call, made), quorum(self.asked_now(call), made.verdict)
+        wanted = quorum(self.asked_now(call), made.verdict)
+        heard = voices(call.terms, call.votes, made, self.now)
         alone = call.place == "asking" or made.via != "person" or made.broke_glass
         self.check_steps(call, made)
-        enough = alone or voices >= wanted
-        need(enough, "I1", f"call {call.id} takes {wanted} people and was decided by {voices}")
+        enough = alone or heard >= wanted
+        need(enough, "I1", f"call {call.id} takes {wanted} people and was decided by {heard}")
         self._check_edit(call, made)
         dropped = call.edited and made.args is None
         need(not dropped, "I4", f"call {call.id} was edited before, and a later decision drops the edit")
@@ -207,13 +207,6 @@ class Gate(Steps):
             )
         else:
             need(made.via == "clock", "I7", f"call {call.id} was decided by something unknown")
-
-    def _voices(self, call: AuditedCall, made: ev.Decision) -> int:
-        """Count the people who have said the same as this decision, its own decider among them."""
-        within = call.terms.execute_by_ms if call.terms is not None else None
-        fresh = {by: vote for by, vote in call.votes.items() if within is None or self.now <= vote.at + within}
-        agreeing = {by: vote for by, vote in fresh.items() if agree(vote, made)} | {made.by or "": made}
-        return len({whose_word(vote) for vote in agreeing.values()})
 
     def _check_edit(self, call: AuditedCall, made: ev.Decision) -> None:
         """Check that what will run is what was shown, or exactly what a person wrote in its place."""

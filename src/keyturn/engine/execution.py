@@ -179,11 +179,8 @@ class Execution:
         self.drive.publish(log.steps[len(mine) :])
 
     def _check_terms(self, *, inbox: bool) -> None:
-        """Refuse terms that nobody here can meet, before anything is done."""
         self.scope.witness = self.live.witness is not None
-        kept = self.live.journal is not None
-        policy, witness = self.scope.config.policy, self.scope.witness
-        check_terms(self.live.graph, policy, inbox=inbox, witness=witness, journal=kept)
+        check_terms(self.live, self.scope, inbox=inbox)
 
     async def _told(self) -> RunResult:
         """Move the run; record what stops it before the lease is released, since only the holder may."""

@@ -19,7 +19,7 @@ from ..core.request import request_of
 from ..core.run import request_id
 from ..core.states import WAITING
 from ..directory.people import Login
-from ..journal.rows import Query, RequestRow
+from ..journal.rows import Notice, Query, RequestRow
 from .counter import NO_SUCH, Counter
 from .naming import By, Naming, Shown, ends_at, person_of, shown_of
 
@@ -52,6 +52,17 @@ class Beside(Counter):
                 break
             asked = msgspec.structs.replace(asked, after=(page[-1].asked_at, page[-1].id))
         return found[: asked.limit]
+
+    async def looked(self, request: str, *, by: By) -> None:
+        """Note that somebody opened a request, so that they are not told of it by further channels.
+
+        Nothing changes for the request; of one that waits no longer nothing is noted.
+        """
+        who = by.person if isinstance(by, Login) else person_of(by).id
+        row = await self._row(request)
+        if row.state == "open":
+            at = await self._store.now()
+            await self._store.tell([Notice("request.looked", row.run, {"at": at, "request": row.id, "person": who})])
 
     async def get(self, request: str, *, for_: By | None = None) -> RequestRow:
         """Return one request, whatever became of it, or raise `NotPending`.
