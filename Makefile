@@ -24,7 +24,7 @@ define quietly
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers deep-peers sweep mutants pace pile recovery simulate crash race rot forge leaks audit-trial published lock clean distclean
+.PHONY: help setup demo test check lint types imports shape format kinds previews site package bench bench-peers sweep mutants pace pile recovery simulate crash race rot forge signatures deep-peers leaks audit-trial published lock clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ $(VENV)/.ready: $(VENV)/.runtime
 
 # What the tests use of the machine, as program:package-of-Debian. Where Debian's packages can be had, what is missing is
 # installed; where they cannot, the tests that need it are skipped and say so.
-SYSTEM  = initdb:postgresql bwrap:bubblewrap
+SYSTEM  = initdb:postgresql bwrap:bubblewrap ssh-keygen:openssh-client openssl:openssl
 APT_GET = DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -q
 define install_system
 for pair in $(SYSTEM); do \
@@ -155,6 +155,9 @@ rot: $(VENV)/.ready $(VENV)/.system ## Alter stores behind their backs, and see 
 
 forge: $(VENV)/.ready ## Forge states, lines, rows and decisions, with and without a key: make forge N=10000 SEED=7 JOBS=2
 	@$(BIN)/python -m trials.forge --n $(N) --jobs $(JOBS) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
+
+signatures: $(VENV)/.ready ## Forge signatures, and move true ones: make signatures N=10000 SEED=7
+	@$(BIN)/python -m trials.signatures --n $(N) $(if $(filter-out random,$(SEED)),--seed $(SEED)) $(ARGS)
 
 DEEP_PYTHON ?= $(if $(wildcard $(DEEP)/bin/python),$(DEEP)/bin/python)
 leaks: $(VENV)/.ready ## Ways round the gate of other deep agents, shown on them beside ours: make leaks DEEP_PYTHON=path

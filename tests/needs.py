@@ -12,7 +12,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 #: A program, and the package of Debian that has it.
-PACKAGES = {"PostgreSQL": "postgresql", "bwrap": "bubblewrap", "git": "git", "bash": "bash"}
+PACKAGES = {
+    "PostgreSQL": "postgresql",
+    "bwrap": "bubblewrap",
+    "git": "git",
+    "bash": "bash",
+    "ssh-keygen": "openssh-client",
+    "openssl": "openssl",
+}
 
 
 def missing(program: str) -> str:

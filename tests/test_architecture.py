@@ -44,7 +44,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "apprise": ("channels/apprise",),
     "apsw": ("journal/sqlite", "sessions/sqlite"),
     "argon2": ("server/",),
-    "cryptography": ("audit/evidence/", "sessions/encrypt", "journal/"),
+    "cryptography": ("audit/evidence/", "sessions/encrypt", "journal/", "proofs/"),
     "dbos": ("engine/dbos",),
     "docstring_parser": ("tools/",),
     "fastapi": ("server/",),
@@ -60,6 +60,10 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "opentelemetry": ("tracing",),
     "psycopg": ("journal/postgres",),
     "psycopg_pool": ("journal/postgres",),
+    "py_vapid": ("channels/webpush",),
+    "pywebpush": ("channels/webpush",),
+    "slack_sdk": ("channels/slack",),
+    "standardwebhooks": ("channels/webhook",),
     "pydantic": ("deferred/", "agents/", "tools/", "mcp/", "deep/", "server/", "adapters/"),
     "pydantic_core": ("agents/", "tools/", "deep/"),
     "pytest": ("testing/",),
@@ -70,6 +74,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "textual": ("chat/screen", "chat/deciding", "chat/widgets/"),
     "typing_extensions": ("",),
     "uvicorn": ("server/", "cli/"),
+    "webauthn": ("proofs/passkey",),
     "websockets": ("realtime/",),
 }
 

@@ -36,6 +36,7 @@ from .agents.output import AgentOutputSchemaBase as AgentOutputSchemaBase
 from .agents.prompt import DynamicPromptFunction as DynamicPromptFunction
 from .agents.prompt import GenerateDynamicPromptData as GenerateDynamicPromptData
 from .agents.prompt import Prompt as Prompt
+from .agents.reviewer import Reviewer as Reviewer
 from .agents.settings import CallModelData as CallModelData
 from .agents.settings import ModelInputData as ModelInputData
 from .agents.settings import ReasoningItemIdPolicy as ReasoningItemIdPolicy
@@ -92,6 +93,7 @@ from .core.errors import UserError as UserError
 from .core.items import TResponseInputItem as TResponseInputItem
 from .core.people import Decider as Decider
 from .core.people import Proof as Proof
+from .core.people import ProofRefused as ProofRefused
 from .core.policy import Approval as Approval
 from .core.policy import CallView as CallView
 from .core.policy import StoppedByPolicy as StoppedByPolicy
@@ -185,6 +187,7 @@ from .models.retries import RetryPolicyContext as RetryPolicyContext
 from .models.retries import retry_policies as retry_policies
 from .models.routing import MultiProvider as MultiProvider
 from .models.tool_choice import MCPToolChoice as MCPToolChoice
+from .policies.file import PolicyFile as PolicyFile
 from .policies.grants import Grant as Grant
 from .policies.limits import Budget as Budget
 from .policies.limits import Calls as Calls

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
 from .agents.agent import Agent
@@ -19,10 +18,12 @@ from .agents.context_type import checked_type, declared_type
 from .agents.hooks import RunHooks
 from .agents.settings import RunConfig
 from .audit.service import Audit
+from .channels.service import Channels, ChannelService
 from .core import commands as cm
 from .core.codec import Log
 from .core.errors import AgentMissing, NotPending, RunMissing, RunStopped, UserError
-from .core.people import Decider, plain_text
+from .core.people import plain_text
+from .directory.people import People
 from .engine.driving.writer import Writer
 from .engine.execution import Execution
 from .engine.result import RunResult
@@ -39,7 +40,7 @@ from .engine.stream import Follower
 from .engine.views.event_stream import StreamEvent
 from .engine.views.rows import rows_in
 from .engine.worker import Worker
-from .inbox.desk import Inbox
+from .inbox.desk import By, Inbox
 from .inbox.restored import settle_whole
 from .journal import opened
 from .journal.base import Claim, Store
@@ -67,9 +68,13 @@ class App:
     not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
     makes the session of an id.
 
+    `trusted_keys` are the ids of the people's keys that this process trusts by itself; others count where a person with
+    a trusted key confirmed them.
+
     The app owns the MCP servers of its agents: each is connected when a run first needs it, shared by all runs, and
     closed with the app. `lifespan(app)` is an async context manager for all else: it is entered before the first run
-    is moved and left when the app is closed, and tools find what it yields in `context.resources`.
+    is moved and left when the app is closed, and tools find what it yields in `context.resources`. `channels`, or a
+    `ChannelPlan`, tell people what waits.
 
     >>> import asyncio
     >>> from keyturn import Agent, App
@@ -95,6 +100,8 @@ class App:
         context_deserializer: Callable[[Any], Any] | None = None,
         context_type: type[Any] | None = None,
         lifespan: Lifespan | None = None,
+        trusted_keys: Sequence[str] = (),
+        channels: Channels = (),
         worker: bool = True,
         slots: int = 100,
         grace: float = 30.0,
@@ -104,7 +111,8 @@ class App:
         if len(self.agents) != len(agents):
             raise UserError("two agents of an app have the same name; a run could not say whose it is")
         self.journal = opened(journal) if isinstance(journal, str) else journal
-        self.inbox = Inbox(self.journal, self.agents)
+        self.people = People(self.journal, roots=trusted_keys)
+        self.inbox = Inbox(self.journal, self.agents, self.people)
         self.audit = Audit(self.journal)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
@@ -119,10 +127,10 @@ class App:
         self._slots = slots
         self._grace = grace
         self._resources = AppResources(self, lifespan)
+        self._telling = ChannelService(self.journal, channels)
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
-        # How many `async with` blocks and calls of `work` need the resources.
-        self._users = 0
+        self._users = 0  # `async with` blocks and calls of `work` that need the resources
 
     async def __aenter__(self) -> Self:
         await self._resources.open()
@@ -130,9 +138,7 @@ class App:
         self._employ()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         self._users -= 1
         await self.stop()
 
@@ -161,7 +167,7 @@ class App:
             first["requester"] = plain_text(requester, "requester")
         if session_id is not None:
             first["about"] = {"session": session_id}
-        play.live.serializer = self._dump
+        play.live.serializer, play.live.witness = self._dump, self.people.objection
         return RunHandle(self, await play.begin())
 
     def run(self, run_id: str) -> RunHandle:
@@ -248,7 +254,7 @@ class App:
         await self.inbox.tell(run_id, cm.Resume(max_turns))
         await self._at_work()
 
-    async def cancel(self, run_id: str, *, by: str | Decider = "app", why: str = "") -> None:
+    async def cancel(self, run_id: str, *, by: By = "app", why: str = "") -> None:
         """Cancel a run, wherever it is being moved; the outcome of a tool at work is unknown."""
         await self.inbox.cancel(run_id, by=by, why=why)
 
@@ -307,6 +313,7 @@ class App:
             await self._close_unused()
 
     async def _close_unused(self) -> None:
+        await self._telling.stop()
         if not self._users and (self._working is None or self._working.done()):
             await self._resources.close()
 
@@ -332,6 +339,7 @@ class App:
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:
+        self._telling.start()
         settling = partial(settle_whole, self.journal)
         self._worker = Worker(self.journal, self._taken, slots=self._slots, grace=self._grace, settle=settling)
         return self._worker
@@ -343,6 +351,7 @@ class App:
         session = self._session(state.live.run.about.get("session"))
         play = play_of(state.live.graph.root, state, **self._options(), session=session)
         play.live.serializer, play.claim = self._dump, claim
+        play.live.witness = self.people.objection
         return play
 
     async def _state(self, run_id: str, *, held: bool = False) -> RunState[Any]:

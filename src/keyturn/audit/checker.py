@@ -15,12 +15,14 @@ from ..core.effects import pending
 from ..core.errors import KeyturnError, LogDamaged
 from ..core.evolve import fold
 from ..core.run import Run, new_run
-from ..core.seal import verify
+from ..core.seal import body_of, verify
+from ..directory.book import NAME as DIRECTORY
 from ..engine.run.open_run import chain_of
 from ..engine.states.state import RunState
-from ..journal.base import Store
+from ..journal.base import RESERVED, Store
 from ..journal.rows import GrantRow, Query, RequestRow, RunRow
 from .calls import Broken
+from .directory import faults_of
 from .evidence.chain import head_of
 from .loans import Loans
 from .log import LogAutomaton
@@ -199,6 +201,9 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
     for run in await _names(store):
         taken = await _take(store, run)
         read = None
+        if run.startswith(RESERVED):
+            _check_book(taken, outside, report)
+            continue
         if taken is None:
             report.moving += 1
         elif taken.links or taken.row is not None or taken.missing is not None:  # else somebody only held its name
@@ -209,6 +214,22 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
             loans.read(read.automaton)
     await _check_loans(store, loans, report)
     await _check_orphans(store, report)
+
+
+def _check_book(taken: _Taken | None, outside: Outside, report: CheckReport) -> None:
+    """Check a log that is no run: its chain, and of a directory that each line is an entry which follows the others."""
+    if taken is None:
+        report.moving += 1
+        return
+    report.lines += len(taken.links)
+    outside.compare_head(taken.run, taken.links, report)
+    if taken.bad is not None:
+        report.add("I8", taken.run, taken.bad, "the line is not the one that was written there")
+    elif taken.missing is not None:
+        report.add("I8", taken.run, taken.missing.line, f"the line {taken.missing.why}")
+    else:
+        for place, what in faults_of([body_of(line) for line in taken.lines]):
+            report.add("I8", taken.run, place, what)
 
 
 async def _check_loans(store: Store, loans: Loans, report: CheckReport) -> None:
@@ -227,7 +248,10 @@ async def _check_loans(store: Store, loans: Loans, report: CheckReport) -> None:
 async def _names(store: Store) -> list[str]:
     """Return every run of which anything is kept: no page of rows says so, since an altered one is not in it."""
     every: Any = getattr(store, "every_run", None)
-    return [row.run async for row in _runs(store)] if every is None else await every()
+    if every is not None:
+        return await every()
+    books = [DIRECTORY] if await store.hashes(DIRECTORY) else []
+    return [*books, *[row.run async for row in _runs(store)]]
 
 
 async def _take(store: Store, run: str) -> _Taken | None:

@@ -6,12 +6,13 @@ What is not known of somebody is refused: nobody is given the benefit of the dou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, cast, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from .errors import UserError
+from .errors import NotAllowed, UserError
 from .policy import Approval
 
 Strength = Literal["claimed", "authenticated", "signed"]
@@ -21,7 +22,9 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """Describes a person who decides: their stable id, their roles, and how sure their identity is.
 
     `strength` is "claimed" for a name that somebody typed, "authenticated" for a person who logged in, "signed" for
-    one whose own key signed this very decision. `requester` says that the run acts for them.
+    one whose own key signed this very decision. `requester` says that the run acts for them. `place` is how many
+    entries the directory had that says so, and `acting_for` is in whose place they decide, where that is somebody who
+    delegated to them: the roles are theirs then.
 
     >>> Decider("ada", roles=("finance",), strength="authenticated").roles
     ('finance',)
@@ -31,6 +34,13 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     roles: tuple[str, ...] = ()
     strength: Strength = "claimed"
     requester: bool = False
+    place: int | None = None
+    acting_for: str = ""
+
+    @property
+    def principal(self) -> str:
+        """Return whose word it is: a person and whoever acts for them are one towards a quorum."""
+        return self.acting_for or self.id
 
     def __post_init__(self) -> None:
         plain_text(self.id, "the id of who decides")
@@ -47,6 +57,12 @@ class Decider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             raise UserError(f"strength is one of {', '.join(get_args(Strength))}, not {self.strength!r}")
         if not isinstance(cast("object", self.requester), bool):
             raise UserError("requester is True or False")
+        place: object = self.place
+        if place is not None and (isinstance(place, bool) or not isinstance(place, int) or place < 0):
+            raise UserError("place is how many entries the directory had")
+        plain_text(self.acting_for, "acting_for")
+        if self.acting_for == self.id:
+            raise UserError("nobody acts for themselves: leave acting_for= out")
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -59,6 +75,20 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     scheme: str
     key: str
     data: bytes
+
+
+class ProofRefused(NotAllowed):
+    """Raised where a signature is not one of the person's own key on exactly what was said; `reason` says why.
+
+    >>> ProofRefused("it is a signature on something else").reason
+    'it is a signature on something else'
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"the signature is refused: {reason}; nothing was decided by it: sign again, with your own key"
+        )
 
 
 def plain_text(value: Any, what: str) -> str:
@@ -86,8 +116,19 @@ def decider(by: str | Decider | None) -> Decider | None:
     return Decider(plain_text(given, "by"))
 
 
+def voices(people: Iterable[Decider | None]) -> int:
+    """Count how many people these are towards a quorum: who decides in somebody's place is one with them.
+
+    >>> voices([Decider("ada"), Decider("bob", acting_for="ada"), Decider("cyd")])
+    2
+    """
+    return len({"" if who is None else who.principal for who in people})
+
+
 def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:
     """Return why these terms do not let somebody decide; "" where they do.
+
+    Where they ask for two steps, it takes those of one of them.
 
     >>> barred(Approval(role="ops"), Decider("ada", strength="authenticated"), None)
     "it takes the role 'ops'"
@@ -98,17 +139,42 @@ def barred(terms: Approval | None, who: Decider | None, requester: str | None, p
         return ""
     if who is None or who.strength == "claimed":
         return "it takes a person who logged in, and a name alone proves nothing"
-    if (terms.role is not None or terms.users) and not _named(terms, who):
-        wanted = [*terms.users, *([f"the role {terms.role!r}"] if terms.role is not None else [])]
-        return f"it takes {' or '.join(wanted)}"
-    if terms.not_requester and requester is None and not who.requester:
-        return "it takes somebody other than the requester, and the run does not say who that is (requester=)"
-    if terms.not_requester and (who.requester or who.id == requester):
-        return "it takes somebody other than the person for whom the run acts"
+    why = _unconfirming(who, requester) if terms.confirm else _not_among(terms, who, requester)
+    if why:
+        return why
     if terms.needs_proof and (who.strength != "signed" or proof is None):
         return "it takes a decision signed with the person's own key"
     return ""
 
 
+def barred_throughout(terms: Approval | None, who: Decider | None, requester: str | None) -> str:
+    """Return why somebody may take none of the steps that these terms ask for; "" where they may take one."""
+    if terms is None:
+        return ""
+    whys = [barred(each, who, requester) for each in terms.steps]
+    return "" if "" in whys else whys[-1]
+
+
+def _unconfirming(who: Decider, requester: str | None) -> str:
+    """Return why somebody is not the person for whom the run acts; who acts in their place is not, either."""
+    if who.requester or (requester and who.id == requester and not who.acting_for):
+        return ""
+    if not requester:
+        return "the person for whom the run acts confirms it, and the run does not say who that is (requester=)"
+    return f"{requester} confirms it, the person for whom the run acts"
+
+
+def _not_among(terms: Approval, who: Decider, requester: str | None) -> str:
+    """Return why somebody is none of those whom the terms name."""
+    if (terms.role is not None or terms.users) and not _named(terms, who):
+        wanted = [*terms.users, *([f"the role {terms.role!r}"] if terms.role is not None else [])]
+        return f"it takes {' or '.join(wanted)}"
+    if terms.not_requester and requester is None and not who.requester:
+        return "it takes somebody other than the requester, and the run does not say who that is (requester=)"
+    if terms.not_requester and (who.requester or requester in (who.id, who.acting_for)):
+        return "it takes somebody other than the person for whom the run acts"
+    return ""
+
+
 def _named(terms: Approval, who: Decider) -> bool:
-    return who.id in terms.users or (terms.role is not None and terms.role in who.roles)
+    return who.principal in terms.users or (terms.role is not None and terms.role in who.roles)

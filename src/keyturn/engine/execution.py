@@ -33,6 +33,7 @@ from .driving.lease import TTL_MS, under_lease
 from .driving.stop import NO_MORE_ROUNDS
 from .effects.fused_steps import deliver
 from .effects.input_guardrails import guarded, input_guardrails
+from .effects.quotas import return_all
 from .effects.recover import recover
 from .facts.proposals import check_terms
 from .logger import error_words, failure_trace, failure_words, logger
@@ -109,7 +110,7 @@ class Execution:
             self.drive.leave()
             return (await self.finish()).run_id
         with tracing(self.live, self.scope.config) as self.drive.traces:
-            check_terms(self.live.graph, self.scope.config.policy, inbox=True)
+            self._check_terms(inbox=True)
             self.live.clock = await journal_clock(self.live.journal)
             await self._start()
         return self.run.id
@@ -128,6 +129,7 @@ class Execution:
             self._refused()
             raise
         try:
+            await return_all(self.drive)
             if self.run.status == "finished":
                 return self.result()
             with tracing(self.live, self.scope.config) as self.drive.traces:
@@ -176,6 +178,10 @@ class Execution:
         self.live.kept = True
         self.drive.publish(log.steps[len(mine) :])
 
+    def _check_terms(self, *, inbox: bool) -> None:
+        self.scope.witness = self.live.witness is not None
+        check_terms(self.live, self.scope, inbox=inbox)
+
     async def _told(self) -> RunResult:
         """Move the run; record what stops it before the lease is released, since only the holder may."""
         try:
@@ -185,7 +191,7 @@ class Execution:
             raise
 
     async def _moved(self) -> RunResult:
-        check_terms(self.live.graph, self.scope.config.policy, inbox=self.scope.inbox)
+        self._check_terms(inbox=self.scope.inbox)
         if self.run.status == "new":
             await self._start()
         else:

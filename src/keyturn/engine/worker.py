@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..core.errors import Conflict, LogDamaged, StorageError, StoreRestored, ToolSourceDown
-from ..journal.base import Claim, Store
+from ..journal.base import RESERVED, Claim, Store
 from .driving.lease import FROZEN_MS, LATER_MS, TTL_MS
 from .execution import Execution
 from .logger import TRACE, failure_trace, failure_words, tool_data_allowed
@@ -121,6 +121,9 @@ class Worker:
             return
         except LogDamaged as error:  # the store looks at it again later
             self._frozen(error)
+            return
+        if run.startswith(RESERVED):  # whoever wrote it was cut short, and nothing is to be done for it
+            await self._store.release(claim)
             return
         task = asyncio.ensure_future(self._move(claim))
         self._tasks.add(task)

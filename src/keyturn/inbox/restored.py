@@ -15,6 +15,8 @@ from ..core import commands as cm
 from ..core.errors import Conflict, KeyturnError, RunMissing, StorageError
 from ..core.seal import verify
 from ..core.states import OVER, WAITING
+from ..directory.book import NAME as DIRECTORY
+from ..directory.book import Book
 from ..engine.run.open_run import chain_of
 from ..journal.rows import Query
 from .desk import Inbox
@@ -72,7 +74,9 @@ async def settle(store: Any) -> Settled | None:
         view = store.of(tenant)
         told = cm.Restored(f"its store {why}", nonce)
         for run in await view.every_run():
-            await _settle_run(view, run, told, done)
+            if run != DIRECTORY:
+                await _settle_run(view, run, told, done)
+        await _settle_directory(view, told.why, done)
     if not done.left:
         await store.settled()
     log.warning("the store %s: %s", why, done)
@@ -98,6 +102,14 @@ async def _settle_run(store: Any, run: str, told: cm.Restored, done: Settled) ->
     except KeyturnError as error:
         log.error("run %s cannot be put in doubt, and nothing moves it: %s", ascii(run), ascii(str(error)))
         done.left.append(run)
+
+
+async def _settle_directory(store: Any, why: str, done: Settled) -> None:
+    try:
+        await Book(store).restored(why)
+    except KeyturnError as error:
+        log.error("the directory cannot be told that its store was restored: %s", ascii(str(error)))
+        done.left.append(DIRECTORY)
 
 
 def _whole(run: str, bad: int | None) -> None:

@@ -19,7 +19,7 @@ from ...core import events as ev
 from ...core.call_ids import is_below
 from ...core.digest import canonical
 from ..calls import AuditedCall, Broken, request_name
-from ..deciders import agree, objection, quorum, takes_people
+from ..deciders import agree, objection, quorum, takes_people, whose_word
 from ..grants import GRANT
 from .calls import CallBook
 
@@ -246,7 +246,8 @@ class Trace:
             return made.via == "on_approval" and not takes_people(call.terms)
         if objection(call.terms, made.decider, self._book.requester, made.proof):
             return False
-        voices = {made.by or ""} | {by for by, vote in call.votes.items() if agree(vote, made)}
+        agreeing = {by: vote for by, vote in call.votes.items() if agree(vote, made)} | {made.by or "": made}
+        voices = {whose_word(vote) for vote in agreeing.values()}
         return wait == "asking" or len(voices) >= quorum(call.terms, made.verdict)
 
     def _granted(self, call: AuditedCall, name: str) -> bool:

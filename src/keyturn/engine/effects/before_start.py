@@ -13,14 +13,14 @@ from ...tools.base import Tool, tool_digest
 from ..driving.drive import Drive
 from ..run.frame_settings import FrameSettings
 
-First = Literal["policy", "tool", "guardrails", "slot", "world", "hooks"]
+First = Literal["policy", "tool", "proof", "guardrails", "slot", "world", "hooks"]
 
 
 def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> list[First]:
     """List what comes before the start of a call.
 
-    That is: the newest policy's word on a decision, the tool as it is now, input guardrails, a free slot, the world
-    that the call was shown with, and hooks.
+    That is: the newest policy's word on a decision, the tool as it is now, the signatures of people, input guardrails,
+    a free slot, the world that the call was shown with, and hooks.
     """
     first: list[First] = []
     undecided = call.recheck or call.state == "asked"
@@ -28,6 +28,8 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("policy")
     if tool_digest(tool, call.raw) != call.proposal.tool:
         first.append("tool")
+    if takes_proof(call, tool):
+        first.append("proof")
     if tool.tool_input_guardrails:
         first.append("guardrails")
     if drive.slots is not None:
@@ -37,6 +39,11 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     if hooked(drive, scope, call.agent):
         first.append("hooks")
     return first
+
+
+def takes_proof(call: Call, tool: Tool) -> bool:
+    """Return whether people must have signed what lets a call run: by its terms, or by its tool's, as it is now."""
+    return any(terms is not None and terms.needs_proof for terms in (call.terms, tool.approval))
 
 
 def asked_otherwise(call: Call) -> bool:

@@ -84,6 +84,9 @@ async def _run(drive: Drive, call: Call) -> None:
     if "tool" in first:
         await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
+    if "proof" in first and (why := await _unsigned(drive, call)):
+        await _ask_anew(drive, scope, call, tool, why)
+        return
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
     if "guardrails" in first:
@@ -97,6 +100,15 @@ async def _run(drive: Drive, call: Call) -> None:
         return
     async with drive.slots or nullcontext():
         await _start(drive, scope, call, tool, context, reports)
+
+
+async def _unsigned(drive: Drive, call: Call) -> str:
+    """Return why what lets a call run is not signed as it must be; "" where it is."""
+    witness = drive.live.witness
+    why = "nobody here can verify signatures" if witness is None else await witness(drive.run, call)
+    if why:
+        logger.warning("call %s of %r is not started: %s", call.id, call.proposal.name, why)
+    return why
 
 
 async def _start(

@@ -35,6 +35,8 @@ class FrameSettings:
     tool: Any = None
     # Whether people can be asked who are known: the run is kept where an inbox finds it.
     inbox: bool = False
+    # Whether what people signed can be verified here.
+    witness: bool = False
     # The policies of the frames above, the outermost first, where this one has one of its own.
     above: tuple[Any, ...] = ()
     # The policies that agents bring along: those of the frames above, and of the agents that work in this one.
@@ -85,6 +87,7 @@ class FrameSettings:
             tool.previous_response_id is not None,
             tool=tool,
             inbox=self.inbox,
+            witness=self.witness,
             above=self.above if inherited else (*self.above, *([self.config.policy] if self.config.policy else [])),
             carried=self.carried,
         )

@@ -18,7 +18,7 @@ from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
 from ...core.items import Item, own_copy
-from ...core.run import Run
+from ...core.run import Call, Run
 from ...core.seal import Chain
 from ...journal.base import Journal
 from ...keys import ring
@@ -128,6 +128,8 @@ class OpenRun:
     clock: Callable[[], int] = clock_ms
     # What the journal's time is counted on with.
     count: Callable[[], float] = steady
+    # Says why the signatures on what lets a call run do not count; None where nobody here can verify any.
+    witness: Callable[[Run, Call], Awaitable[str]] | None = None
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
     # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.

@@ -1,0 +1,141 @@
+"""Keep a directory in a journal: a log under a reserved name, sealed, appended and verified as those of runs are.
+
+It is no run: nobody moves it, so it is written under a short lease, which leaves it due for nobody. A journal needs to
+know nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+from msgspec import MsgspecError
+
+from ..core.errors import Conflict, LogDamaged
+from ..core.people import Decider
+from ..core.seal import Chain
+from ..journal.base import Journal, LostRace
+from ..keys import ring
+from .decide import Events
+from .events import Entry, Restored, read_entry, written
+from .state import Directory, fold
+
+NAME = "@directory"
+_LEASE_MS = 10_000
+_TRIES = 50
+_PAUSE = 0.02
+
+
+class Book:
+    """Reads and writes the directory of one tenant's journal; what was verified once is not verified again."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._entries: list[Entry] = []
+        self._last = b""
+        self._chain = self._new_chain()
+        self._now = Directory()
+        self._reading = asyncio.Lock()
+
+    def _new_chain(self) -> Chain:
+        return Chain(getattr(self._journal, "keys", ring), getattr(self._journal, "tenant", "default"), NAME)
+
+    async def read(self) -> Directory:
+        """Return the directory as it is now; do not change it."""
+        async with self._reading:
+            await self._catch_up()
+            return self._now
+
+    async def at(self, place: int) -> Directory:
+        """Return the directory as it was after so many entries."""
+        now = await self.read()
+        if place == now.place:
+            return now
+        if not 0 <= place < now.place:
+            raise LogDamaged(NAME, now.place, f"is not there, and a decision was judged by the first {place}")
+        return fold(self._entries[:place])
+
+    async def entries(self) -> list[Entry]:
+        """Return all entries, oldest first."""
+        await self.read()
+        return list(self._entries)
+
+    async def _catch_up(self) -> None:
+        """Read and verify what was appended since; a log that was cut or changed behind us is damaged."""
+        known = len(self._entries)
+        lines = await self._journal.read(NAME, max(known - 1, 0))
+        if known:
+            if not lines or lines[0] != self._last:
+                raise LogDamaged(NAME, known - 1, "is not the line that was there before")
+            lines = lines[1:]
+        self._take(lines)
+
+    def _take(self, lines: Sequence[bytes]) -> None:
+        """Verify lines, read them and fold them, all or none."""
+        if not lines:
+            return
+        chain = self._chain.copy()
+        bodies = [chain.open(line) for line in lines]
+        read = list[Entry]()
+        try:
+            for body in bodies:
+                read.append(read_entry(body))  # how far it came says where it is damaged
+            now = fold(read, deepcopy(self._now))
+        except (MsgspecError, ValueError, LookupError) as error:
+            place = len(self._entries) + len(read)
+            raise LogDamaged(NAME, place, f"cannot be read ({type(error).__name__})") from None
+        self._chain = chain
+        self._entries += read
+        self._last = lines[-1]
+        self._now = now
+
+    async def change(self, by: Decider, decide: Callable[[Directory, int], Events]) -> Directory:
+        """Decide a change against the directory as it stands, and append it; again if somebody was faster."""
+        worker = f"directory-{secrets.token_hex(4)}"
+        for attempt in range(_TRIES):
+            try:
+                claim = await self._journal.claim(NAME, worker, _LEASE_MS)
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+                await asyncio.sleep(_PAUSE * (1 + attempt / 4))
+                continue
+            try:
+                return await self._append(claim, by, decide)
+            except LostRace:
+                continue
+            finally:
+                await self._journal.release(claim)
+        raise Conflict("the directory was changed by others all the time; try again")
+
+    async def restored(self, why: str) -> None:
+        """Record that the store was brought back from a copy; a directory that nobody began needs no word of it.
+
+        No lease is given while that is not settled, so whoever finds the log due lets it be.
+        """
+        while (now := await self.read()).place:
+            at = max(await self._store_time(), now.at)
+            line = self._chain.copy().seal(written(Entry(at, Decider("keyturn"), [Restored(why)])))
+            try:
+                await self._journal.append(NAME, len(self._entries), [line])
+            except LostRace:
+                continue
+            return
+
+    async def _store_time(self) -> int:
+        says: Any = getattr(self._journal, "now", None)
+        return 0 if says is None else await says()
+
+    async def _append(self, claim: Any, by: Decider, decide: Callable[[Directory, int], Events]) -> Directory:
+        now = await self.read()
+        at = max(claim.at, now.at)
+        events = decide(now, at)
+        if events:
+            async with self._reading:
+                line = self._chain.copy().seal(written(Entry(at, by, events)))
+                await self._journal.append(NAME, len(self._entries), [line], claim)
+                self._take([line])
+        return self._now

@@ -1,0 +1,299 @@
+"""Check a change of the directory, and return the events that it makes: who may do what, and what must be so.
+
+Pure, as the core is: state and arguments in, events or a refusal out. What changes nothing makes no event.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, cast
+
+from ..core.digest import canonical
+from ..core.errors import Conflict, NotAllowed, UserError
+from ..core.people import Proof, plain_text
+from . import events as ev
+from .state import ADMIN, SCOPES, Directory, Key, Person
+
+Events = list[ev.AnyDirectoryEvent]
+_LONGEST = 200
+
+
+def named(text: Any, what: str) -> str:
+    """Return a name that a directory can hold: short, visible, and written in one way only.
+
+    >>> named("ada", "a person")
+    'ada'
+    """
+    plain_text(text, what)
+    if not 0 < len(text) <= _LONGEST:
+        raise UserError(f"{what} is named by 1 to {_LONGEST} characters")
+    if unicodedata.normalize("NFC", text) != text or any(unicodedata.category(each)[0] in "CZ" for each in text):
+        raise UserError(f"{what} is named in visible characters without spaces: {text!r} holds others")
+    return text
+
+
+def admin(directory: Directory, by: str) -> None:
+    """Refuse whoever is no administrator."""
+    if ADMIN not in directory.roles_of(by):
+        raise NotAllowed(f"{by!r} has not the role {ADMIN!r} in this directory, and it takes that")
+
+
+def own_or_admin(directory: Directory, by: str, person: str) -> None:
+    """Refuse whoever is neither the person that it is about nor an administrator."""
+    if by != person or directory.person(by) is None:
+        admin(directory, by)
+
+
+def somebody(directory: Directory, name: str) -> Person:
+    """Return a person who is here, or refuse the name."""
+    found = directory.person(named(name, "a person"))
+    if found is None:
+        left = " any more" if name in directory.people else ""
+        raise UserError(f"nobody named {name!r} is in this directory{left}; list() says who is")
+    return found
+
+
+def start(directory: Directory, person: str, name: str) -> Events:
+    """Begin a directory with its first person, who administers it."""
+    if directory.place:
+        raise Conflict("this directory has people already: ask an administrator to add you")
+    return [ev.PersonAdded(named(person, "a person"), plain_text(name, "name")), ev.RoleGiven(ADMIN, person=person)]
+
+
+def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, roles: Iterable[str]) -> Events:
+    """Add a person, or have one back who had left."""
+    admin(directory, by)
+    named(person, "a person")
+    if kind not in ("person", "machine"):
+        raise UserError(f"kind is 'person' or 'machine', not {kind!r}")
+    before = directory.people.get(person)
+    if before is not None and before.here:
+        raise Conflict(f"{person!r} is in this directory already")
+    like = next((other for other in directory.people if _alike(other, person) and other != person), None)
+    if like is not None:
+        raise UserError(f"{person!r} reads like {like!r}, who is or was in this directory; choose another id")
+    if before is not None and before.kind != kind:
+        raise UserError(f"{person!r} was a {before.kind}; an id is given once")
+    added = ev.PersonAdded(person, plain_text(name, "name"), kind) if before is None else ev.PersonReturned(person)
+    return [added, *(ev.RoleGiven(named(role, "a role"), person=person) for role in dict.fromkeys(roles))]
+
+
+def _alike(one: str, other: str) -> bool:
+    return unicodedata.normalize("NFKC", one).casefold() == unicodedata.normalize("NFKC", other).casefold()
+
+
+def remove(directory: Directory, by: str, person: str) -> Events:
+    """Remove a person; the last administrator stays."""
+    admin(directory, by)
+    somebody(directory, person)
+    _keep_an_admin(directory, person)
+    return [ev.PersonRemoved(person)]
+
+
+def _keep_an_admin(directory: Directory, person: str) -> None:
+    if directory.admins() == [person]:
+        raise UserError(f"{person!r} is the last administrator: give somebody else the role {ADMIN!r} first")
+
+
+def give_role(directory: Directory, by: str, role: str, person: str, group: str) -> Events:
+    """Give a role to a person or a group."""
+    admin(directory, by)
+    named(role, "a role")
+    if _holder(directory, person, group, role):
+        return []
+    return [ev.RoleGiven(role, person, group)]
+
+
+def take_role(directory: Directory, by: str, role: str, person: str, group: str) -> Events:
+    """Take a role from a person or a group."""
+    admin(directory, by)
+    if not _holder(directory, person, group, role):
+        return []
+    taken = ev.RoleTaken(role, person, group)
+    if role == ADMIN:
+        left = _after(directory, taken).admins()
+        if not left:
+            raise UserError(f"nobody would be left to administer: give somebody else the role {ADMIN!r} first")
+    return [taken]
+
+
+def _after(directory: Directory, *made: ev.AnyDirectoryEvent) -> Directory:
+    """Return the directory as it would be, for a look; the given one stays as it is."""
+    from copy import deepcopy
+
+    from .state import fold
+
+    return fold([ev.Entry(directory.at, ev.Decider("-"), list(made))], deepcopy(directory))
+
+
+def _holder(directory: Directory, person: str, group: str, role: str) -> bool:
+    """Return whether a person or a group has a role by themselves."""
+    if bool(person) == bool(group):
+        raise UserError("a role is of a person or of a group: name one of the two")
+    if person:
+        return role in somebody(directory, person).roles
+    return role in directory.groups.get(named(group, "a group"), ())
+
+
+def join(directory: Directory, by: str, group: str, person: str) -> Events:
+    """Have a person join a group."""
+    admin(directory, by)
+    named(group, "a group")
+    return [] if group in somebody(directory, person).groups else [ev.GroupJoined(group, person)]
+
+
+def leave(directory: Directory, by: str, group: str, person: str) -> Events:
+    """Have a person leave a group."""
+    admin(directory, by)
+    if group not in somebody(directory, person).groups:
+        return []
+    gone = ev.GroupLeft(group, person)
+    if not _after(directory, gone).admins():
+        raise UserError(f"nobody would be left to administer: give somebody else the role {ADMIN!r} first")
+    return [gone]
+
+
+def issue_token(directory: Directory, by: str, issued: ev.TokenIssued, now: int) -> Events:
+    """Issue a token to a person; nobody issues themselves more than they may do."""
+    own_or_admin(directory, by, issued.person)
+    holder = somebody(directory, issued.person)
+    wrong = [scope for scope in issued.scopes if scope not in SCOPES]
+    if wrong or not issued.scopes:
+        raise UserError(f"the scopes of a token are of {', '.join(SCOPES)}, at least one; not {wrong or 'none'}")
+    if holder.kind == "machine" and "decide" in issued.scopes:
+        raise UserError(f"{issued.person!r} is a machine, and no machine decides: leave out the scope 'decide'")
+    if "run" in issued.scopes and "decide" in issued.scopes:
+        raise UserError("a token that starts runs decides none of their requests: issue two")
+    if issued.expires_at is not None and issued.expires_at <= now:
+        raise UserError("expires must be a time to come")
+    plain_text(issued.label, "label")
+    return [issued]
+
+
+def revoke_token(directory: Directory, by: str, token: str) -> Events:
+    """Revoke a token."""
+    found = directory.tokens.get(token)
+    if found is None:
+        raise UserError(f"there is no token {token!r}")
+    own_or_admin(directory, by, found.person)
+    return [] if found.revoked_at is not None else [ev.TokenRevoked(token)]
+
+
+def enrol_key(directory: Directory, by: str, enrolled: ev.KeyEnrolled) -> Events:
+    """Enrol a person's own key, by themselves; it counts when it is confirmed."""
+    person = somebody(directory, enrolled.person)
+    if by != person.id:
+        raise NotAllowed(f"a key is enrolled by the person whose it is, {person.id!r}, and by nobody else")
+    if person.kind == "machine":
+        raise UserError(f"{person.id!r} is a machine; only a person's own key signs decisions")
+    known = directory.keys.get(enrolled.key)
+    if known is not None:
+        whose = "yours" if known.person == by else "somebody else's"
+        raise Conflict(f"this key is {whose} already; a key is enrolled once")
+    plain_text(enrolled.label, "label")
+    return [enrolled]
+
+
+def confirm_key(directory: Directory, by: str, key: str, proof: Proof | None) -> Events:
+    """Confirm that a key is the person's own: an administrator who is not its owner, signed once any key counts.
+
+    The very first key of a directory is confirmed by its owner: it is what a worker trusts, or is told to trust.
+    """
+    found = known_key(directory, key)
+    if found.revoked_at is not None:
+        raise Conflict(f"key {key!r} was revoked; enrol another one")
+    if found.confirmed_at is not None:
+        return []
+    admin(directory, by)
+    first = all(each.confirmed_at is None for each in directory.keys.values())
+    if found.person == by and not first:
+        raise NotAllowed("a key is confirmed by somebody other than its owner")
+    if not first and proof is None:
+        raise NotAllowed("a key is confirmed with the signature of a key that counts already: sign the confirmation")
+    if proof is not None:
+        signer = directory.keys.get(proof.key)
+        if signer is None or signer.person != by or not signer.counts:
+            raise NotAllowed("this confirmation is signed with a key that is not yours, or that does not count")
+    return [ev.KeyConfirmed(key, proof)]
+
+
+def revoke_key(directory: Directory, by: str, key: str) -> Events:
+    """Revoke a key."""
+    found = known_key(directory, key)
+    own_or_admin(directory, by, found.person)
+    return [] if found.revoked_at is not None else [ev.KeyRevoked(key)]
+
+
+def count_key(directory: Directory, by: str, key: str, count: int) -> Events:
+    """Record how far a key has counted its signatures."""
+    found = known_key(directory, key)
+    if found.person != by:
+        raise NotAllowed("a key counts the signatures of its owner")
+    return [] if found.count is not None and found.count >= count else [ev.KeyCounted(key, count)]
+
+
+def known_key(directory: Directory, key: str) -> Key:
+    """Return an enrolled key, or refuse its id."""
+    found = directory.keys.get(key)
+    if found is None:
+        raise UserError(f"there is no key {key!r}; it is enrolled first")
+    return found
+
+
+def delegate(directory: Directory, by: str, given: ev.Delegated, now: int) -> Events:
+    """Let another decide in somebody's place until a time; what was lent to somebody is not theirs to lend."""
+    own_or_admin(directory, by, given.giver)
+    giver, receiver = somebody(directory, given.giver), somebody(directory, given.receiver)
+    if giver.id == receiver.id:
+        raise UserError("nobody delegates to themselves")
+    if "machine" in (giver.kind, receiver.kind):
+        raise UserError("only people decide in each other's place")
+    if given.until <= now:
+        raise UserError("until must be a time to come: a delegation has an end")
+    missing = [role for role in given.roles if role not in directory.roles_of(giver.id)]
+    if missing:
+        raise UserError(f"{giver.id!r} has not the role {missing[0]!r}, and cannot delegate it")
+    plain_text(given.why, "why")
+    return [given]
+
+
+def end_delegation(directory: Directory, by: str, delegation: str, now: int) -> Events:
+    """End a delegation before its time: its giver, its receiver, or an administrator."""
+    found = directory.delegations.get(delegation)
+    if found is None:
+        raise UserError(f"there is no delegation {delegation!r}")
+    if by != found.receiver:
+        own_or_admin(directory, by, found.giver)
+    return [ev.DelegationEnded(delegation)] if found.holds(now) else []
+
+
+def make_link(directory: Directory, by: str, made: ev.LinkMade) -> Events:
+    """Make a link by which a person enters for the first time."""
+    admin(directory, by)
+    if somebody(directory, made.person).kind == "machine":
+        raise UserError(f"{made.person!r} is a machine: issue a token")
+    return [made]
+
+
+def set_address(directory: Directory, by: str, changed: ev.AddressSet) -> Events:
+    """Say where a person is told of requests."""
+    own_or_admin(directory, by, changed.person)
+    known = somebody(directory, changed.person).addresses
+    named(changed.channel, "a channel")
+    plain_text(changed.address, "an address")
+    return [] if known.get(changed.channel, "") == changed.address else [changed]
+
+
+def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) -> Events:
+    """Change a setting of a person, by themselves, or of everybody, by an administrator."""
+    named(changed.name, "a setting")
+    if changed.person:
+        own_or_admin(directory, by, changed.person)
+        settings = somebody(directory, changed.person).settings
+    else:
+        admin(directory, by)
+        settings = directory.settings
+    canonical(changed.value)
+    before: object = settings.get(changed.name)
+    return [] if canonical(before) == canonical(changed.value) else [cast("Any", changed)]

@@ -1,0 +1,231 @@
+"""The entries of a directory: who is who in one tenant, as a log of its own.
+
+An entry is one change, by one person: one line of the log, sealed as the lines of runs are. Nothing is ever taken out
+of it, so that it says who held which role when something was decided.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from ..core.people import Decider, Proof
+
+VERSION = 1
+Kind = Literal["person", "machine"]
+
+
+class DirectoryEvent(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="e", gc=False
+):
+    """The base of all events of a directory."""
+
+
+class PersonAdded(DirectoryEvent, frozen=True):
+    """Somebody was added; an id is given once, and is theirs after they left."""
+
+    person: str
+    name: str = ""
+    kind: Kind = "person"
+
+
+class PersonRemoved(DirectoryEvent, frozen=True):
+    """Somebody left: their roles, tokens, keys and delegations count no more."""
+
+    person: str
+
+
+class PersonReturned(DirectoryEvent, frozen=True):
+    """Somebody who had left is back, with no role, token or key of before."""
+
+    person: str
+
+
+class RoleGiven(DirectoryEvent, frozen=True):
+    """A person, or a group, was given a role."""
+
+    role: str
+    person: str = ""
+    group: str = ""
+
+
+class RoleTaken(DirectoryEvent, frozen=True):
+    """A role was taken from a person or a group."""
+
+    role: str
+    person: str = ""
+    group: str = ""
+
+
+class GroupJoined(DirectoryEvent, frozen=True):
+    """A person joined a group, and has its roles."""
+
+    group: str
+    person: str
+
+
+class GroupLeft(DirectoryEvent, frozen=True):
+    """A person left a group."""
+
+    group: str
+    person: str
+
+
+class TokenIssued(DirectoryEvent, frozen=True):
+    """A token was issued to a person; of the token itself only a digest is kept."""
+
+    token: str
+    person: str
+    digest: str
+    scopes: tuple[str, ...]
+    label: str = ""
+    expires_at: int | None = None
+
+
+class TokenRevoked(DirectoryEvent, frozen=True):
+    """A token counts no more."""
+
+    token: str
+
+
+class KeyEnrolled(DirectoryEvent, frozen=True):
+    """A person named a key as theirs; it counts when somebody else has confirmed it."""
+
+    key: str
+    person: str
+    scheme: str
+    public: str
+    label: str = ""
+
+
+class KeyConfirmed(DirectoryEvent, frozen=True):
+    """A key was confirmed as the person's own; `proof` is the signature of whoever confirmed it, by a key of theirs."""
+
+    key: str
+    proof: Proof | None = None
+
+
+class KeyRevoked(DirectoryEvent, frozen=True):
+    """A key counts no more from now on; what it signed before stays signed."""
+
+    key: str
+
+
+class KeyCounted(DirectoryEvent, frozen=True):
+    """A key that counts its signatures made one that was accepted; one with no higher count is refused from now on."""
+
+    key: str
+    count: int
+
+
+class Delegated(DirectoryEvent, frozen=True):
+    """A person lets another decide in their place until a time, with some of their roles or with all (none named)."""
+
+    delegation: str
+    giver: str
+    receiver: str
+    until: int
+    roles: tuple[str, ...] = ()
+    why: str = ""
+
+
+class DelegationEnded(DirectoryEvent, frozen=True):
+    """A delegation was ended before its time."""
+
+    delegation: str
+
+
+class LinkMade(DirectoryEvent, frozen=True):
+    """A link was made by which a person enters for the first time, once; of its secret only a digest is kept."""
+
+    link: str
+    person: str
+    digest: str
+    expires_at: int
+
+
+class LinkUsed(DirectoryEvent, frozen=True):
+    """A link was used, and is good for nothing any more."""
+
+    link: str
+
+
+class AddressSet(DirectoryEvent, frozen=True):
+    """A person is told of requests over this channel at this address; "" for not over this channel any more."""
+
+    person: str
+    channel: str
+    address: str
+
+
+class SettingChanged(DirectoryEvent, frozen=True):
+    """A setting of a person, or of everybody (no person), was changed; None for as it was before it was ever set."""
+
+    name: str
+    value: Any
+    person: str = ""
+
+
+class Restored(DirectoryEvent, frozen=True):
+    """The store was brought back from a copy: tokens, links and delegations of before count no more.
+
+    They may have been revoked meanwhile, and the copy does not know it.
+    """
+
+    why: str
+
+
+AnyDirectoryEvent = (
+    PersonAdded
+    | PersonRemoved
+    | PersonReturned
+    | RoleGiven
+    | RoleTaken
+    | GroupJoined
+    | GroupLeft
+    | TokenIssued
+    | TokenRevoked
+    | KeyEnrolled
+    | KeyConfirmed
+    | KeyRevoked
+    | KeyCounted
+    | Delegated
+    | DelegationEnded
+    | LinkMade
+    | LinkUsed
+    | AddressSet
+    | SettingChanged
+    | Restored
+)
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Holds one change: when, by whom, and what became true.
+
+    >>> entry = Entry(5, Decider("ada"), [PersonAdded("ada")])
+    >>> read_entry(written(entry)) == entry
+    True
+    """
+
+    at: int
+    by: Decider
+    events: list[AnyDirectoryEvent]
+    v: int = VERSION
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Entry, strict=True)
+
+
+def written(entry: Entry) -> bytes:
+    """Write an entry as the body of a line."""
+    return _encoder.encode(entry)
+
+
+def read_entry(body: bytes) -> Entry:
+    """Read the body of a line, or raise `ValueError` for what is none."""
+    entry = _decoder.decode(body)
+    if entry.v != VERSION:
+        raise ValueError(f"version {entry.v}")
+    return entry

@@ -1,0 +1,356 @@
+"""The people of an app: add them, give them roles, let them in, and say of somebody as whom they decide.
+
+Each change is one entry of the directory's log, with who made it. Whoever calls this is trusted to know who `by` is:
+the server has them log in, a program says it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, cast
+
+from ..core.errors import NotAllowed, UserError
+from ..core.people import Decider, Proof, Strength, plain_text
+from ..core.policy import Approval, milliseconds
+from ..core.records import Decision
+from ..core.run import Call, Run
+from ..journal import opened
+from ..journal.base import Store
+from ..proofs import scheme as scheme_named
+from ..proofs import verify
+from ..proofs.base import Asked, PublicKey
+from . import decide
+from . import events as ev
+from .book import Book
+from .signed import (
+    check_decision,
+    check_enrolment,
+    confirmation_challenge,
+    enrolment_challenge,
+    public_of,
+    trusted_keys,
+    unsigned,
+)
+from .state import Delegation, Directory, Key, Person, Token
+
+By = str | Decider
+DECIDE = "decide"
+_MARK = "kt"
+_LINK_MS = 24 * 3_600_000
+_NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
+
+
+class Login(NamedTuple):
+    """Says who somebody is who proved it: with a token, with a link, or to the program that makes this.
+
+    `scopes` is for what it is good. Whoever makes one by hand vouches for the person.
+
+    >>> Login("ada").scopes
+    ('decide', 'read', 'people')
+    """
+
+    person: str
+    scopes: tuple[str, ...] = (DECIDE, "read", "people")
+
+
+class People:
+    """Keeps who is who in a journal.
+
+    `roots` are the ids of keys whose owners somebody outside vouches for: signatures count that go back to them. If
+    there are none, it is the first key that was confirmed in the directory.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> async def main():
+    ...     people = People(MemoryJournal())
+    ...     await people.start("ada")
+    ...     await people.add("bob", roles=["finance"], by="ada")
+    ...     return (await people.decider("bob", "authenticated")).roles
+    >>> asyncio.run(main())
+    ('finance',)
+    """
+
+    def __init__(self, store: Store | str, *, roots: Iterable[str] = ()) -> None:
+        self._store = opened(store) if isinstance(store, str) else store
+        self._book = Book(self._store)
+        self.roots = _names(roots, "roots")
+
+    @property
+    def tenant(self) -> str:
+        """Return whose directory it is."""
+        return str(getattr(self._store, "tenant", "default"))
+
+    # Reading -------------------------------------------------------------------------------------------------------
+
+    async def directory(self, place: int | None = None) -> Directory:
+        """Return the whole directory, as it is now or was after so many entries; do not change it."""
+        return await (self._book.read() if place is None else self._book.at(place))
+
+    async def entries(self) -> Sequence[ev.Entry]:
+        """Return every change there was, oldest first."""
+        return await self._book.entries()
+
+    async def list(self, *, left: bool = False) -> Sequence[Person]:
+        """Return who is here, by id; with `left` those who left, too."""
+        found = (await self._book.read()).people.values()
+        return sorted((each for each in found if each.here or left), key=lambda each: each.id)
+
+    async def get(self, person: str) -> Person:
+        """Return one person, or raise `UserError`."""
+        return decide.somebody(await self._book.read(), person)
+
+    async def decider(
+        self,
+        person: str,
+        strength: Strength = "claimed",
+        *,
+        terms: Approval | None = None,
+        requester: str | None = None,
+    ) -> Decider:
+        """Return somebody as they decide: their roles as of now, and the place of the directory that says so.
+
+        Where the terms of a request do not let them decide as themselves, and somebody who may has delegated to them,
+        they decide in that person's place. Say "authenticated" only of who proved who they are.
+        """
+        now = await self._store.now()
+        found = (await self._book.read()).decider(decide.named(person, "a person"), now, strength, terms, requester)
+        if found is None:
+            raise NotAllowed(f"nobody named {person!r} is in this directory")
+        return found
+
+    # Changing ------------------------------------------------------------------------------------------------------
+
+    async def start(self, person: str, name: str = "") -> None:
+        """Begin the directory with its first person, who administers it."""
+        await self._change(person, lambda now, _at: decide.start(now, person, name))
+
+    async def add(
+        self, person: str, name: str = "", *, by: By, roles: Iterable[str] = (), kind: ev.Kind = "person"
+    ) -> None:
+        """Add a person with roles, or a machine, which never decides."""
+        given = _names(roles, "roles")
+        await self._change(by, lambda now, _at: decide.add(now, _id(by), person, name, kind, given))
+
+    async def remove(self, person: str, *, by: By) -> None:
+        """Remove a person: their tokens, keys, delegations and roles count no more; what they decided stays."""
+        await self._change(by, lambda now, _at: decide.remove(now, _id(by), person))
+
+    async def give_role(self, role: str, *, to: str = "", group: str = "", by: By) -> None:
+        """Give a role to a person, or to all of a group."""
+        await self._change(by, lambda now, _at: decide.give_role(now, _id(by), role, to, group))
+
+    async def take_role(self, role: str, *, of: str = "", group: str = "", by: By) -> None:
+        """Take a role from a person or a group; what they decided before stays."""
+        await self._change(by, lambda now, _at: decide.take_role(now, _id(by), role, of, group))
+
+    async def join(self, group: str, person: str, *, by: By) -> None:
+        """Have a person join a group."""
+        await self._change(by, lambda now, _at: decide.join(now, _id(by), group, person))
+
+    async def leave(self, group: str, person: str, *, by: By) -> None:
+        """Have a person leave a group."""
+        await self._change(by, lambda now, _at: decide.leave(now, _id(by), group, person))
+
+    async def set_address(self, person: str, channel: str, address: str, *, by: By) -> None:
+        """Say at which address a person is told of requests over a channel; "" for not any more."""
+        changed = ev.AddressSet(person, channel, address)
+        await self._change(by, lambda now, _at: decide.set_address(now, _id(by), changed))
+
+    async def set(self, name: str, value: Any, *, person: str = "", by: By) -> None:
+        """Change a setting, of a person or of everybody; None for as it was."""
+        changed = ev.SettingChanged(name, value, person)
+        await self._change(by, lambda now, _at: decide.change_setting(now, _id(by), changed))
+
+    # Delegating ----------------------------------------------------------------------------------------------------
+
+    async def delegate(
+        self,
+        giver: str,
+        receiver: str,
+        *,
+        lasts: str | float,
+        roles: Iterable[str] = (),
+        why: str = "",
+        by: By | None = None,
+    ) -> Delegation:
+        """Let another decide in somebody's place for a while, with these roles or with all that they have."""
+        name = secrets.token_hex(6)
+        length, some = milliseconds(lasts), _names(roles, "roles")
+        author = giver if by is None else by
+
+        def made(now: Directory, at: int) -> decide.Events:
+            given = ev.Delegated(name, giver, receiver, at + length, some, why)
+            return decide.delegate(now, _id(author), given, at)
+
+        return (await self._change(author, made)).delegations[name]
+
+    async def end_delegation(self, delegation: str, *, by: By) -> None:
+        """End a delegation before its time."""
+        await self._change(by, lambda now, at: decide.end_delegation(now, _id(by), delegation, at))
+
+    # Coming in -----------------------------------------------------------------------------------------------------
+
+    async def issue_token(
+        self,
+        person: str,
+        scopes: Iterable[str] = ("decide", "read"),
+        *,
+        by: By,
+        label: str = "",
+        expires: str | float | None = None,
+    ) -> str:
+        """Issue a token and return it: it is shown this once, and only a digest of it is kept."""
+        name, text = _new_secret()
+        given, length = _names(scopes, "scopes"), None if expires is None else milliseconds(expires)
+
+        def made(now: Directory, at: int) -> decide.Events:
+            until = None if length is None else at + length
+            issued = ev.TokenIssued(name, person, _digest(text), given, label, until)
+            return decide.issue_token(now, _id(by), issued, at)
+
+        await self._change(by, made)
+        return text
+
+    async def tokens(self, person: str | None = None) -> Sequence[Token]:
+        """Return tokens, the newest last."""
+        found = (await self._book.read()).tokens.values()
+        return [each for each in found if person in (None, each.person)]
+
+    async def revoke_token(self, token: str, *, by: By) -> None:
+        """Revoke a token, by its id or by itself."""
+        name = token.split("_")[1] if token.startswith(f"{_MARK}_") and token.count("_") > 1 else token
+        await self._change(by, lambda now, _at: decide.revoke_token(now, _id(by), name))
+
+    async def login(self, token: str, scope: str = "") -> Login:
+        """Return whose token this is, or raise `NotAllowed`, which says no more than that."""
+        now, directory = await self._store.now(), await self._book.read()
+        found = directory.tokens.get(_id_in(token))
+        known = found.digest if found is not None else "0" * 64
+        fits = hmac.compare_digest(known, _digest(token))
+        if found is None or not fits or not found.good(now) or directory.person(found.person) is None:
+            raise NotAllowed(_NO_ENTRANCE)
+        if scope and scope not in found.scopes:
+            raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(found.scopes)}")
+        return Login(found.person, found.scopes)
+
+    async def make_link(self, person: str, *, by: By) -> str:
+        """Make the secret of a link by which somebody enters once, within a day."""
+        name, text = _new_secret()
+
+        def made(now: Directory, at: int) -> decide.Events:
+            return decide.make_link(now, _id(by), ev.LinkMade(name, person, _digest(text), at + _LINK_MS))
+
+        await self._change(by, made)
+        return text
+
+    async def use_link(self, link: str) -> Login:
+        """Let somebody in by a link, once, or raise `NotAllowed`."""
+
+        def used(now: Directory, at: int) -> decide.Events:
+            found = now.links.get(_id_in(link))
+            known = found.digest if found is not None else "0" * 64
+            fits = hmac.compare_digest(known, _digest(link))
+            if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
+                raise NotAllowed(_NO_ENTRANCE)
+            return [ev.LinkUsed(found.id)]
+
+        found = (await self._book.read()).links.get(_id_in(link))
+        whose = found.person if found is not None else "-"
+        await self._change(whose, used)
+        return Login(whose, ())
+
+    # Keys ----------------------------------------------------------------------------------------------------------
+
+    async def keys(self, person: str | None = None) -> Sequence[Key]:
+        """Return the keys that people enrolled."""
+        found = (await self._book.read()).keys.values()
+        return [each for each in found if person in (None, each.person)]
+
+    def read_key(self, scheme: str, text: str, *, label: str = "", asked: Asked | None = None) -> PublicKey:
+        """Read a key that somebody brings: the line of a `.pub` file, or what a browser says of a passkey."""
+        return scheme_named(scheme).enrol(text, label=label, asked=asked)
+
+    def to_sign(self, person: str, key: PublicKey) -> bytes:
+        """Return what somebody signs with a key that they enrol, to show that they have it."""
+        return enrolment_challenge(self.tenant, person, key)
+
+    async def enrol_key(self, person: str, key: PublicKey, proof: Proof) -> Key:
+        """Enrol a person's own key, by themselves; it counts when somebody else has confirmed it."""
+        check_enrolment(self.tenant, person, key, proof)
+        enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label)
+        return (await self._change(person, lambda now, _at: decide.enrol_key(now, person, enrolled))).keys[key.id]
+
+    async def to_confirm(self, key: str) -> bytes:
+        """Return what somebody signs who confirms that a key is its owner's."""
+        return confirmation_challenge(self.tenant, decide.known_key(await self._book.read(), key))
+
+    async def confirm_key(self, key: str, *, by: By, proof: Proof | None = None) -> None:
+        """Confirm that a key is its owner's, with a signature by a key that counts already.
+
+        The first key of a directory is confirmed without one: look at its fingerprint, and have workers trust it by it.
+        """
+
+        def made(now: Directory, _at: int) -> decide.Events:
+            events = decide.confirm_key(now, _id(by), key, proof)
+            if proof is not None:
+                verify(public_of(now.keys[proof.key]), confirmation_challenge(self.tenant, now.keys[key]), proof)
+            return events
+
+        await self._change(by, made)
+
+    async def check_proof(self, asked: tuple[str, int], decision: Decision) -> None:
+        """Verify the signature of a decision before it is delivered, or raise `ProofRefused`; it is good once."""
+        directory = await self._book.read()
+        key = None if decision.proof is None else directory.keys.get(decision.proof.key)
+        before = None if key is None else key.count
+        trusted = trusted_keys(directory, self.tenant, self.roots)
+        checked = check_decision(directory, self.tenant, asked, decision, trusted=trusted, last_count=before)
+        count = checked.count
+        if key is not None and count:
+            await self._change(key.person, lambda now, _at: decide.count_key(now, key.person, key.id, count))
+
+    async def objection(self, run: Run, call: Call) -> str:
+        """Return why a call that takes signed decisions may not start; "" where all who let it run have signed."""
+        return unsigned(await self._book.read(), self.tenant, run, call, self.roots)
+
+    async def revoke_key(self, key: str, *, by: By) -> None:
+        """Revoke a key: nothing that it signed runs any more, and what ran stays."""
+        await self._change(by, lambda now, _at: decide.revoke_key(now, _id(by), key))
+
+    async def _change(self, by: By, decided: Callable[[Directory, int], decide.Events]) -> Directory:
+        return await self._book.change(_author(by), decided)
+
+
+def _id(by: By) -> str:
+    return by.id if isinstance(by, Decider) else by
+
+
+def _author(by: object) -> Decider:
+    if isinstance(by, Decider):
+        return Decider(by.id, (), by.strength)
+    if not isinstance(by, str) or not by:
+        raise UserError("say who changes the directory: by= is a person's id, or a Decider(...)")
+    return Decider(plain_text(by, "by"))
+
+
+def _names(given: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(cast("object", given), str):
+        raise UserError(f"{what} is a list of names, not one text")
+    return tuple(dict.fromkeys(decide.named(each, f"one of {what}") for each in given))
+
+
+def _new_secret() -> tuple[str, str]:
+    name = secrets.token_hex(6)
+    return name, f"{_MARK}_{name}_{secrets.token_hex(24)}"
+
+
+def _id_in(token: object) -> str:
+    parts = token.split("_") if isinstance(token, str) else []
+    return parts[1] if len(parts) == 3 and parts[0] == _MARK else ""
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(b"keyturn token\n" + token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,140 @@
+"""Verify what people signed: decisions, and what they said of each other's keys.
+
+Nothing is believed but keys: a key is trusted if it is one that this process was told to trust (else the first that was
+confirmed), or if a person with a trusted key signed that it is its owner's. So whoever can write every line of the
+journal, and has the keys that seal it, still cannot turn a person's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from msgspec.structs import replace
+
+from ..core.challenge import decision_challenge, key_challenge
+from ..core.errors import BadJson, UserError
+from ..core.people import Proof, ProofRefused
+from ..core.records import Decision
+from ..core.run import Call, Run, let_by, request_id
+from ..proofs import verify
+from ..proofs.base import Checked, PublicKey
+from .state import Directory, Key
+
+_LETS = ("approve", "edit", "retry")
+
+
+def public_of(key: Key) -> PublicKey:
+    """Return an enrolled key as its scheme reads it."""
+    return PublicKey(key.scheme, key.id, key.public, key.label)
+
+
+def trusted_keys(directory: Directory, tenant: str, roots: Collection[str] = ()) -> frozenset[str]:
+    """Return the ids of the keys that are trusted, of those that were confirmed.
+
+    `roots` are the keys that somebody outside vouches for; without any it is the first that was confirmed.
+    """
+    confirmed = [key for key in directory.keys.values() if key.confirmed_at is not None]
+    confirmed.sort(key=lambda key: key.confirmed_place)
+    found = {key.id for key in confirmed if key.id in roots} if roots else {key.id for key in confirmed[:1]}
+    for key in confirmed:  # who confirmed a key had theirs confirmed before
+        if key.id not in found and _vouched(directory, tenant, key, found):
+            found.add(key.id)
+    return frozenset(found)
+
+
+def _vouched(directory: Directory, tenant: str, key: Key, trusted: set[str]) -> bool:
+    proof = key.proof
+    signer = None if proof is None or proof.key not in trusted else directory.keys.get(proof.key)
+    if proof is None or signer is None or signer.person in ("", key.person) or signer.person != key.confirmed_by:
+        return False
+    if signer.revoked_place is not None and signer.revoked_place < key.confirmed_place:
+        return False
+    said = key_challenge(tenant, key.person, key.scheme, key.id, key.public.encode())
+    try:
+        verify(public_of(signer), said, proof)
+    except ProofRefused:
+        return False
+    return True
+
+
+def check_decision(
+    directory: Directory,
+    tenant: str,
+    asked: tuple[str, int],
+    decision: Decision,
+    *,
+    trusted: Collection[str],
+    last_count: int | None = None,
+) -> Checked:
+    """Verify that its decider's own key signed this very decision, or raise `ProofRefused`.
+
+    `asked` is the request's id and how often it was asked.
+    """
+    proof, who = decision.proof, decision.decider
+    if proof is None or who is None:
+        raise ProofRefused("nobody signed it")
+    key = directory.keys.get(proof.key)
+    if key is None or key.person != who.id:
+        raise ProofRefused(f"it is not by a key of {who.id!r}")
+    if not key.counts or key.id not in trusted:
+        raise ProofRefused(f"the key {key.id} is not confirmed, or was revoked")
+    try:
+        challenge = decision_challenge(tenant, *asked, said(decision))
+    except (BadJson, UserError):
+        raise ProofRefused("what was decided has no one text") from None
+    return verify(public_of(key), challenge, proof, last_count=last_count)
+
+
+def said(decision: Decision) -> Decision:
+    """Return a decision as it was said: what is recorded of one on an edited call names the edit, too."""
+    return decision if decision.verdict == "edit" else replace(decision, args=None, basis=None)
+
+
+def unsigned(directory: Directory, tenant: str, run: Run, call: Call, roots: Collection[str] = ()) -> str:
+    """Return why a call may not start that takes signed decisions: which of those who let it run did not sign; ""."""
+    trusted = trusted_keys(directory, tenant, roots)
+    asked = (request_id(run, call.id), call.revision)
+    wanted = _needed(call)
+    signed = set[str]()
+    for decision in _letting(call):
+        try:
+            check_decision(directory, tenant, asked, decision, trusted=trusted)
+        except ProofRefused as refused:
+            return f"the decision of {decision.by or 'nobody in particular'} does not count: {refused}"
+        assert decision.decider is not None
+        signed.add(decision.decider.principal)
+    if len(signed) < wanted:
+        return f"it takes the signatures of {wanted}, and {len(signed)} signed"
+    return ""
+
+
+def _needed(call: Call) -> int:
+    return max(1, call.terms.quorum if call.terms is not None else 1)
+
+
+def _letting(call: Call) -> Iterator[Decision]:
+    """Yield the decisions that let a call run: the one that settled it, and the votes that said the same."""
+    made = let_by(call)
+    if made is None or made.verdict not in _LETS:
+        return
+    yield made
+    if made.verdict == "retry":
+        return
+    for by, vote in call.votes.items():
+        if by != made.by and (vote.verdict, vote.args, vote.basis) == (made.verdict, made.args, made.basis):
+            yield vote
+
+
+def enrolment_challenge(tenant: str, person: str, key: PublicKey) -> bytes:
+    """Return what the owner of a key signs with it, to show that they have it."""
+    return key_challenge(tenant, person, key.scheme, key.id, key.data.encode(), "enrol")
+
+
+def confirmation_challenge(tenant: str, key: Key) -> bytes:
+    """Return what somebody signs who confirms that a key is its owner's."""
+    return key_challenge(tenant, key.person, key.scheme, key.id, key.public.encode())
+
+
+def check_enrolment(tenant: str, person: str, key: PublicKey, proof: Proof) -> Checked:
+    """Verify that whoever enrols a key has its other half, or raise `ProofRefused`."""
+    return verify(key, enrolment_challenge(tenant, person, key), proof)

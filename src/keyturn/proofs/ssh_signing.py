@@ -1,0 +1,41 @@
+"""Sign a challenge with `ssh-keygen`: with a key in a file, in an agent or on a security key."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from ..core.errors import UserError
+from ..core.people import Proof
+from .base import CHALLENGE_BYTES
+from .ssh import NAMESPACE, key_of
+
+# A person types a passphrase and touches a key meanwhile.
+_SECONDS = 300.0
+
+
+def sign_with_ssh(challenge: bytes, key_path: str | os.PathLike[str], *, timeout: float = _SECONDS) -> Proof:
+    """Sign a challenge with an ssh key, or raise `UserError`; blocks while the person types or touches.
+
+    The path of a public key (`.pub`) signs with an agent that has its other half. ssh-keygen asks for passphrases and
+    touches on the terminal itself.
+    """
+    if len(challenge) != CHALLENGE_BYTES:
+        raise UserError(f"challenge is the {CHALLENGE_BYTES} bytes of decision_challenge() or key_challenge()")
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise UserError("signing with an ssh key needs ssh-keygen, which comes with OpenSSH (8.1 or newer)")
+    path = Path(key_path).expanduser().absolute()
+    if not path.is_file():
+        raise UserError(f"there is no ssh key {os.fspath(key_path)!r}")
+    command = [program, "-Y", "sign", "-n", NAMESPACE.decode(), "-f", os.fspath(path)]
+    try:
+        # Its words go to the terminal as they come: "Confirm user presence" is no use to anybody afterwards.
+        done = subprocess.run(command, input=challenge, stdout=subprocess.PIPE, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"ssh-keygen did not sign within {timeout:g} s: nobody typed, or touched the key") from None
+    if done.returncode != 0 or not done.stdout:
+        raise UserError(f"ssh-keygen could not sign with {os.fspath(key_path)!r}; it says why on standard error")
+    return Proof("ssh", key_of(done.stdout), done.stdout)

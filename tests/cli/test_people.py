@@ -1,0 +1,109 @@
+"""`keyturn init` and `keyturn people`: a directory is begun, changed and told of from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from keyturn.cli.main import main
+from keyturn.directory.people import People
+from keyturn.journal import opened
+
+
+@pytest.fixture
+def place(tmp_path: Path, own_key: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A journal with Ada, who administers it and who sits here."""
+    url = f"sqlite:///{tmp_path}/runs.db"
+    monkeypatch.setenv("KEYTURN_JOURNAL", url)
+    monkeypatch.setenv("KEYTURN_AS", "ada")
+    assert main(["init", "ada", "--name", "Ada L."]) == 0
+    return url
+
+
+Said = pytest.CaptureFixture[str]
+
+
+def said(capsys: Said, *words: str) -> str:
+    """What a command printed that went well."""
+    capsys.readouterr()
+    assert main(["people", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_init_begins_a_directory_once(
+    tmp_path: Path, own_key: None, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    place = f"sqlite:///{tmp_path}/runs.db"
+    monkeypatch.setenv("KEYTURN_JOURNAL", place)
+    assert main(["init", "ada"]) == 0
+    out = capsys.readouterr().out
+    assert "ada administers this journal" in out
+    token = next(line for line in out.splitlines() if line.startswith("token ")).split()[1]
+
+    async def login() -> str:
+        return (await People(opened(place)).login(token, "decide")).person
+
+    assert asyncio.run(login()) == "ada"
+    assert main(["init", "eve"]) == 1
+    assert "this directory has people already" in capsys.readouterr().err
+
+
+def test_a_directory_is_changed_and_told_of(place: str, capsys: Said) -> None:
+    said(capsys, "add", "bob", "--role", "finance", "--role", "ops", "--name", "Bob")
+    said(capsys, "give", "release", "--group", "oncall")
+    said(capsys, "join", "oncall", "bob")
+    said(capsys, "take", "ops", "bob")
+    said(capsys, "address", "bob", "mail", "bob@example.org")
+    said(capsys, "delegate", "bob", "ada", "--lasts", "4h", "--why", "holiday", "--role", "finance")
+    assert said(capsys, "token", "bob", "--label", "phone", "--scope", "decide").startswith("kt_")
+    assert said(capsys, "list") == "ada (Ada L.): admin\nbob (Bob): finance, release\n"
+    shown = said(capsys, "show", "bob")
+    assert "in group oncall" in shown
+    assert "ada decides for bob until" in shown
+    assert "phone for decide" in shown
+    assert "told by mail at bob@example.org" in shown
+    [_, bob] = json.loads(said(capsys, "list", "--json"))
+    assert (bob["roles"], bob["groups"]) == (["finance", "release"], ["oncall"])
+    log = said(capsys, "log").splitlines()
+    assert len(log) == 9
+    assert log[2].split(" ", 3)[3] == (
+        "ada PersonAdded person bob, name Bob; RoleGiven role finance, person bob; RoleGiven role ops, person bob"
+    )
+
+
+def test_what_is_refused_is_one_line_and_changes_nothing(place: str, capsys: Said) -> None:
+    for words in (
+        ["remove", "ada"],
+        ["remove", "nobody"],
+        ["add", "bob", "--as", "eve"],
+        ["add", "a\x1b[2J"],
+        ["token", "ada", "--scope", "everything"],
+        ["end-delegation", "none"],
+        ["give", "ops"],
+    ):
+        capsys.readouterr()
+        assert main(["people", *words]) == 1, words
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert len(told.err.splitlines()) == 1, told.err
+        assert told.err.startswith("keyturn: people: ")
+        assert "\x1b" not in told.err
+    assert said(capsys, "list") == "ada (Ada L.): admin\n"
+
+
+def test_hostile_names_stay_on_their_line(place: str, capsys: Said) -> None:
+    said(capsys, "add", "bob", "--name", "Bob\x1b[2K\nada: admin")
+    assert said(capsys, "list").splitlines()[1] == "bob (Bob\\u{1b}[2K\\nada: admin): no roles"
+
+
+def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+    monkeypatch.delenv("KEYTURN_JOURNAL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert main(["people", "list"]) == 1
+    assert "say which journal" in capsys.readouterr().err
+    assert main(["people", "list", "--journal", f"sqlite:///{tmp_path}/none.db"]) == 1
+    assert "there is no journal" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

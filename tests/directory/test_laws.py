@@ -1,0 +1,159 @@
+"""The laws of a directory, tried with random changes by random people, beside rules that are written down again.
+
+What is accepted, the check that shares no code accepts; what nobody may do changes nothing; the past stays as it was.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from keyturn.audit.directory import faults_of
+from keyturn.core.errors import KeyturnError
+from keyturn.core.people import Decider, Proof
+from keyturn.core.policy import Approval
+from keyturn.directory import decide
+from keyturn.directory import events as ev
+from keyturn.directory.state import SCOPES, Directory, fold
+
+NAMES = st.sampled_from(["ada", "bob", "cyd", "dan", "Bob", "a b"])
+AUTHORS = st.sampled_from(["ada"] * 5 + ["bob", "bob", "cyd", "dan", "nobody"])
+ROLES = st.sampled_from(["admin", "ops", "finance"])
+GROUPS = st.sampled_from(["oncall", "chiefs"])
+IDS = st.sampled_from(["i1", "i2", "i3"])
+KINDS = st.sampled_from(["person", "person", "machine"])
+LATER = st.sampled_from([0, 1, 10, 1_000])
+PROOFS = st.sampled_from([None, Proof("ssh", "i1", b"x"), Proof("ssh", "i2", b"x")])
+
+
+class Directories(RuleBasedStateMachine):
+    """Makes changes, accepted or not, and remembers each entry."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1
+        self.entries: list[ev.Entry] = []
+        self.directory = Directory()
+        self.past: list[tuple[int, str, frozenset[str]]] = []
+        self.change("ada", lambda: decide.start(self.directory, "ada", ""))
+
+    def change(self, by: str, made: Any) -> None:
+        """Make a change, or see that it is refused and leaves everything as it was."""
+        before = deepcopy(self.directory)
+        try:
+            events = made()
+        except KeyturnError:
+            assert self.directory == before
+            return
+        assert self.directory == before, "deciding changes nothing"
+        if events:
+            self.entries.append(ev.Entry(self.now, Decider(by), events))
+            fold(self.entries[-1:], self.directory)
+            self.past.append((self.directory.place, "bob", self.directory.roles_of("bob")))
+
+    @rule(later=LATER)
+    def pass_time(self, later: int) -> None:
+        self.now += later
+
+    @rule(
+        by=AUTHORS,
+        person=NAMES,
+        roles=st.lists(ROLES, max_size=2),
+        kind=st.sampled_from(["person", "person", "machine"]),
+    )
+    def add(self, by: str, person: str, roles: list[str], kind: Any) -> None:
+        self.change(by, lambda: decide.add(self.directory, by, person, "", kind, roles))
+
+    @rule(by=AUTHORS, person=NAMES)
+    def remove(self, by: str, person: str) -> None:
+        self.change(by, lambda: decide.remove(self.directory, by, person))
+
+    @rule(by=AUTHORS, role=ROLES, person=NAMES, group=GROUPS, of_group=st.booleans(), take=st.booleans())
+    def role(self, by: str, role: str, person: str, group: str, of_group: bool, take: bool) -> None:
+        do = decide.take_role if take else decide.give_role
+        who = ("", group) if of_group else (person, "")
+        self.change(by, lambda: do(self.directory, by, role, *who))
+
+    @rule(by=AUTHORS, person=NAMES, group=GROUPS, leave=st.booleans())
+    def group(self, by: str, person: str, group: str, leave: bool) -> None:
+        do = decide.leave if leave else decide.join
+        self.change(by, lambda: do(self.directory, by, group, person))
+
+    @rule(by=AUTHORS, person=NAMES, token=IDS, scopes=st.lists(st.sampled_from(SCOPES), max_size=2), ends=LATER)
+    def issue(self, by: str, person: str, token: str, scopes: list[str], ends: int) -> None:
+        if token in self.directory.tokens:
+            self.change(by, lambda: decide.revoke_token(self.directory, by, token))
+            return
+        issued = ev.TokenIssued(token, person, "d", tuple(scopes), expires_at=self.now + ends if ends else None)
+        self.change(by, lambda: decide.issue_token(self.directory, by, issued, self.now))
+
+    @rule(by=AUTHORS, key=IDS, proof=PROOFS, what=st.sampled_from(["enrol", "confirm", "revoke"]))
+    def key(self, by: str, key: str, proof: Proof | None, what: str) -> None:
+        enrolled = ev.KeyEnrolled(key, by, "ssh", "public")
+        does = {
+            "enrol": lambda: decide.enrol_key(self.directory, by, enrolled),
+            "confirm": lambda: decide.confirm_key(self.directory, by, key, proof),
+            "revoke": lambda: decide.revoke_key(self.directory, by, key),
+        }
+        self.change(by, does[what])
+
+    @rule(by=AUTHORS, giver=NAMES, receiver=NAMES, name=IDS, lasts=LATER, roles=st.lists(ROLES, max_size=1))
+    def delegate(self, by: str, giver: str, receiver: str, name: str, lasts: int, roles: list[str]) -> None:
+        if name in self.directory.delegations:
+            self.change(by, lambda: decide.end_delegation(self.directory, by, name, self.now))
+            return
+        given = ev.Delegated(name, giver, receiver, self.now + lasts, tuple(roles))
+        self.change(by, lambda: decide.delegate(self.directory, by, given, self.now))
+
+    @rule(by=AUTHORS, person=NAMES, value=st.sampled_from([None, "x", 5]), everybody=st.booleans())
+    def set(self, by: str, person: str, value: Any, everybody: bool) -> None:
+        changed = ev.SettingChanged("s", value, "" if everybody else person)
+        self.change(by, lambda: decide.change_setting(self.directory, by, changed))
+        address = ev.AddressSet(person, "mail", "" if value is None else str(value))
+        self.change(by, lambda: decide.set_address(self.directory, by, address))
+
+    @invariant()
+    def somebody_administers(self) -> None:
+        assert self.directory.admins()
+
+    @invariant()
+    def the_check_finds_no_fault(self) -> None:
+        assert list(faults_of([ev.written(entry) for entry in self.entries])) == []
+
+    @invariant()
+    def the_past_stays(self) -> None:
+        for place, name, roles in self.past[-3:]:
+            assert fold(self.entries[:place]).roles_of(name) == roles
+
+    @invariant()
+    def a_fold_of_all_is_what_was_folded_one_by_one(self) -> None:
+        assert fold(ev.read_entry(ev.written(entry)) for entry in self.entries) == self.directory
+
+    @invariant()
+    def nobody_decides_with_roles_that_nobody_gave_them(self) -> None:
+        for name in self.directory.people:
+            who = self.directory.decider(name, self.now, "authenticated", Approval(role="finance"))
+            if who is None:
+                assert not self.directory.people[name].here
+                continue
+            source = self.directory.roles_of(who.principal)
+            assert set(who.roles) <= source
+            assert self.directory.people[name].kind == "person" or who.strength == "claimed"
+            if who.acting_for:
+                assert self.directory.vouches(who, self.now)
+
+    @rule(by=AUTHORS, role=ROLES)
+    def forge(self, by: str, role: str) -> None:
+        """An entry that was written past the rules is found, unless its author could have made it."""
+        event = ev.RoleGiven(role, person="bob")
+        forged = [*self.entries, ev.Entry(self.now, Decider(by), [event])]
+        found = list(faults_of([ev.written(entry) for entry in forged]))
+        assert bool(found) == (by not in self.directory.admins())
+
+
+TestDirectories = Directories.TestCase
+TestDirectories.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
