@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import ALL, Changes, GrantRow, Notice, Period, Query, RequestRow, RunRow, Tally
 
 #: How the name of a log begins that is no run: nobody moves it. What it holds is the affair of whoever writes it.
 RESERVED = "@"
@@ -167,5 +167,19 @@ class Records(Protocol):
         ...
 
 
-class Store(Journal, Records, Protocol):
+@runtime_checkable
+class Tallies(Protocol):
+    """Adds up what became of requests, in the append that says so: no question about it reads the requests.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Tallies)
+    True
+    """
+
+    async def tallies(self, period: Period) -> list[Tally]:
+        """Return what was counted in a period; one named "counted from" says on which day counting began late."""
+        ...
+
+
+class Store(Journal, Records, Tallies, Protocol):
     """A journal that keeps rows, too: all that come with Keyturn do."""

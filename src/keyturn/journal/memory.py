@@ -23,7 +23,7 @@ from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
 from .memory_rows import MemoryRows
-from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import ALL, Changes, GrantRow, Notice, Period, Query, RequestRow, RunRow, Tally
 from .sealing import askable, check_name, plain
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
@@ -173,6 +173,10 @@ class MemoryJournal:
     async def outbox(self, limit: int = 100, done: int | None = None) -> list[Notice]:
         with self._lock:
             return self._mine.rows.outbox(limit, done)
+
+    async def tallies(self, period: Period) -> list[Tally]:
+        with self._lock:
+            return self._mine.rows.find_tallies(period)
 
     async def head(self, run: str) -> int:
         with self._lock:

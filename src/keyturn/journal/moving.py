@@ -30,6 +30,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "requests": (("tenant", "id"), _others(say.REQUEST_COLUMNS, "seal")),
     "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "reach", "uses", "revoked", "seal")),
     "outbox": (("number",), ("tenant", "run", "topic", "about")),
+    "tallies": (("tenant", "day", "name"), (*say.TALLY_NAMES, *say.TALLY_NUMBERS)),
 }
 
 

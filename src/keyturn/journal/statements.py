@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .rows import EDGES
+
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class SqlDialect:
     # Whether a column holds what it was declared as, and text is UTF-8, where the database does not see to that itself.
     whole: str
     text: str
+    # The day that it is, in days since 1970.
+    today: str
 
     @property
     def head(self) -> str:
@@ -73,18 +77,20 @@ SQLITE = SqlDialect(
     # Most names are ASCII, which is decided without a call; a NUL would end the comparison early.
     text="typeof({0}) = 'text' AND instr(CAST({0} AS BLOB), x'00') = 0 "
     "AND ({0} NOT GLOB '*[^ -~]*' OR keyturn_text(CAST({0} AS BLOB)))",
+    today="CAST(strftime('%s', 'now') AS INTEGER) / 86400",
 )
 POSTGRES = SqlDialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
     time="(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     whole="",
     text="",
+    today="floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint",
 )
 
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS]
+    return [_first(dialect), _WIDER_GRANTS, _tallies(dialect)]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -122,6 +128,24 @@ _WIDER_GRANTS = [
     "ALTER TABLE grants ADD COLUMN reach TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX grants_reach ON grants (tenant, reach, agent) WHERE reach <> ''",
 ]
+
+
+TALLY_NAMES = ("what", "tool", "agent", "kind", "risk", "person")
+TALLY_NUMBERS = ("count", "ms", *(f"t{place}" for place in range(len(EDGES) + 1)))
+# What was decided before there were counters is not counted; that day says so.
+COUNTED_FROM = "counted from"
+
+
+def _tallies(dialect: SqlDialect) -> list[str]:
+    names = ", ".join(f"{name} TEXT NOT NULL DEFAULT ''" for name in TALLY_NAMES)
+    numbers = ", ".join(f"{name} BIGINT NOT NULL DEFAULT 0" for name in TALLY_NUMBERS)
+    return [
+        # The names are looked for by their digest: they may be longer than an index takes.
+        f"CREATE TABLE tallies (tenant TEXT NOT NULL, day BIGINT NOT NULL, name TEXT NOT NULL, {names}, {numbers}, "
+        f"PRIMARY KEY (tenant, day, name)){dialect.compact}",
+        "INSERT INTO tallies (tenant, day, name, what) "
+        f"SELECT DISTINCT tenant, {dialect.today}, '{COUNTED_FROM}', '{COUNTED_FROM}' FROM runs",
+    ]
 
 
 RUN_COLUMNS = "run, agent, status, started_at, updated_at, waiting, turns, workflow, error"
@@ -210,4 +234,4 @@ COUNT_ON = (
 SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 DROP_META = "DELETE FROM meta WHERE name = ?"
 # Whether a store holds anything at all.
-ANY = tuple(f"SELECT 1 FROM {table} LIMIT 1" for table in ("runs", "events", "requests", "grants", "outbox"))
+ANY = tuple(f"SELECT 1 FROM {table} LIMIT 1" for table in ("runs", "events", "requests", "grants", "outbox", "tallies"))
