@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from ..core import events as ev
 from ..core.records import Decision
-from ..journal.rows import EDGES, RequestRow, Tally
-from ..journal.statements import COUNTED_FROM
+from ..journal.rows import COUNTED_FROM, EDGES, RequestRow, Tally
 
 _DAY = 24 * 3_600_000
 _Key = tuple[int, tuple[str, ...]]
@@ -61,11 +60,11 @@ class Recount:
     def faults(self, before: Iterable[Tally], after: Iterable[Tally]) -> Iterator[str]:
         """Return on which days a store counts other than the logs say."""
         least, most = _by_key(before), _by_key(after)
-        begun = [day for day, names in most if names[0] == COUNTED_FROM]
+        begun = [numbers[1] for (_, names), numbers in most.items() if names[0] == COUNTED_FROM]
         zero = [0] * (len(EDGES) + 3)
         days = set[int]()
         for key in least.keys() | most.keys() | self._found.keys():
-            if key[0] <= max(begun, default=-1):
+            if key[0] <= max(begun, default=-1) or key[1][0] == COUNTED_FROM:
                 continue
             counted = self._found.get(key, zero)
             over = any(one > more for one, more in zip(counted, most.get(key, zero), strict=True))

@@ -177,7 +177,7 @@ class Tallies(Protocol):
     """
 
     async def tallies(self, period: Period) -> list[Tally]:
-        """Return what was counted in a period; one named "counted from" says on which day counting began late."""
+        """Return what was counted in a period; on day 0 one of `COUNTED_FROM` says on which day counting began."""
         ...
 
 

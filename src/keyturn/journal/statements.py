@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .rows import EDGES
+from .rows import COUNTED_FROM, EDGES
 
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
@@ -132,8 +132,6 @@ _WIDER_GRANTS = [
 
 TALLY_NAMES = ("what", "tool", "agent", "kind", "risk", "person")
 TALLY_NUMBERS = ("count", "ms", *(f"t{place}" for place in range(len(EDGES) + 1)))
-# What was decided before there were counters is not counted; that day says so.
-COUNTED_FROM = "counted from"
 
 
 def _tallies(dialect: SqlDialect) -> list[str]:
@@ -143,8 +141,8 @@ def _tallies(dialect: SqlDialect) -> list[str]:
         # The names are looked for by their digest: they may be longer than an index takes.
         f"CREATE TABLE tallies (tenant TEXT NOT NULL, day BIGINT NOT NULL, name TEXT NOT NULL, {names}, {numbers}, "
         f"PRIMARY KEY (tenant, day, name)){dialect.compact}",
-        "INSERT INTO tallies (tenant, day, name, what) "
-        f"SELECT DISTINCT tenant, {dialect.today}, '{COUNTED_FROM}', '{COUNTED_FROM}' FROM runs",
+        "INSERT INTO tallies (tenant, day, name, what, ms) "
+        f"SELECT DISTINCT tenant, 0, '{COUNTED_FROM}', '{COUNTED_FROM}', {dialect.today} FROM runs",
     ]
 
 
