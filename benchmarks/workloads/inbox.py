@@ -1,7 +1,7 @@
 """The inbox and the insights of a full store: `open` requests that wait, `decided` requests that were decided.
 
-The rows are written by a generator, with right seals, and read through the journal's own door. Milliseconds: the slowest
-page but one in a hundred (p99) of fifty rows with any one filter, and the insights of ninety days.
+The rows are written by a generator, with right seals, and read through the journal's own door. Milliseconds: the
+slowest page but one of a hundred (p99) of fifty rows with any one filter, and the insights of ninety days.
 """
 
 import asyncio

@@ -161,13 +161,13 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 0
 
 
-#: Where the buckets of a tally end, in milliseconds: a time is in the first whose end is more than it; one more is open.
+#: Where the buckets of a tally end, in milliseconds: a time is in the first that ends after it. The last is open.
 EDGES = tuple(
     [seconds * 1_000 for seconds in (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1_800)]
     + [hours * 3_600_000 for hours in (1, 4, 12, 24, 72, 168)]
 )
 DAY_MS = 86_400_000
-#: What was decided before a store had tallies is not counted: one of day 0 with this word has the last such day as `ms`.
+#: What was decided before a store had tallies is not counted. A tally of this word, on day 0, has that last day as ms.
 COUNTED_FROM = "counted from"
 # Some thirty years: clocks may say anything, and sums of this fit every store.
 _LONGEST_MS = 1 << 40

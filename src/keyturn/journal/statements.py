@@ -143,6 +143,13 @@ def _tallies(dialect: SqlDialect) -> list[str]:
         f"PRIMARY KEY (tenant, day, name)){dialect.compact}",
         "INSERT INTO tallies (tenant, day, name, what, ms) "
         f"SELECT DISTINCT tenant, 0, '{COUNTED_FROM}', '{COUNTED_FROM}', {dialect.today} FROM runs",
+        # A page of open requests by any one filter, in order, without a look at those that do not fit.
+        "DROP INDEX requests_run",
+        "CREATE INDEX requests_of_run ON requests (tenant, run, asked_at, id)",
+        *(
+            f"CREATE INDEX requests_open_{each} ON requests (tenant, {each}, asked_at, id) WHERE state = 'open'"
+            for each in ("tool", "agent", "kind")
+        ),
     ]
 
 

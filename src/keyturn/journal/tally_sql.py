@@ -26,7 +26,8 @@ _ADD = (
 _WHERE = "FROM tallies WHERE tenant = ? AND day >= ? AND day <= ?"
 _NAMES = ", ".join(say.TALLY_NAMES)
 _SUMS = ", ".join(f"CAST(sum({each}) AS BIGINT)" for each in say.TALLY_NUMBERS)
-_SUMMED = f"SELECT {_NAMES}, 0, {_SUMS} {_WHERE} GROUP BY {_NAMES}"
+# By the digest, which is short: a name has one set of names.
+_SUMMED = f"SELECT {', '.join(f'min({each})' for each in say.TALLY_NAMES)}, 0, {_SUMS} {_WHERE} GROUP BY name"
 _DAILY = f"SELECT {_NAMES}, day, {', '.join(say.TALLY_NUMBERS)} {_WHERE}"
 _FOR_EVER = 1 << 40
 
