@@ -68,6 +68,8 @@ ROWS = (
     Row("deep-paused", "100 of them paused: RSS each, KiB", "deep", "kib", params={"n": 100, "kind": 2}),
     watch("deep-200", "a deep agent's 200th turn with 30 files, ms", "deep", "ms", n=200, kind=1),
     Row("audit", "one line of an export verified offline, us of CPU", "audit", "us", 10, 6, {"n": 100_000}),
+    Row("inbox", "50 of 100,000 open requests, any one filter, p99, ms", "inbox", "ms", 10, 5, {"open": 100_000}),
+    Row("insights", "insights over 100,000 decisions, ms", "inbox", "insights_ms", 1000, 500, {"decided": 100_000}),
     watch("durable-1000", "the same, of 1,000, ms", "durable", "ms", n=1000),
     watch("first-answer", "import to the first answer, ms", "first_answer", "ms"),
     watch("first-answer-rss", "RSS after the first answer, MiB", "first_answer", "mib"),

@@ -41,6 +41,7 @@ from .engine.views.event_stream import StreamEvent
 from .engine.views.rows import rows_in
 from .engine.worker import Worker
 from .inbox.desk import By, Inbox
+from .inbox.insights import Insights
 from .inbox.restored import settle_whole
 from .journal import opened
 from .journal.base import Claim, Store
@@ -114,6 +115,7 @@ class App:
         self.people = People(self.journal, roots=trusted_keys)
         self.inbox = Inbox(self.journal, self.agents, self.people)
         self.audit = Audit(self.journal)
+        self.insights = Insights(self.journal, self.people)
         config = RunConfig.of(run_config)
         self._config = config if policy is None else replace(config, policy=policy)
         self._hooks, self._sessions = hooks, sessions

@@ -20,7 +20,7 @@ from ..directory.book import NAME as DIRECTORY
 from ..engine.run.open_run import chain_of
 from ..engine.states.state import RunState
 from ..journal.base import RESERVED, Store
-from ..journal.rows import GrantRow, Query, RequestRow, RunRow
+from ..journal.rows import GrantRow, Period, Query, RequestRow, RunRow, Tally
 from .calls import Broken
 from .directory import faults_of
 from .evidence.chain import head_of
@@ -29,6 +29,7 @@ from .log import LogAutomaton
 from .outside import Outside
 from .report import CheckReport, Head, Told, Violation
 from .rows import DerivedRows, compare_run
+from .tallies import Recount
 
 __all__ = ["CheckReport", "Head", "Told", "Violation", "check", "heads"]
 
@@ -197,7 +198,8 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
     found: list[str] = [] if faults is None else await faults()
     for what in found:
         report.add("I8", "", None, what)
-    loans = Loans()
+    loans, recount = Loans(), Recount()
+    counted = await _tallies(store)
     for run in await _names(store):
         taken = await _take(store, run)
         read = None
@@ -210,10 +212,18 @@ async def _check_store(store: Store, outside: Outside, report: CheckReport) -> N
             read = _check_taken(taken, outside, report)
         if read is None:
             loans.unread(run)
+            recount.whole = False
         else:
             loans.read(read.automaton)
+            recount.take(read.rows.tallies)
     await _check_loans(store, loans, report)
     await _check_orphans(store, report)
+    for what in recount.faults(counted, await _tallies(store)):
+        report.add("I8", "", None, what)
+
+
+async def _tallies(store: Store) -> list[Tally]:
+    return await store.tallies(Period(daily=True))
 
 
 def _check_book(taken: _Taken | None, outside: Outside, report: CheckReport) -> None:

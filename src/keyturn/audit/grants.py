@@ -28,7 +28,7 @@ class Standing(Counting):
         self.requester: str | None = None
         self.about: dict[str, Any] = {}
         self.now = 0
-        self.line = 0
+        self.line: int = 0
         self.grants: dict[str, ev.GrantTerms] = {}
         self.uses: dict[str, int] = {}
         self.owed: tuple[str, str] | None = None

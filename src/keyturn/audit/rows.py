@@ -22,6 +22,7 @@ from ..journal.rows import GrantRow, RequestRow, RunRow
 from .calls import WAITING, AuditedCall, Broken, canonical_text, request_name, value_of
 from .deciders import two_steps
 from .log import LogAutomaton
+from .tallies import Recount
 
 _KINDS = {"asked": "approval", "doubt": "in_doubt", "asking": "external"}
 _VERDICTS = {
@@ -64,17 +65,20 @@ class DerivedRows:
         self.grants: dict[str, GrantRow] = {}
         self._shown: dict[str, dict[str, Any]] = {}
         self._open: dict[str, str] = {}
+        self.tallies = Recount()
         self._names = False  # a start named its process, as those of earlier versions do not
         self._new: set[str] = set()  # requests that were written after that
 
     def feed(self, step: ev.Step) -> None:
         """Apply what a step changes."""
         for event in step.events:
+            self._count(event)
             self._close(event)
             self._grant(event)
             self._names = self._names or (isinstance(event, ev.CallStarted) and bool(event.by))
         if any(isinstance(event, _SWEEPING) for event in step.events):
             for call in [name for name in self._open if self._log.over or not self._waits(name)]:
+                self._count(None, call)
                 self._end(call, "void", self._log.now, "")
         for name in dict.fromkeys(_opened(step)):
             if self._waits(name):
@@ -83,6 +87,19 @@ class DerivedRows:
     def _waits(self, name: str) -> bool:
         call = self._log.calls.get(name)
         return call is not None and call.place in WAITING
+
+    def _count(self, event: ev.AnyEvent | None, swept: str = "") -> None:
+        """Count what is said of an open request, unless a fork copied it: there it was counted before."""
+        origin: Any = self._log.about.get("forked_from") or {"at": 0}
+        said = isinstance(event, ev.CallDecided | ev.VoteCast)
+        call: str = event.decision.call if said else getattr(event, "call", swept)
+        if call not in self._open or self._log.line <= origin["at"]:
+            return
+        row = self.requests[self._open[call]]
+        if isinstance(event, ev.VoteCast):
+            self.tallies.voted(row, event)
+        elif event is None or isinstance(event, ev.CallDecided | ev.CallVoided | ev.CallAskedAgain):
+            self.tallies.closed(row, event, self._log.now)
 
     def _close(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.CallDecided):

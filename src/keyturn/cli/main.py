@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "demo": "watch an agent wait for you, die, and go on in a new process",
     "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",
     "init": "make a journal with its first person, who administers it: keyturn init --journal URL",
+    "insights": "tell how people decide, and suggest rules: keyturn insights --journal URL [--suggest]",
     "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",
     "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
     "people": "list and change who may decide what: keyturn people add bob --role finance",

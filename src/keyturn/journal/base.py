@@ -14,7 +14,20 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .rows import ALL, Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import (
+    ALL,
+    Changes,
+    Delivery,
+    DeliveryQuery,
+    Dispatch,
+    GrantRow,
+    Notice,
+    Period,
+    Query,
+    RequestRow,
+    RunRow,
+    Tally,
+)
 
 #: How the name of a log begins that is no run: nobody moves it. What it holds is the affair of whoever writes it.
 RESERVED = "@"
@@ -200,5 +213,18 @@ class Outbox(Protocol):
         ...
 
 
-class Store(Journal, Records, Outbox, Protocol):
+class Tallies(Protocol):
+    """Adds up what became of requests, in the append that says so: no question about it reads the requests.
+
+    >>> from keyturn.journal.memory import MemoryJournal
+    >>> isinstance(MemoryJournal(), Tallies)
+    True
+    """
+
+    async def tallies(self, period: Period) -> list[Tally]:
+        """Return what was counted in a period; on day 0 one of `COUNTED_FROM` says on which day counting began."""
+        ...
+
+
+class Store(Journal, Records, Outbox, Tallies, Protocol):
     """A journal that keeps rows, too: all that come with Keyturn do."""

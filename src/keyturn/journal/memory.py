@@ -23,7 +23,20 @@ from ..core.states import OVER
 from ..keys import own_ring
 from .base import Claim, LostRace
 from .memory_rows import MemoryRows
-from .rows import ALL, Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import (
+    ALL,
+    Changes,
+    Delivery,
+    DeliveryQuery,
+    Dispatch,
+    GrantRow,
+    Notice,
+    Period,
+    Query,
+    RequestRow,
+    RunRow,
+    Tally,
+)
 from .sealing import askable, check_name, plain, plain_notice
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
@@ -211,6 +224,10 @@ class MemoryJournal:
             woken = self._mine.waiting.pop(_NOTICES, [])
         _wake_all(woken)
         return count
+
+    async def tallies(self, period: Period) -> list[Tally]:
+        with self._lock:
+            return self._mine.rows.find_tallies(period)
 
     async def head(self, run: str) -> int:
         with self._lock:

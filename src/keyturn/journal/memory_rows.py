@@ -12,7 +12,20 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from .rows import Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import (
+    Changes,
+    Delivery,
+    DeliveryQuery,
+    Dispatch,
+    GrantRow,
+    Notice,
+    Period,
+    Query,
+    RequestRow,
+    RunRow,
+    Tally,
+    summed,
+)
 
 Row = TypeVar("Row", RunRow, RequestRow, GrantRow)
 # What a query may ask of a row, under the row's own name for it.
@@ -30,6 +43,7 @@ class MemoryRows:
     numbered: int = 0
     outgoing: dict[int, Delivery] = field(default_factory=dict[int, Delivery])
     outnumbered: int = 0
+    tallies: dict[tuple[int, tuple[str, ...]], Tally] = field(default_factory=dict[tuple[int, tuple[str, ...]], Tally])
 
     def apply(self, changes: Changes) -> None:
         """Apply what an append changes."""
@@ -47,6 +61,9 @@ class MemoryRows:
             if key in self.grants:
                 self.grants[key] = replace(self.grants[key], revoked=True)
         self.tell(changes.notices)
+        for tally in changes.tallies:
+            key = (tally.day, tally.names)
+            self.tallies[key] = self.tallies[key] + tally if key in self.tallies else tally
 
     def tell(self, notices: Iterable[Notice]) -> None:
         """Add notices."""
@@ -124,6 +141,12 @@ class MemoryRows:
         if done is not None:
             self.notices = [notice for notice in self.notices if notice.number > done]
         return self.notices[:limit]
+
+    def find_tallies(self, period: Period) -> list[Tally]:
+        """Return what was counted in a period."""
+        since, until = period.since or 0, period.until
+        found = [row for row in self.tallies.values() if since <= row.day and (until is None or row.day <= until)]
+        return found if period.daily else summed(replace(row, day=0) for row in found)
 
     def erase(self, run: str) -> None:
         """Erase what the rows of a run say, and keep that it was."""

@@ -33,6 +33,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "grants": (("tenant", "run", "id"), ("tool", "agent", "body", "reach", "uses", "revoked", "seal")),
     "outbox": (("number",), ("tenant", "run", "topic", "about")),
     "deliveries": (("number",), ("tenant", *(name for name in Delivery.__struct_fields__ if name != "number"))),
+    "tallies": (("tenant", "day", "name"), (*say.TALLY_NAMES, *say.TALLY_NUMBERS)),
 }
 
 

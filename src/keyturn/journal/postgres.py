@@ -21,8 +21,9 @@ from ..core.errors import StorageError, StorageFull, UserError
 from . import statements as say
 from .bell import Bell
 from .generation import Origin, begin, read_meta, settle_template
-from .sql_journal import Rung, SQLJournal
+from .sql_journal import Rung, SQLJournal, counted_in
 from .store_thread import BatchFailed, StoreThread
+from .tally_sql import add
 
 CHANNEL = "keyturn"
 _AGAIN = {"40001", "40P01", "55P03"}
@@ -162,6 +163,7 @@ class PostgresConnection:
             sending.close()
 
     def commit(self, results: list[Any]) -> None:
+        add(self, counted_in(results))
         names = {name for result in results if isinstance(result, Rung) for name in result}
         if names:
             told = {payload if len(payload) < _PAYLOAD else "" for payload in map(json.dumps, names)}

@@ -6,7 +6,8 @@ that none of them lies. Who computes rows is the engine's affair, where they are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -226,6 +227,84 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 100
 
 
+#: Where the buckets of a tally end, in milliseconds: a time is in the first that ends after it. The last is open.
+EDGES = tuple(
+    [seconds * 1_000 for seconds in (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1_800)]
+    + [hours * 3_600_000 for hours in (1, 4, 12, 24, 72, 168)]
+)
+DAY_MS = 86_400_000
+#: What was decided before a store had tallies is not counted. A tally of this word, on day 0, has that last day as ms.
+COUNTED_FROM = "counted from"
+# Some thirty years: clocks may say anything, and sums of this fit every store.
+_LONGEST_MS = 1 << 40
+_LAST_DAY = 1 << 30
+
+
+class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Counts what became of requests on one day: how often, how long it took in sum, and how often in each bucket.
+
+    `what` is how a request was closed, or what else was said of it: `engine/views/tallies.py` has the words. It holds
+    names and numbers, no arguments, and so it outlives the erasure of the runs that it counts.
+
+    >>> Tally.once("approve", 5_000, at=86_400_000, tool="pay").day
+    1
+    """
+
+    what: str
+    tool: str = ""
+    agent: str = ""
+    kind: str = ""
+    risk: str = ""
+    person: str = ""
+    day: int = 0
+    count: int = 0
+    ms: int = 0
+    times: tuple[int, ...] = (0,) * (len(EDGES) + 1)
+
+    @classmethod
+    def once(cls, what: str, ms: int, *, at: int, **names: str) -> Tally:
+        """Count one thing that took so long and happened at that time."""
+        took = min(max(ms, 0), _LONGEST_MS)
+        place = bisect_right(EDGES, took)
+        times = tuple(int(each == place) for each in range(len(EDGES) + 1))
+        return cls(what, day=min(max(at // DAY_MS, 0), _LAST_DAY), count=1, ms=took, times=times, **names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return what it counts, without the day."""
+        return self.what, self.tool, self.agent, self.kind, self.risk, self.person
+
+    def __add__(self, other: Tally) -> Tally:
+        times = tuple(one + more for one, more in zip(self.times, other.times, strict=True))
+        return msgspec.structs.replace(self, count=self.count + other.count, ms=self.ms + other.ms, times=times)
+
+
+def summed(tallies: Iterable[Tally]) -> list[Tally]:
+    """Add up tallies of the same thing on the same day.
+
+    >>> once = Tally.once("approve", 5, at=0)
+    >>> [each.count for each in summed([once, once])]
+    [2]
+    """
+    found = dict[tuple[int, tuple[str, ...]], Tally]()
+    for each in tallies:
+        key = (each.day, each.names)
+        found[key] = found[key] + each if key in found else each
+    return list(found.values())
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects tallies by days since 1970, both included; `daily` keeps the days apart, else they are added up.
+
+    >>> Period(since=20_000).daily
+    False
+    """
+
+    since: int | None = None
+    until: int | None = None
+    daily: bool = False
+
+
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     """Holds what one append changes beside the log, all or nothing with it.
 
@@ -240,6 +319,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     revoked: list[str] = []
     notices: list[Notice] = []
     quiet: bool = False
+    tallies: list[Tally] = []
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from msgspec.structs import astuple, fields, replace
 
 from ..core.errors import UserError
 from ..core.seal import Ring
-from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
+from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow, Tally
 
 Row = TypeVar("Row", RunRow, RequestRow, GrantRow)
 DAMAGED = "damaged"
@@ -120,15 +120,16 @@ def plain(changes: Changes) -> Changes:
         closed=[_plain(end) for end in changes.closed],
         grants=[_plain(row) for row in changes.grants],
         notices=[_plain(notice) for notice in changes.notices],
+        tallies=[_plain(tally) for tally in changes.tallies],
     )
 
 
-Plain = TypeVar("Plain", RunRow, RequestRow, GrantRow, Closing, Notice)
+Plain = TypeVar("Plain", RunRow, RequestRow, GrantRow, Closing, Notice, Tally)
 
 
 _TEXTS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind) if field.type in (str, "str"))
-    for kind in (RunRow, RequestRow, GrantRow, Closing, Notice)
+    for kind in (RunRow, RequestRow, GrantRow, Closing, Notice, Tally)
 }
 
 

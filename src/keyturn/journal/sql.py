@@ -19,7 +19,7 @@ from . import statements as say
 from .base import RESERVED, Claim, LostRace
 from .pages import keyed_rows
 from .rows import Changes, Closing, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
-from .sealing import DAMAGED, Row, askable, columns, marked, plain, plain_notice, seal_row, verified
+from .sealing import DAMAGED, Row, askable, columns, marked, plain_notice, seal_row, verified
 from .statements import SqlDialect
 from .store_thread import StoreConnection
 
@@ -67,7 +67,7 @@ class Tenant:
         claim: Claim | None,
         changes: Changes | None,
     ) -> None:
-        """Append lines and apply what they change."""
+        """Append lines and apply what they change, but for the tallies, which are added as it is committed."""
         at = self._place(db, run) if claim is None else self._held(db, run, claim)
         if at.status == "erased":
             raise Conflict(f"run {run!r} was erased; it takes no more lines")
@@ -87,7 +87,7 @@ class Tenant:
         if changes is None:
             db.tell(say.APPENDED, *end, self.name, run)
             return
-        changes, keys = plain(changes), self._keys()
+        keys = self._keys()
         row = changes.run
         values = (row.agent, row.status, row.updated_at, row.waiting, row.turns, row.workflow, row.error)
         db.tell(say.MOVED, *end, *values, seal_row(keys, self.name, row), self.name, run)

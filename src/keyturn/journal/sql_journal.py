@@ -8,19 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
 from ..core.errors import LogDamaged, UserError
 from ..keys import ring
 from . import statements as say
+from . import tally_sql
 from .base import Claim
 from .bell import AT_MOST, DUE, NOTICES, SAID, Bell, waited
 from .generation import ID, Origin, next_generation, read_meta, set_note
 from .pages import rows_of
-from .rows import ALL, Changes, Delivery, DeliveryQuery, Dispatch, GrantRow, Notice, Query, RequestRow, RunRow
-from .sealing import check_name, fits_a_store
+from .rows import (
+    ALL,
+    Changes,
+    Delivery,
+    DeliveryQuery,
+    Dispatch,
+    GrantRow,
+    Notice,
+    Period,
+    Query,
+    RequestRow,
+    RunRow,
+    Tally,
+)
+from .sealing import check_name, fits_a_store, plain
 from .sql import HeldAhead, Tenant
 from .statements import SqlDialect
 from .store_thread import StoreConnection, StoreThread
@@ -70,6 +84,8 @@ class SQLJournal:
         added = [bytes(line) for line in lines]
         told = [] if claim else [(self.tenant, DUE), (self.tenant, SAID + run)]
         told += [(self.tenant, NOTICES)] if changes is not None and changes.notices else []
+        changes = None if changes is None else plain(changes)
+        counts = [] if changes is None else [(self.tenant, tally) for tally in changes.tallies]
         wrote: list[bytes] = []
 
         def append(db: StoreConnection) -> Any:
@@ -79,7 +95,7 @@ class SQLJournal:
             self._note(db)
             self._mine.append(db, run, expected, added, claim, changes)
             wrote[:] = added[-1:]
-            return Rung([(self.tenant, run), *told]) if added else None
+            return Rung([(self.tenant, run), *told], counts) if added else None
 
         def appended(db: StoreConnection) -> tuple[bool, Any]:
             place = expected + len(added) - 1
@@ -218,6 +234,9 @@ class SQLJournal:
         await self._writer.ask(again)
         return counted[0]
 
+    async def tallies(self, period: Period) -> list[Tally]:
+        return await self._reader.ask(lambda db: tally_sql.read(db, self.tenant, period))
+
     async def hashes(self, run: str) -> list[tuple[str, str]]:
         if not fits_a_store(run):
             return []
@@ -331,7 +350,16 @@ def _stop(*threads: StoreThread) -> None:
 
 
 class Rung(list[tuple[str, str]]):
-    """Lists whom a committed job wakes: tenants and runs."""
+    """Lists whom a committed job wakes: tenants and runs; and what it counts, which is written as it is committed."""
+
+    def __init__(self, names: Iterable[tuple[str, str]], tallies: Sequence[tuple[str, Tally]] = ()) -> None:
+        super().__init__(names)
+        self.tallies = tallies
+
+
+def counted_in(results: Iterable[Any]) -> list[tuple[str, Tally]]:
+    """Return what jobs count that are about to be committed."""
+    return [each for result in results if isinstance(result, Rung) for each in result.tallies]
 
 
 def ringing(bell: Bell, elsewhere: Callable[[list[tuple[str, str]]], None]) -> Callable[[list[Any]], None]:

@@ -25,8 +25,9 @@ from .doorbell import Doorbell
 from .file_system import network_kind
 from .generation import COUNT, ID, Origin, begin, count_in, counted, read_meta, settle_template
 from .pages import rows_of
-from .sql_journal import SQLJournal, ringing
+from .sql_journal import SQLJournal, counted_in, ringing
 from .store_thread import BatchFailed, StoreThread
+from .tally_sql import add
 
 BUSY_SECONDS = 60.0
 # A commit writes whole pages of which it changes little: small pages are a third of the bytes.
@@ -151,6 +152,7 @@ class SQLiteConnection:
         self._told_before = self.told
 
     def commit(self, results: list[Any]) -> None:
+        add(self, counted_in(results))
         row = self._count_on() if self._firm and self.told != self._told_before else None
         self.execute("COMMIT")
         if self._origin.mark is not None and row is not None:

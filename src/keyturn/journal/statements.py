@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .rows import COUNTED_FROM, EDGES
+
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
 SCHEMA = 4
@@ -27,6 +29,8 @@ class SqlDialect:
     # Whether a column holds what it was declared as, and text is UTF-8, where the database does not see to that itself.
     whole: str
     text: str
+    # The day that it is, in days since 1970.
+    today: str
 
     @property
     def head(self) -> str:
@@ -73,18 +77,20 @@ SQLITE = SqlDialect(
     # Most names are ASCII, which is decided without a call; a NUL would end the comparison early.
     text="typeof({0}) = 'text' AND instr(CAST({0} AS BLOB), x'00') = 0 "
     "AND ({0} NOT GLOB '*[^ -~]*' OR keyturn_text(CAST({0} AS BLOB)))",
+    today="CAST(strftime('%s', 'now') AS INTEGER) / 86400",
 )
 POSTGRES = SqlDialect(
     *("BYTEA", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "", " FOR UPDATE", "%s"),
     time="(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     whole="",
     text="",
+    today="floor(extract(epoch FROM clock_timestamp()) / 86400)::bigint",
 )
 
 
 def migrations(dialect: SqlDialect) -> list[list[str]]:
     """Return the statements of each version of the schema from `FIRST` on; a released one is never changed."""
-    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect)]
+    return [_first(dialect), _WIDER_GRANTS, _deliveries(dialect), _tallies(dialect)]
 
 
 def _first(dialect: SqlDialect) -> list[str]:
@@ -133,6 +139,29 @@ def _deliveries(dialect: SqlDialect) -> list[str]:
         "CREATE INDEX deliveries_due ON deliveries (tenant, channel, due_at, number) WHERE state <> 'dead'",
         "CREATE INDEX deliveries_subject ON deliveries (tenant, subject, channel, person, number)",
         "CREATE INDEX deliveries_state ON deliveries (tenant, state, number)",
+    ]
+
+
+TALLY_NAMES = ("what", "tool", "agent", "kind", "risk", "person")
+TALLY_NUMBERS = ("count", "ms", *(f"t{place}" for place in range(len(EDGES) + 1)))
+
+
+def _tallies(dialect: SqlDialect) -> list[str]:
+    names = ", ".join(f"{name} TEXT NOT NULL DEFAULT ''" for name in TALLY_NAMES)
+    numbers = ", ".join(f"{name} BIGINT NOT NULL DEFAULT 0" for name in TALLY_NUMBERS)
+    return [
+        # The names are looked for by their digest: they may be longer than an index takes.
+        f"CREATE TABLE tallies (tenant TEXT NOT NULL, day BIGINT NOT NULL, name TEXT NOT NULL, {names}, {numbers}, "
+        f"PRIMARY KEY (tenant, day, name)){dialect.compact}",
+        "INSERT INTO tallies (tenant, day, name, what, ms) "
+        f"SELECT DISTINCT tenant, 0, '{COUNTED_FROM}', '{COUNTED_FROM}', {dialect.today} FROM runs",
+        # A page of open requests by any one filter, in order, without a look at those that do not fit.
+        "DROP INDEX requests_run",
+        "CREATE INDEX requests_of_run ON requests (tenant, run, asked_at, id)",
+        *(
+            f"CREATE INDEX requests_open_{each} ON requests (tenant, {each}, asked_at, id) WHERE state = 'open'"
+            for each in ("tool", "agent", "kind")
+        ),
     ]
 
 
@@ -220,5 +249,6 @@ SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO U
 DROP_META = "DELETE FROM meta WHERE name = ?"
 # Whether a store holds anything at all.
 ANY = tuple(
-    f"SELECT 1 FROM {table} LIMIT 1" for table in ("runs", "events", "requests", "grants", "outbox", "deliveries")
+    f"SELECT 1 FROM {table} LIMIT 1"
+    for table in ("runs", "events", "requests", "grants", "outbox", "deliveries", "tallies")
 )

@@ -25,6 +25,7 @@ from ..run.open_run import chain_of, journal_clock
 from ..tracing.spans import RunSpans
 from ..views.event_stream import EventFeed
 from ..views.rows import changes, known_open, open_after, replayed
+from ..views.tallies import Asked
 from .stop import StopReason
 
 _FRUITLESS = 3
@@ -53,7 +54,7 @@ class Writer:
         self.clock = clock
         self.claim: Claim | None = None
         # The requests that the journal has as open, by call.
-        self.open: dict[str, str] = {}
+        self.open: dict[str, Asked] = {}
         self.refused: Conflict | None = None
         self.feeds: dict[str, EventFeed] = {}
         self.traces: RunSpans | None = None

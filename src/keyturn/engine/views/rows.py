@@ -1,4 +1,4 @@
-"""Project a step onto the rows of a store: the run at a glance, requests opened and closed, grants, notices.
+"""Project a step onto the rows of a store: the run at a glance, requests opened and closed, grants, notices, tallies.
 
 Derived from the run as it stands after the step and from the step's events; a projection, never a second truth.
 Whoever appends to a journal sends these along, so that they are written in the same transaction.
@@ -7,6 +7,7 @@ Whoever appends to a journal sends these along, so that they are written in the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, cast
 
 import msgspec
 
@@ -16,12 +17,13 @@ from ...core.effects import waiting
 from ...core.errors import RunMissing
 from ...core.evolve import fold
 from ...core.request import request_of
-from ...core.run import Call, Run, new_run, request_id
+from ...core.run import Call, Run, new_run
 from ...core.states import OVER
 from ...journal.base import Journal
-from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow
+from ...journal.rows import Changes, Closing, GrantRow, RequestRow, RunRow, Tally, summed
 from ..run.log_cache import log_in
 from .notices import created_all, notices_of
+from .tallies import Asked, tallies
 
 # After these a call may have begun to wait; after those it waits no longer, and it is named; after these any may not.
 _OPENING = (ev.CallScreened, ev.CallNeeds, ev.CallLost, ev.CallAskedAgain, ev.CallMarked)
@@ -45,7 +47,7 @@ def opened_by(run: Run, events: list[ev.AnyEvent]) -> list[Call]:
     return [call for call_id in named if (call := run.groups["wait"].get(call_id)) is not None]
 
 
-def changes(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent], started_at: int) -> Changes:
+def changes(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent], started_at: int) -> Changes:
     """Return the row changes of a step that was just folded; `open` holds the open requests by call."""
     closed = _closed(run, open, events)
     waits = opened_by(run, events)
@@ -55,28 +57,34 @@ def changes(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent], starte
         opened = [msgspec.structs.replace(row, state="void", closed_at=run.now) for row in opened]
     revoked = [event.grant for event in events if isinstance(event, ev.GrantRevoked)]
     quiet = all(isinstance(event, _QUIET) for event in events)
-    ended = list(closed.values())
-    return Changes(run_row(run, started_at), opened, ended, _grants(run, events), revoked, told, quiet)
+    counted = tallies(open, events, closed)
+    row, ends = run_row(run, started_at), list(closed.values())
+    return Changes(row, opened, ends, _grants(run, events), revoked, told, quiet, counted)
 
 
-def open_after(open: dict[str, str], made: Changes) -> dict[str, str]:
+def open_after(open: dict[str, Asked], made: Changes) -> dict[str, Asked]:
     """Give the open requests by call as they are once these changes are kept."""
     if not made.opened and not made.closed:
         return open
     ended = {row.id for row in made.closed}
-    left = {call: name for call, name in open.items() if name not in ended}
-    return left | {row.call: row.id for row in made.opened if row.state == "open"}
+    left = {call: asked for call, asked in open.items() if asked.id not in ended}
+    return left | {row.call: Asked.of(row) for row in made.opened if row.state == "open"}
 
 
 def replayed(steps: list[ev.Step]) -> Changes:
-    """Return all rows of a run that no store has yet, from its log."""
+    """Return all rows of a run that no store has yet, from its log.
+
+    What a fork copied is counted where it was decided.
+    """
     run = new_run()
-    open = dict[str, str]()
+    open = dict[str, Asked]()
+    counted = list[Tally]()
     requests = dict[str, RequestRow]()
     grants = dict[str, GrantRow]()
-    for made in steps:
+    for number, made in enumerate(steps):
         fold(run, [made])
         change = changes(run, open, made.events, steps[0].at)
+        counted += change.tallies if number >= copied_lines(run) else []
         open = open_after(open, change)
         for end in change.closed:
             requests[end.id] = requests[end.id].ended(end)
@@ -85,7 +93,14 @@ def replayed(steps: list[ev.Step]) -> Changes:
         for name in grants.keys() & change.revoked:
             grants[name] = msgspec.structs.replace(grants[name], revoked=True)
     waits = [] if run.status in OVER else created_all(run, run.groups["wait"].values())
-    return Changes(run_row(run, steps[0].at), list(requests.values()), grants=list(grants.values()), notices=waits)
+    row, grown = run_row(run, steps[0].at), list(grants.values())
+    return Changes(row, list(requests.values()), grants=grown, notices=waits, tallies=summed(counted))
+
+
+def copied_lines(run: Run) -> int:
+    """Return how many lines of a run were copied from the one that it is a fork of."""
+    origin: object = run.about.get("forked_from")
+    return int(cast("dict[str, Any]", origin).get("at", 0)) if isinstance(origin, dict) else 0
 
 
 async def rows_in(journal: Journal, run: str) -> Changes:
@@ -96,8 +111,8 @@ async def rows_in(journal: Journal, run: str) -> Changes:
     return replayed(log.steps)
 
 
-def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> dict[str, Closing]:
-    """Return requests that wait no longer, by call, with the verdict that closed them."""
+def _closed(run: Run, open: Mapping[str, Asked], events: list[ev.AnyEvent]) -> dict[str, Closing]:
+    """Return the requests that wait no longer, by call, with the verdict that closed them."""
     closed = dict[str, Closing]()
     for event in events:
         call = event.decision.call if isinstance(event, ev.CallDecided) else getattr(event, "call", None)
@@ -106,13 +121,13 @@ def _closed(run: Run, open: Mapping[str, str], events: list[ev.AnyEvent]) -> dic
         if isinstance(event, ev.CallDecided):
             decision = event.decision
             state = "asked_back" if decision.asks_back else decision.verdict
-            closed[call] = Closing(open[call], state, decision.at, decision.by or "")
+            closed[call] = Closing(open[call].id, state, decision.at, decision.by or "")
         elif isinstance(event, ev.CallVoided | ev.CallAskedAgain):
-            closed[call] = Closing(open[call], "void", run.now)
+            closed[call] = Closing(open[call].id, "void", run.now)
     if any(isinstance(event, _SWEEPING) for event in events):
         waiting_still = {} if run.status == "cancelled" else run.groups["wait"]
         gone = [call for call in open if call not in closed and call not in waiting_still]
-        closed |= {call: Closing(open[call], "void", run.now) for call in gone}
+        closed |= {call: Closing(open[call].id, "void", run.now) for call in gone}
     return closed
 
 
@@ -129,6 +144,6 @@ def _grant(run: Run, terms: ev.GrantTerms) -> GrantRow:
     return GrantRow(terms.id, run.id, tool, terms.agent, body, terms.reach, run.grant_uses.get(terms.id, 0))
 
 
-def known_open(run: Run) -> dict[str, str]:
+def known_open(run: Run) -> dict[str, Asked]:
     """Return the open requests of a run that was loaded, under the ids that a store knows."""
-    return {call_id: request_id(run, call_id) for call_id in run.groups["wait"]}
+    return {call_id: Asked.in_run(run, call) for call_id, call in run.groups["wait"].items()}

@@ -16,7 +16,7 @@ from ...core.seal import parted
 from ...engine.run.log_cache import verify_run
 from ...engine.run.open_run import chain_of
 from ...journal.base import Claim, Journal, LostRace, Store
-from ...journal.rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow
+from ...journal.rows import DAY_MS, Changes, Closing, GrantRow, Notice, Period, Query, RequestRow, RunRow, Tally
 from .journal_case import JournalCase
 
 MINUTE = 60_000
@@ -187,6 +187,31 @@ class RecordsSuite(JournalCase):
         left = await journal.outbox(done=told[2].number)
         assert [notice.about["n"] for notice in left] == [1, 2, 2]
         assert await journal.outbox() == left
+
+    async def test_tallies_are_added_up_with_their_lines_and_outlive_them(self, journal: Store) -> None:
+        other: Store = self.of(journal, "other")  # type: ignore[assignment]  # of a store comes a store
+        days = [Tally.once("approve", 1_500, at=day * DAY_MS, tool="pay", person="ada") for day in (3, 4, 4)]
+        slow = Tally.once("reject", 1 << 60, at=1 << 60, tool="pay" * 3_000, person="a\0b\ud800c")
+        for place, counted in enumerate([days[:2], [*days[2:], slow]]):
+            await journal.append("run", place, [b"1"], None, Changes(run_row("run"), tallies=counted))
+        with pytest.raises(LostRace):
+            await journal.append("run", 0, [b"2"], None, Changes(run_row("run"), tallies=days))
+        await journal.erase("run")
+        found = {each.what: each for each in await journal.tallies(Period())}
+        assert (found["approve"].count, found["approve"].ms, sum(found["approve"].times)) == (3, 4_500, 3)
+        assert (found["reject"].tool, found["reject"].person, found["reject"].times[-1]) == (slow.tool, "a?b?c", 1)
+        daily = await journal.tallies(Period(since=3, until=4, daily=True))
+        assert sorted((each.day, each.count) for each in daily) == [(3, 1), (4, 2)]
+        assert [each.count for each in await journal.tallies(Period(since=4, until=4))] == [2]
+        assert (await other.tallies(Period()), await journal.tallies(Period(until=2))) == ([], [])
+
+    async def test_appends_at_once_count_each_other_in(self, journal: Store) -> None:
+        once = [Tally.once(word, 5, at=0, tool="pay") for word in ("approve", "read", "reject")]
+        for half in (once, once[::-1]):
+            runs = [f"run {half is once} {number}" for number in range(20)]
+            appends = [journal.append(run, 0, [b"1"], None, Changes(run_row(run), tallies=half)) for run in runs]
+            await asyncio.gather(*appends)
+        assert [each.count for each in await journal.tallies(Period())] == [40, 40, 40]
 
     async def test_rows_of_tenants_are_apart(self, journal: Store) -> None:
         other: Store = self.of(journal, "other")  # type: ignore[assignment]  # of a store comes a store

@@ -1,0 +1,247 @@
+"""Insights: how people decide, how fast and how uniformly, from what a store counted as it was decided.
+
+No request is read: the store adds up in each append what that append says, so the answer costs what there are days,
+tools and people, not what there are requests. What is told of times is of buckets (`journal/rows.py`): a median lies in
+the bucket in which it truly is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, timedelta
+from typing import Any, cast
+
+import msgspec
+
+from ..core.errors import UserError
+from ..core.policy import milliseconds
+from ..directory.people import People
+from ..journal import opened
+from ..journal.base import Store
+from ..journal.rows import COUNTED_FROM, DAY_MS, EDGES, Period, Tally
+from .suggestions import SCANNED, Suggestion, suggestions_from
+
+#: The setting of the directory that says how long somebody has to look, by risk, and what holds where nothing is set.
+MIN_LOOK = "min_look"
+_FLOOR = "2s"
+_LONGEST = 3_660
+_DECIDED = ("approve", "edit", "reject", "answer", "ran", "did_not_run", "retry", "asked_back")
+_VOTE = "vote "
+_BESIDE = ("read", "look", "void")
+_EPOCH = date(1970, 1, 1)
+
+
+class Times(msgspec.Struct, frozen=True):
+    """Describes how long things took, in seconds: None where there were none.
+
+    >>> Times().median_s is None
+    True
+    """
+
+    count: int = 0
+    mean_s: float | None = None
+    median_s: float | None = None
+    p90_s: float | None = None
+
+    @classmethod
+    def of(cls, tallies: Iterable[Tally]) -> Times:
+        """Add tallies up."""
+        found = list(tallies)
+        count = sum(each.count for each in found)
+        if not count:
+            return cls()
+        times = [sum(column) for column in zip(*(each.times for each in found), strict=True)]
+        mean = sum(each.ms for each in found) / count / 1_000
+        return cls(count, round(mean, 3), quantile(times, 0.5), quantile(times, 0.9))
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """Tells how requests ended of one tool, one person, one kind, or of all.
+
+    `decided` are those that people decided, of a person their votes too; `ended` are also those whose time ran out,
+    that asked anew or were settled without a person. The rates of verdicts are of `decided`, those of time of `ended`;
+    None where there is nothing to divide by. `words` counts everything by its word. `read` counts what people let run,
+    and `hurried` those of it that were surely let run before the floor of their risk.
+    """
+
+    name: str
+    decided: int
+    ended: int
+    approval_rate: float | None
+    edit_rate: float | None
+    rejection_rate: float | None
+    expiry_rate: float | None
+    escalation_rate: float | None
+    to_decide: Times
+    first_look: Times
+    read: int
+    hurried: int
+    words: dict[str, int]
+
+
+class InsightsReport(msgspec.Struct, frozen=True):
+    """Tells of a number of days how people decided.
+
+    `counted_from` is the first whole day that is counted, where there were decisions before there were counters.
+    `floors` are the reading floors in seconds, by risk; "" is for every risk that is not named.
+    """
+
+    since: str
+    until: str
+    counted_from: str | None
+    floors: dict[str, float]
+    total: Figures
+    tools: list[Figures]
+    people: list[Figures]
+    kinds: list[Figures]
+
+    @property
+    def decided(self) -> int:
+        """Return how many requests people decided."""
+        return self.total.decided
+
+
+class Insights:
+    """Tells from a journal how people decide, and which rules would spare them what they always approve.
+
+    `people` is the directory of the same journal; its setting "min_look" says how long somebody has to look at a
+    request before a decision is not hurried: a duration, or durations by risk with "" for every other.
+
+    >>> import asyncio
+    >>> from keyturn import MemoryJournal
+    >>> asyncio.run(Insights(MemoryJournal()).report()).total.decided
+    0
+    """
+
+    def __init__(self, store: Store | str, people: People | None = None) -> None:
+        self._store = opened(store) if isinstance(store, str) else store
+        self._people = People(self._store) if people is None else people
+
+    async def report(self, *, days: int = 30) -> InsightsReport:
+        """Return what was counted in so many days, today (UTC) included."""
+        given: object = days
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _LONGEST:
+            raise UserError(f"days is a whole number from 1 to {_LONGEST}, not {days!r}")
+        today = await self._store.now() // DAY_MS
+        since = max(today - days + 1, 0)
+        counted = await self._store.tallies(Period(since=since, until=today))
+        floors = floors_of((await self._people.directory()).settings.get(MIN_LOOK))
+        told = [each for each in counted if each.what != COUNTED_FROM]
+        return InsightsReport(
+            since=_day(since),
+            until=_day(today),
+            counted_from=await self._begun(),
+            floors={risk: floor / 1_000 for risk, floor in floors.items()},
+            total=_figures("", told, floors, own=False),
+            tools=_by(told, lambda each: each.tool, floors),
+            people=_by([each for each in told if each.person], lambda each: each.person, floors, own=True),
+            kinds=_by(told, lambda each: each.kind, floors),
+        )
+
+    async def suggestions(self, *, tool: str | None = None, newest: int = 2_000) -> list[Suggestion]:
+        """Return rules that would have let run what people approved unchanged, and nothing else that they decided.
+
+        Computed from the `newest` decided requests of each tool and agent, among the newest of all.
+        """
+        given: object = newest
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= SCANNED:
+            raise UserError(f"newest is a whole number from 1 to {SCANNED}, not {newest!r}")
+        return await suggestions_from(self._store, tool, newest)
+
+    async def _begun(self) -> str | None:
+        found = await self._store.tallies(Period(until=0))
+        days = [each.ms for each in found if each.what == COUNTED_FROM]
+        return _day(max(days) + 1) if days else None
+
+
+def floors_of(setting: Any) -> dict[str, int]:
+    """Return the reading floors in milliseconds by risk, from the setting as it stands.
+
+    >>> floors_of({"high": "10s"}), floors_of("5s")
+    ({'': 2000, 'high': 10000}, {'': 5000})
+    """
+    given: dict[str, Any] = {}
+    if isinstance(setting, Mapping):
+        given = dict(cast("Mapping[str, Any]", setting))
+    elif setting is not None:
+        given = {"": setting}
+    try:
+        return {"": milliseconds(_FLOOR)} | {str(risk): milliseconds(each) for risk, each in given.items()}
+    except UserError as error:
+        raise UserError(
+            f"the setting {MIN_LOOK!r} is a duration such as '5s', or durations by risk; set it anew: {error}"
+        ) from None
+
+
+def quantile(times: list[int], share: float) -> float | None:
+    """Return below which time, in seconds, a share of what is in buckets lies; within a bucket it is divided evenly.
+
+    Of the last bucket, which is open, it is where it begins.
+
+    >>> quantile([0, 4] + [0] * 18, 0.5)
+    1.5
+    """
+    whole = sum(times)
+    before = 0
+    for place, count in enumerate(times):
+        if count and before + count >= share * whole:
+            low = EDGES[place - 1] if place else 0
+            high = EDGES[place] if place < len(EDGES) else low
+            return round((low + (high - low) * (share * whole - before) / count) / 1_000, 3)
+        before += count
+    return None
+
+
+def _by(
+    tallies: Iterable[Tally], name: Callable[[Tally], str], floors: Mapping[str, int], *, own: bool = False
+) -> list[Figures]:
+    """Return the figures of each name, those with most decisions first."""
+    parts: dict[str, list[Tally]] = {}
+    for each in tallies:
+        parts.setdefault(name(each), []).append(each)
+    made = [_figures(part, parts[part], floors, own=own) for part in parts]
+    return sorted(made, key=lambda each: (-each.decided, each.name))
+
+
+def _figures(name: str, tallies: list[Tally], floors: Mapping[str, int], *, own: bool) -> Figures:
+    """Return the figures of tallies; `own` counts votes as decisions, as they are those of a person."""
+    words: dict[str, int] = {}
+    for each in tallies:
+        words[each.what] = words.get(each.what, 0) + each.count
+
+    def count(*what: str) -> int:
+        return sum(words.get(word, 0) + (words.get(_VOTE + word, 0) if own else 0) for word in what)
+
+    decides = [each for each in tallies if each.what.removeprefix(_VOTE if own else "") in _DECIDED]
+    decided = sum(each.count for each in decides)
+    ended = sum(number for word, number in words.items() if word not in _BESIDE and not word.startswith(_VOTE))
+    read = [each for each in tallies if each.what == "read"]
+    return Figures(
+        name=name,
+        decided=decided,
+        ended=ended,
+        approval_rate=_rate(count("approve", "edit"), decided),
+        edit_rate=_rate(count("edit"), decided),
+        rejection_rate=_rate(count("reject"), decided),
+        expiry_rate=_rate(count("expire", "ask_again"), ended),
+        escalation_rate=_rate(count("escalate"), ended),
+        to_decide=Times.of(decides),
+        first_look=Times.of(each for each in tallies if each.what == "look"),
+        read=sum(each.count for each in read),
+        hurried=sum(_hurried(each, floors.get(each.risk, floors[""])) for each in read),
+        words=dict(sorted(words.items())),
+    )
+
+
+def _hurried(read: Tally, floor: int) -> int:
+    """Return how many surely took less than the floor: those in buckets that end there or before."""
+    return sum(read.times[: bisect_right(EDGES, floor)])
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _day(day: int) -> str:
+    return (_EPOCH + timedelta(days=min(day, (date.max - _EPOCH).days))).isoformat()
