@@ -12,7 +12,7 @@ from .rows import COUNTED_FROM, EDGES
 
 # The first version that this Keyturn reads, and the newest.
 FIRST = 2
-SCHEMA = 4
+SCHEMA = 5
 
 
 @dataclass(frozen=True, slots=True)
