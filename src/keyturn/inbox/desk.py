@@ -24,7 +24,8 @@ from ..core.records import Word
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
-from ..directory.people import DECIDE, Login, People
+from ..directory.login import DECIDE, Login
+from ..directory.people import People
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
 from ..engine.facts.reaches import reach_of
@@ -215,10 +216,12 @@ class Inbox:
         """Return who decides: who logged in has the roles of now, and a name is no more than that."""
         if not isinstance(by, Login):
             return _named(by)
-        if DECIDE not in by.scopes:
-            raise NotAllowed(f"the token of {by.person!r} is not good for deciding; its scopes: {', '.join(by.scopes)}")
+        await self.people.admit(by, DECIDE)
         terms, requester = (None, None) if waiting is None else (waiting.terms, waiting.requester)
-        return await self.people.decider(by.person, strength, terms=terms, requester=requester)
+        who = await self.people.decider(by.person, strength, terms=terms, requester=requester)
+        if waiting is not None and (await self.people.get(by.person)).kind == "machine":
+            raise NotAllowed(f"{by.person!r} is a machine, and no machine decides")
+        return who
 
     async def _waiting(self, shown: _Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""

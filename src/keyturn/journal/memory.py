@@ -24,7 +24,7 @@ from ..keys import own_ring
 from .base import Claim, LostRace
 from .memory_rows import MemoryRows
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
-from .sealing import askable, check_name, plain
+from .sealing import askable, check_erasable, check_name, plain
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
 _RING = own_ring()
@@ -145,6 +145,7 @@ class MemoryJournal:
             return [parted(line) for line in self._log(run).lines]
 
     async def erase(self, run: str) -> None:
+        check_erasable(run)
         with self._lock:
             log, now = self._log(run), self._clock()
             if log.holder is not None and now < log.holder.until:

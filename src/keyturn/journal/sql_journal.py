@@ -20,7 +20,7 @@ from .bell import AT_MOST, DUE, SAID, Bell, waited
 from .generation import ID, Origin, next_generation, read_meta, set_note
 from .pages import rows_of
 from .rows import ALL, Changes, GrantRow, Notice, Query, RequestRow, RunRow
-from .sealing import check_name, fits_a_store
+from .sealing import check_erasable, check_name, fits_a_store
 from .sql import HeldAhead, Tenant
 from .statements import SqlDialect
 from .store_thread import StoreConnection, StoreThread
@@ -186,6 +186,7 @@ class SQLJournal:
         return await self._reader.ask(lambda db: self._mine.links(db, run))
 
     async def erase(self, run: str) -> None:
+        check_erasable(run)
         if fits_a_store(run):
             await self._writer.ask(lambda db: self._mine.erase(db, run))
 

@@ -19,7 +19,7 @@ from ...core import events as ev
 from ...core.errors import AgentMissing, Expired, UserError
 from ...core.past import RunPast
 from ...core.people import barred
-from ...core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
+from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict
 from ...core.preview import Preview
 from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
@@ -31,9 +31,10 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
 from .around_tool import rejected_by_input
-from .before_start import asked_otherwise
+from .before_start import asked_otherwise, unsigned
 from .borrowing import borrow_for_call
 from .fused_steps import pass_on
+from .run_tool import ask_anew
 
 # A policy that could not say: such a call asks, and is not let through by a decision alone.
 _UNTOLD = "policy failed"
@@ -65,6 +66,11 @@ def _counting(policy: Any) -> bool:
 
 async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
     verdict = await recheck(drive, scope, call, tool)
+    if verdict.action == "ask" and verdict.terms is not None:  # the log may say of other terms that people met them
+        why = await unsigned(drive, call, [verdict.terms])
+        if why:
+            await ask_anew(drive, scope, call, tool, why)
+            return verdict
     await drive.commit(cm.Screen(call.id, verdict, on_decision=True))
     return verdict
 
@@ -111,11 +117,29 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -
     if not scope.policies:
         return own
     stated = await _policy(drive, scope, call)
+    if stated is not None and tool.approval is not None and tool.approval.needs_proof:
+        return _both(tool.approval, stated)
     if stated is not None and stated.action == "allow" and call.voided:
         return msgspec.structs.replace(stated, terms=tool.approval)  # it asks all the same, and the tool says whom
     if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
         return own if stated is None else Verdict("ask", stated.reason, own.terms, stated.by)
     return stated
+
+
+def _both(own: Approval, stated: Verdict) -> Verdict:
+    """Return a policy's verdict on a tool that takes signed decisions: nothing that its tool asks for is taken away."""
+    terms = stated.terms
+    if stated.action == "deny":
+        return stated
+    if stated.action == "allow" or terms is None:
+        return msgspec.structs.replace(stated, action="ask", terms=own)
+    named = own if terms.role is None and not terms.users else terms
+    people = {"role": named.role, "users": named.users, "not_requester": own.not_requester or terms.not_requester}
+    counts = {"quorum": max(own.quorum, terms.quorum), "deny_quorum": max(own.deny_quorum, terms.deny_quorum)}
+    try:
+        return msgspec.structs.replace(stated, terms=msgspec.structs.replace(terms, signed=True, **people, **counts))
+    except UserError:  # so many people are not named
+        return msgspec.structs.replace(stated, terms=own)
 
 
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:
