@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from keyturn import Approval, MemoryJournal, NotAllowed, Policy, Proof, ProofRefused, Rule, RunHooks, UserError
+from keyturn import (
+    Agent,
+    App,
+    Approval,
+    MemoryJournal,
+    NotAllowed,
+    Policy,
+    Proof,
+    ProofRefused,
+    Rule,
+    RunHooks,
+    Runner,
+    RunState,
+    UserError,
+)
 from keyturn.audit.checker import check
 from keyturn.core import events as ev
 from keyturn.core.challenge import decision_challenge
@@ -24,6 +39,7 @@ from keyturn.proofs.base import Checked
 from keyturn.testing import ScriptedModel, function_call
 from tests.directory.test_signed import SIGNED, Desk, forge
 from tests.waiting import until, until_status
+from trials.signers import SSHSigner
 
 
 @pytest.fixture
@@ -244,6 +260,88 @@ async def test_several_people_can_sign_that_a_call_in_doubt_runs_again(journal: 
     assert desk.paid == [5]
 
 
+class Deep(Desk):
+    """A desk whose agent asks another as a tool, which pays: one of the two takes signatures."""
+
+    def __init__(self, journal: Any, inner: Approval | None, outer: Approval | None) -> None:
+        super().__init__(journal)
+        pay = self.app.agents["desk"].tools[0]
+        pay.approval = inner
+        pay.needs_approval = inner is not None
+        calls = [[function_call("pay", {"amount": 5}, call_id="c2")], "Paid."]
+        clerk = Agent("clerk", model=ScriptedModel(calls), tools=[pay])
+        tool = clerk.as_tool("ask_clerk", "Ask the clerk.", needs_approval=outer is not None)
+        tool.approval = outer
+        chief = Agent(
+            "desk", model=ScriptedModel([[function_call("ask_clerk", {"input": "Pay."})], "Done."]), tools=[tool]
+        )
+        self.app = App([chief], journal)
+
+
+@pytest.mark.parametrize(("inner", "outer"), [(SIGNED, None), (None, SIGNED), (SIGNED, SIGNED)])
+async def test_at_every_depth_nothing_starts_unsigned(journal: Any, inner: Any, outer: Any) -> None:
+    desk = Deep(journal, inner, outer)
+    async with desk.app:
+        await desk.people()
+        request = await desk.waiting()
+        for _layer in filter(None, (inner, outer)):
+            [request] = await desk.app.inbox.list()
+            _run, made = await bare(desk, request)
+            junk = Proof("ssh", desk.keys["bob"].public.id, b"junk")
+            await forge(desk, request, replace(made, decider=Decider("bob", (), "signed"), proof=junk))
+            request = await asked_again(desk, request)
+            assert desk.paid == []
+            await desk.app.inbox.approve(request, by=Login("bob"), proof=await desk.signed("bob", request))
+            await until(partial(_moved_on, desk, request))
+        assert (await desk.run.result(10)).final_output == "Done."
+    assert desk.paid == [5]
+
+
+async def _moved_on(desk: Desk, request: Any) -> bool:
+    row = await desk.app.get(request.run)
+    waits = await desk.app.inbox.list()
+    return row.status == "finished" or any(each.id != request.id for each in waits)
+
+
+async def test_where_nobody_can_verify_nothing_starts(journal: Any) -> None:
+    """`Runner.run` on the journal of an app, with a signature that is good."""
+    desk = Desk(journal, SIGNED)
+    async with desk.app:
+        await desk.people()
+        request = await desk.waiting()
+    await desk.app.inbox.approve(request, by=Login("bob"), proof=await desk.signed("bob", request))
+    agent = desk.app.agents["desk"]
+    state = await RunState.load(journal, request.run, agent)
+    with pytest.raises(UserError, match="in an App"):
+        await Runner.run(agent, state, journal=journal)
+    copied = await RunState.from_string(agent, state.to_string())
+    with pytest.raises(UserError):
+        await Runner.run(agent, copied)
+    assert desk.paid == []
+
+
+async def test_who_writes_the_whole_directory_is_not_trusted_where_the_first_key_is_named(journal: Any) -> None:
+    """Mallory, with every key but those of people, begins the directory anew, with a key of their own as the first."""
+    mallory = SSHSigner("ssh-ed25519", 66)
+    ada = SSHSigner("ssh-ed25519", 0)
+    desk = Desk(journal, SIGNED, trusted_keys=[ada.public.id])
+    async with desk.app:
+        people = desk.app.people
+        await people.start("ada")
+        key = mallory.public
+        await people.enrol_key("ada", key, mallory.sign(people.to_sign("ada", key)))
+        await people.confirm_key(key.id, by="ada")
+        request = await desk.waiting()
+        desk.keys["ada"] = mallory
+        proof = await desk.signed("ada", request)
+        with pytest.raises(ProofRefused):
+            await desk.app.inbox.approve(request, by=Login("ada"), proof=proof)
+        _run, made = await bare(desk, request)
+        await forge(desk, request, replace(made, decider=Decider("ada", ("admin",), "signed"), proof=proof))
+        await asked_again(desk, request)
+    assert desk.paid == []
+
+
 # People that are one ------------------------------------------------------------------------------------------------
 
 
@@ -459,3 +557,20 @@ async def test_whoever_was_killed_in_a_change_keeps_others_out_for_a_moment_only
     await store.claim(NAME, "who was killed", 2_000)
     await people.add("bob", by="ada")
     assert [each.id for each in await people.list()] == ["ada", "bob"]
+
+
+async def test_an_export_shows_the_directory_and_traces_leave_it_out(own_key: None, store: Any, tmp_path: Any) -> None:
+    app = App([], store)
+    await app.people.start("ada")
+    written = await app.audit.export(tmp_path / "out.jsonl")
+    assert written.ok
+    assert not written.withheld
+    assert "PersonAdded" in (tmp_path / "out.jsonl").read_text()
+    assert (await app.audit.verify()).ok
+    assert (await app.audit.export(tmp_path / "traces", format="agentack")).ok
+
+
+async def test_an_id_in_which_no_person_acts_is_nobodys(journal: Any) -> None:
+    people = People(journal)
+    with pytest.raises(UserError, match="is ours"):
+        await people.start("Keyturn")

@@ -102,7 +102,8 @@ def _confirmation(known: _Known, by: str, event: ev.KeyConfirmed) -> str:
     if known.owned.get(("key", event.key)) == by:
         return "they confirmed their own key"
     signer = "" if event.proof is None else event.proof.key
-    return "" if known.confirmed.get(signer) == by else "it is not signed with a confirmed key of theirs"
+    counts = known.confirmed.get(signer) == by and signer not in known.revoked
+    return "" if counts else "it is not signed with a confirmed key of theirs"
 
 
 def _impossible(known: _Known, event: ev.AnyDirectoryEvent) -> str:
@@ -112,9 +113,8 @@ def _impossible(known: _Known, event: ev.AnyDirectoryEvent) -> str:
         return "it is about somebody who is not there"
     match event:
         case ev.PersonAdded():
-            return (
-                "an id is given once, and one that reads like it is none" if _read(event.person) in known.read else ""
-            )
+            taken = _read(event.person) in known.read
+            return "an id is given once, and none that reads like it" if taken else ""
         case ev.PersonReturned():
             return "" if event.person in known.kinds and event.person not in known.here else "they had not left"
         case ev.RoleGiven() | ev.RoleTaken():

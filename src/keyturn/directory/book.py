@@ -21,7 +21,7 @@ from ..journal.base import Journal, LostRace
 from ..keys import ring
 from .decide import Events
 from .events import Entry, Restored, read_entry, written
-from .state import Directory, fold
+from .state import OURS, Directory, fold
 
 NAME = "@directory"
 # A change takes milliseconds: whoever is killed in one keeps the others out for no longer than this.
@@ -128,7 +128,7 @@ class Book:
         """
         while (now := await self.read()).place:
             at = max(await self._store_time(), now.at)
-            line = self._chain.copy().seal(written(Entry(at, Decider("keyturn"), [Restored(why)])))
+            line = self._chain.copy().seal(written(Entry(at, Decider(OURS), [Restored(why)])))
             try:
                 await self._journal.append(NAME, len(self._entries), [line])
             except LostRace:

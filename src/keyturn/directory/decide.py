@@ -14,7 +14,7 @@ from ..core.errors import Conflict, NotAllowed, UserError
 from ..core.people import Decider, Proof, plain_text, reads_as
 from ..render.names import mixed_script
 from . import events as ev
-from .state import ADMIN, SCOPES, Directory, Key, Person, fold
+from .state import ADMIN, OURS, SCOPES, Directory, Key, Person, fold
 
 Events = list[ev.AnyDirectoryEvent]
 _LONGEST = 200
@@ -91,11 +91,21 @@ def somebody(directory: Directory, name: str) -> Person:
     return found
 
 
+def own_id(person: str) -> str:
+    """Return an id that somebody can have, or refuse it: one that reads as one name, and is not ours."""
+    named(person, "a person")
+    if reads_as(person) == OURS:
+        raise UserError(f"the id {person!r} is ours: in its name is recorded what no person did")
+    if (why := mixed_script(person)) is not None:
+        raise UserError(f"the id {person!r} {why}; choose one that nobody takes for another's")
+    return person
+
+
 def start(directory: Directory, person: str, name: str) -> Events:
     """Begin a directory with its first person, who administers it."""
     if directory.place:
         raise Conflict("this directory has people already: ask an administrator to add you")
-    return [ev.PersonAdded(named(person, "a person"), one_line(name, "a name")), ev.RoleGiven(ADMIN, person=person)]
+    return [ev.PersonAdded(own_id(person), one_line(name, "a name")), ev.RoleGiven(ADMIN, person=person)]
 
 
 def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, roles: Iterable[str]) -> Events:
@@ -110,8 +120,7 @@ def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, ro
     like = directory.alike.get(reads_as(person), person)
     if like != person:
         raise UserError(f"{person!r} reads like {like!r}, who is or was in this directory; choose another id")
-    if (why := mixed_script(person)) is not None:
-        raise UserError(f"the id {person!r} {why}; choose one that nobody takes for another's")
+    own_id(person)
     if before is not None and before.kind != kind:
         raise UserError(f"{person!r} was a {before.kind}; an id is given once")
     added = ev.PersonAdded(person, one_line(name, "a name"), kind) if before is None else ev.PersonReturned(person)

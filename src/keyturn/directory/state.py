@@ -16,6 +16,8 @@ from ..core.policy import Approval
 from . import events as ev
 
 ADMIN = "admin"
+#: Who makes the entries that no person makes.
+OURS = "keyturn"
 #: What a token may be used for.
 SCOPES = ("decide", "read", "people", "run")
 

@@ -70,7 +70,7 @@ async def names_of(store: Store) -> list[str]:
     every: Any = getattr(store, "every_run", None)
     if every is not None:
         return sorted(await every())
-    found = [name for name in (DIRECTORY,) if await store.head(name)]
+    found = [name for name in (DIRECTORY,) if await store.hashes(name)]
     after: tuple[int, str] | None = None
     while page := await store.runs(Query(after=after, limit=500)):
         found += [row.run for row in page]
