@@ -18,6 +18,7 @@ from .state import ADMIN, OURS, SCOPES, Directory, Key, Person, fold
 
 Events = list[ev.AnyDirectoryEvent]
 _LONGEST = 200
+_LARGEST = 65_536
 
 
 def named(text: Any, what: str) -> str:
@@ -51,6 +52,8 @@ def let_in(directory: Directory, person: str, token: str, scopes: Collection[str
 
     Without a token it is the program that vouches for the person, and for what they may do.
     """
+    if isinstance(scopes, str) or not all(isinstance(cast("object", each), str) for each in scopes):
+        raise UserError("the scopes of a login are a list of names")
     if scope not in scopes:
         raise NotAllowed(
             f"the login of {person!r} is not good for {scope!r}; its scopes: {', '.join(scopes) or 'none'}"
@@ -80,6 +83,14 @@ def own_or_admin(directory: Directory, by: str, person: str) -> None:
     """Refuse whoever is neither the person that it is about nor an administrator."""
     if by != person or directory.person(by) is None:
         admin(directory, by)
+
+
+def present(directory: Directory, person: str) -> Person:
+    """Return whoever logged in, or refuse them where they are nobody, or left."""
+    found = directory.person(named(person, "a person"))
+    if found is None:
+        raise NotAllowed(f"nobody named {person!r} is in this directory")
+    return found
 
 
 def somebody(directory: Directory, name: str) -> Person:
@@ -334,6 +345,7 @@ def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) ->
     else:
         admin(directory, by)
         settings = directory.settings
-    canonical(changed.value)
+    if len(canonical(changed.value)) > _LARGEST:
+        raise UserError(f"a setting is at most {_LARGEST} characters of JSON; everybody reads it")
     before: object = settings.get(changed.name)
     return [] if canonical(before) == canonical(changed.value) else [cast("Any", changed)]

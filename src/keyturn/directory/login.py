@@ -71,6 +71,7 @@ def id_in(token: object) -> str:
     return parts[1] if len(parts) == 3 and parts[0] == MARK else ""
 
 
-def digest_of(token: str) -> str:
+def digest_of(token: object) -> str:
     """Return what is kept of a token or link."""
-    return hashlib.sha256(b"keyturn token\n" + token.encode("utf-8", "surrogatepass")).hexdigest()
+    text = token if isinstance(token, str) else ""
+    return hashlib.sha256(b"keyturn token\n" + text.encode("utf-8", "surrogatepass")).hexdigest()

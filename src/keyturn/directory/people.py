@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core.errors import NotAllowed
-from ..core.people import Decider, Proof, ProofRefused, Strength
+from ..core.people import Decider, Proof, ProofRefused, Strength, plain_text
 from ..core.policy import Approval, milliseconds
 from ..core.records import Decision
 from ..core.run import Call, Run
@@ -24,7 +24,7 @@ from ..proofs.base import Asked, PublicKey
 from . import decide
 from . import events as ev
 from .book import Book
-from .login import MARK, PEOPLE, By, Login, author_of, digest_of, id_in, id_of, names, new_secret
+from .login import DECIDE, PEOPLE, By, Login, author_of, digest_of, id_in, id_of, names, new_secret
 from .signed import (
     check_decision,
     check_enrolment,
@@ -104,6 +104,23 @@ class People:
         found = (await self._book.read()).decider(decide.named(person, "a person"), now, strength, terms, requester)
         if found is None:
             raise NotAllowed(f"nobody named {person!r} is in this directory")
+        return found
+
+    async def admitted(
+        self,
+        login: Login,
+        strength: Strength = "authenticated",
+        *,
+        terms: Approval | None = None,
+        requester: str | None = None,
+    ) -> Decider:
+        """Return who logged in as they decide, or refuse a login that is not good for it, or not any more."""
+        now, directory = await self._store.now(), await self._book.read()
+        decide.let_in(directory, login.person, login.token, login.scopes, DECIDE, now)
+        if decide.present(directory, login.person).kind == "machine":
+            raise NotAllowed(f"{login.person!r} is a machine, and no machine decides")
+        found = directory.decider(login.person, now, strength, terms, requester)
+        assert found is not None
         return found
 
     # Changing ------------------------------------------------------------------------------------------------------
@@ -208,7 +225,8 @@ class People:
 
     async def revoke_token(self, token: str, *, by: By) -> None:
         """Revoke a token, by its id or by itself."""
-        name = token.split("_")[1] if token.startswith(f"{MARK}_") and token.count("_") > 1 else token
+        plain_text(token, "token")
+        name = id_in(token) or token
         own = by.person if isinstance(by, Login) and by.token == name else by  # whoever has one may throw it away
         await self._change(own, lambda now, _at: decide.revoke_token(now, id_of(by), name))
 
@@ -228,8 +246,7 @@ class People:
         """Refuse a login that is not good for this, or not any more: its token may have been revoked since."""
         now, directory = await self._store.now(), await self._book.read()
         decide.let_in(directory, login.person, login.token, login.scopes, scope, now)
-        if directory.person(login.person) is None:
-            raise NotAllowed(f"nobody named {login.person!r} is in this directory")
+        decide.present(directory, login.person)
 
     async def make_link(self, person: str, *, by: By) -> str:
         """Make the secret of a link by which somebody enters once, within a day."""

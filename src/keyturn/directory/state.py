@@ -22,7 +22,7 @@ OURS = "keyturn"
 SCOPES = ("decide", "read", "people", "run")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Person:
     """Describes a person, or a machine that acts by itself."""
 
@@ -31,13 +31,13 @@ class Person:
     kind: ev.Kind
     since: int
     here: bool = True
-    roles: set[str] = field(default_factory=set[str])
-    groups: set[str] = field(default_factory=set[str])
+    roles: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
     addresses: dict[str, str] = field(default_factory=dict[str, str])
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Token:
     """Describes a token; the token itself is not kept."""
 
@@ -55,7 +55,7 @@ class Token:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Key:
     """Describes a person's own key: it counts from when it was confirmed until it was revoked."""
 
@@ -80,7 +80,7 @@ class Key:
         return self.confirmed_at is not None and self.revoked_at is None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Delegation:
     """Describes that one person may decide in another's place."""
 
@@ -98,7 +98,7 @@ class Delegation:
         return self.ended_at is None and now < self.until
 
 
-@dataclass
+@dataclass(frozen=True)
 class Link:
     """Describes a link for a first entrance."""
 
@@ -121,7 +121,7 @@ class Directory:
     place: int = 0
     at: int = 0
     people: dict[str, Person] = field(default_factory=dict[str, Person])
-    groups: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    groups: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     tokens: dict[str, Token] = field(default_factory=dict[str, Token])
     keys: dict[str, Key] = field(default_factory=dict[str, Key])
     delegations: dict[str, Delegation] = field(default_factory=dict[str, Delegation])
@@ -155,7 +155,7 @@ class Directory:
         found = self.person(name)
         if found is None:
             return frozenset()
-        return frozenset(found.roles).union(*(self.groups.get(group, ()) for group in found.groups))
+        return found.roles.union(*(self.groups.get(group, ()) for group in found.groups))
 
     def admins(self) -> list[str]:
         """Return who may change the directory."""
@@ -233,7 +233,7 @@ def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
 
 
 def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
-    _change(d.people, e.person, here=False, roles=set(), groups=set(), addresses={}, settings={})
+    _change(d.people, e.person, here=False, roles=frozenset(), groups=frozenset(), addresses={}, settings={})
     for token in [token for token in d.tokens.values() if token.person == e.person and token.revoked_at is None]:
         _change(d.tokens, token.id, revoked_at=entry.at)
     for key in [key for key in d.keys.values() if key.person == e.person and key.revoked_at is None]:
@@ -257,18 +257,18 @@ def _role_given(d: Directory, e: ev.RoleGiven, _entry: ev.Entry) -> None:
     if e.person:
         _change(d.people, e.person, roles=d.people[e.person].roles | {e.role})
     else:
-        d.groups[e.group] = d.groups.get(e.group, set[str]()) | {e.role}
+        d.groups[e.group] = d.groups.get(e.group, frozenset[str]()) | {e.role}
 
 
 def _role_taken(d: Directory, e: ev.RoleTaken, _entry: ev.Entry) -> None:
     if e.person:
         _change(d.people, e.person, roles=d.people[e.person].roles - {e.role})
     else:
-        d.groups[e.group] = d.groups.get(e.group, set[str]()) - {e.role}
+        d.groups[e.group] = d.groups.get(e.group, frozenset[str]()) - {e.role}
 
 
 def _group_joined(d: Directory, e: ev.GroupJoined, _entry: ev.Entry) -> None:
-    d.groups.setdefault(e.group, set())
+    d.groups.setdefault(e.group, frozenset())
     _change(d.people, e.person, groups=d.people[e.person].groups | {e.group})
 
 

@@ -16,7 +16,7 @@ from ..core import commands as cm
 from ..core import events as ev
 from ..core.challenge import decision_challenge
 from ..core.codec import Log
-from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
+from ..core.errors import Conflict, NotPending, RunMissing, UserError
 from ..core.gate import decided_before
 from ..core.people import Decider, Proof, Strength, decider, plain_text
 from ..core.preview import Preview
@@ -24,7 +24,7 @@ from ..core.records import Word
 from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
-from ..directory.login import DECIDE, Login
+from ..directory.login import Login
 from ..directory.people import People
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
@@ -216,12 +216,9 @@ class Inbox:
         """Return who decides: who logged in has the roles of now, and a name is no more than that."""
         if not isinstance(by, Login):
             return _named(by)
-        await self.people.admit(by, DECIDE)
-        terms, requester = (None, None) if waiting is None else (waiting.terms, waiting.requester)
-        who = await self.people.decider(by.person, strength, terms=terms, requester=requester)
-        if waiting is not None and (await self.people.get(by.person)).kind == "machine":
-            raise NotAllowed(f"{by.person!r} is a machine, and no machine decides")
-        return who
+        if waiting is None:
+            return await self.people.admitted(by, strength)
+        return await self.people.admitted(by, strength, terms=waiting.terms, requester=waiting.requester)
 
     async def _waiting(self, shown: _Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""
