@@ -5,12 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keyturn.cli.main import main
+from keyturn.core.people import Decider
+from keyturn.directory.book import Book
+from keyturn.directory.events import PersonAdded
 from keyturn.directory.people import People
 from keyturn.journal import opened
+
+
+async def written_past_the_rules(place: str, event: PersonAdded) -> None:
+    store: Any = opened(place)
+    await Book(store).change(Decider("ada"), lambda _now, _at: [event])
+    await store.close()
 
 
 @pytest.fixture
@@ -95,7 +105,10 @@ def test_what_is_refused_is_one_line_and_changes_nothing(place: str, capsys: Sai
 
 
 def test_hostile_names_stay_on_their_line(place: str, capsys: Said) -> None:
-    said(capsys, "add", "bob", "--name", "Bob\x1b[2K\nada: admin")
+    hostile = "Bob\x1b[2K\nada: admin"
+    assert main(["people", "add", "bob", "--name", hostile]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    asyncio.run(written_past_the_rules(place, PersonAdded("bob", hostile)))
     assert said(capsys, "list").splitlines()[1] == "bob (Bob\\u{1b}[2K\\nada: admin): no roles"
 
 

@@ -58,7 +58,11 @@ def counts(usage: Counts) -> list[int]:
 
 def word_of(who: Any) -> str:
     """Whose word it is: of who decides in another's place it is the other's."""
-    return "" if who is None else who.acting_for or who.id
+    return "" if who is None else (who.acting_for or who.id).casefold()
+
+
+def runs_for(requester: str, who: Any) -> bool:
+    return requester.casefold() in (who.id.casefold(), who.acting_for.casefold())
 
 
 def fits(terms: Any, who: Any, proof: Any, requester: str | None) -> bool:
@@ -76,7 +80,7 @@ def fits(terms: Any, who: Any, proof: Any, requester: str | None) -> bool:
         return own and (not signed or (who.strength == "signed" and proof is not None))
     if (terms.role or terms.users) and terms.role not in who.roles and (who.acting_for or who.id) not in terms.users:
         return False
-    if terms.not_requester and (who.requester or requester in (None, who.id, who.acting_for)):
+    if terms.not_requester and (who.requester or requester is None or runs_for(requester, who)):
         return False
     return not signed or (who.strength == "signed" and proof is not None)
 

@@ -237,6 +237,8 @@ def _check_book(taken: _Taken | None, outside: Outside, report: CheckReport) -> 
         report.add("I8", taken.run, taken.bad, "the line is not the one that was written there")
     elif taken.missing is not None:
         report.add("I8", taken.run, taken.missing.line, f"the line {taken.missing.why}")
+    elif len(taken.lines) != len(taken.links):
+        report.add("I8", taken.run, None, "what it said is not there any more, and only runs are erased")
     else:
         for place, what in faults_of([body_of(line) for line in taken.lines]):
             report.add("I8", taken.run, place, what)

@@ -5,6 +5,7 @@ Only data types are shared with the core. What is not known of somebody counts a
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ def objection(terms: Approval | None, who: Decider | None, requester: str | None
     named = terms.role is not None or bool(terms.users)
     if named and (who.acting_for or who.id) not in terms.users and (terms.role is None or terms.role not in who.roles):
         return "by somebody whom its terms do not name"
-    if terms.not_requester and (who.requester or requester in (who.id, who.acting_for)):
+    if terms.not_requester and (who.requester or _same(requester, who)):
         return "by the person for whom the run acts"
     if terms.not_requester and requester is None:
         return "though its terms exclude the requester and the run does not say who that is"
@@ -116,7 +117,16 @@ def agree(vote: ev.Decision, made: ev.Decision) -> bool:
 def whose_word(made: ev.Decision) -> str:
     """Return whose word a decision is: who decides in somebody's place is one with them towards a quorum."""
     who = made.decider
-    return "" if who is None else who.acting_for or who.id
+    return "" if who is None else _read(who.acting_for or who.id)
+
+
+def _same(requester: str | None, who: Decider) -> bool:
+    return requester is not None and _read(requester) in (_read(who.id), _read(who.acting_for))
+
+
+def _read(name: str | None) -> str:
+    """Return an id as it reads: letters of another case or width make no other person."""
+    return unicodedata.normalize("NFKC", name or "").casefold()
 
 
 def voices(terms: Approval | None, votes: Mapping[str, ev.Decision], made: ev.Decision, now: int) -> int:

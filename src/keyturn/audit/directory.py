@@ -5,6 +5,7 @@ Only data types are shared with the code that decides.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -21,13 +22,20 @@ class _Known:
     groups: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     members: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     here: set[str] = field(default_factory=set[str])
+    kinds: dict[str, str] = field(default_factory=dict[str, str])
+    read: set[str] = field(default_factory=set[str])
     owned: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     confirmed: dict[str, str] = field(default_factory=dict[str, str])
+    revoked: set[str] = field(default_factory=set[str])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
     at: int = 0
 
+    def all_roles(self, person: str) -> set[str]:
+        inherited = (self.groups.get(name, set[str]()) for name in self.members.get(person, ()))
+        return set[str]().union(self.roles.get(person, set[str]()), *inherited) if person in self.here else set[str]()
+
     def is_admin(self, person: str) -> bool:
-        inherited = (self.groups.get(name, ()) for name in self.members.get(person, ()))
-        return person in self.here and any(_ADMIN in roles for roles in [self.roles.get(person, set()), *inherited])
+        return _ADMIN in self.all_roles(person)
 
 
 def faults_of(bodies: Sequence[bytes]) -> Iterator[tuple[int, str]]:
@@ -43,10 +51,15 @@ def faults_of(bodies: Sequence[bytes]) -> Iterator[tuple[int, str]]:
             yield place, "the entry is older than the one before it"
         known.at = entry.at
         for event in entry.events:
-            what = _fault(known, entry, event) if place or not isinstance(event, ev.PersonAdded | ev.RoleGiven) else ""
+            what = _impossible(known, event)
+            if not what:
+                first = not place and isinstance(event, ev.PersonAdded | ev.RoleGiven)
+                what = "" if first else _fault(known, entry, event)
             if what:
                 yield place, f"{type(event).__name__} by {entry.by.id!r}: {what}"
             _learn(known, event)
+        if not any(map(known.is_admin, known.here)):
+            yield place, "nobody is left to administer"
 
 
 def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
@@ -54,11 +67,12 @@ def _fault(known: _Known, entry: ev.Entry, event: ev.AnyDirectoryEvent) -> str:
     by = entry.by.id
     match event:
         case ev.Restored():
-            return ""
+            return "" if by == "keyturn" and by not in known.kinds else "no person says that a store was restored"
         case ev.LinkUsed():
             return "" if known.owned.get(("link", event.link)) == by else "the link is not theirs"
         case ev.KeyEnrolled():
-            return "" if event.person == by and by in known.here else "a key is enrolled by its owner"
+            owner = event.person == by and known.kinds[by] == "person"
+            return "" if owner else "a key is enrolled by the person whose it is"
         case ev.KeyConfirmed():
             return _confirmation(known, by, event)
         case ev.TokenIssued() | ev.AddressSet():
@@ -88,17 +102,93 @@ def _confirmation(known: _Known, by: str, event: ev.KeyConfirmed) -> str:
     if known.owned.get(("key", event.key)) == by:
         return "they confirmed their own key"
     signer = "" if event.proof is None else event.proof.key
-    return "" if known.confirmed.get(signer) == by else "it is not signed with a confirmed key of theirs"
+    counts = known.confirmed.get(signer) == by and signer not in known.revoked
+    return "" if counts else "it is not signed with a confirmed key of theirs"
+
+
+def _impossible(known: _Known, event: ev.AnyDirectoryEvent) -> str:
+    """Return why nobody at all could have made this event; "" where somebody could."""
+    about = {getattr(event, name, "") for name in ("person", "giver", "receiver")} - {""}
+    if not isinstance(event, ev.PersonAdded | ev.PersonReturned) and about - known.here:
+        return "it is about somebody who is not there"
+    match event:
+        case ev.PersonAdded():
+            taken = _read(event.person) in known.read
+            return "an id is given once, and none that reads like it" if taken else ""
+        case ev.PersonReturned():
+            return "" if event.person in known.kinds and event.person not in known.here else "they had not left"
+        case ev.RoleGiven() | ev.RoleTaken():
+            return "" if bool(event.person) != bool(event.group) else "a role is of a person or of a group"
+        case ev.TokenIssued():
+            return _token(known, event)
+        case ev.LinkMade():
+            return "" if ("link", event.link) not in known.owned else "an id is given once"
+        case ev.KeyEnrolled():
+            return "" if ("key", event.key) not in known.owned else "a key is enrolled once"
+        case ev.Delegated():
+            return _delegation(known, event)
+        case _:
+            return _of_another(known, event)
+
+
+def _of_another(known: _Known, event: ev.AnyDirectoryEvent) -> str:
+    """Return why an event could not be made of a token, key, link or delegation; "" where it could, or is of none."""
+    kind = _OF.get(type(event))
+    name = "" if kind is None else str(getattr(event, kind))
+    if kind is not None and (kind, name) not in known.owned:
+        return f"there is no such {kind}"
+    if isinstance(event, ev.KeyConfirmed) and (name in known.confirmed or name in known.revoked):
+        return "a key is confirmed once, and never after it was revoked"
+    if isinstance(event, ev.KeyCounted) and event.count <= known.counts.get(name, 0):
+        return "a key counts forward"
+    return ""
+
+
+def _token(known: _Known, event: ev.TokenIssued) -> str:
+    if ("token", event.token) in known.owned:
+        return "an id is given once"
+    if "decide" in event.scopes and (known.kinds[event.person] == "machine" or "run" in event.scopes):
+        return "neither a machine decides, nor a token that starts runs"
+    return ""
+
+
+def _delegation(known: _Known, event: ev.Delegated) -> str:
+    if ("delegation", event.delegation) in known.owned:
+        return "an id is given once"
+    if event.giver == event.receiver or "machine" in (known.kinds[event.giver], known.kinds[event.receiver]):
+        return "one person delegates to another"
+    return "" if set(event.roles) <= known.all_roles(event.giver) else "nobody lends a role that they have not"
+
+
+def _read(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+_OF: dict[type[ev.DirectoryEvent], str] = {
+    ev.TokenRevoked: "token",
+    ev.LinkUsed: "link",
+    ev.KeyConfirmed: "key",
+    ev.KeyRevoked: "key",
+    ev.KeyCounted: "key",
+    ev.DelegationEnded: "delegation",
+}
 
 
 def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
     match event:
-        case ev.PersonAdded() | ev.PersonReturned():
+        case ev.PersonAdded():
+            known.here.add(event.person)
+            known.kinds[event.person] = event.kind
+            known.read.add(_read(event.person))
+        case ev.PersonReturned():
             known.here.add(event.person)
         case ev.PersonRemoved():
             known.here.discard(event.person)
             known.roles.pop(event.person, None)
             known.members.pop(event.person, None)
+            known.revoked |= {
+                key for (kind, key), owner in known.owned.items() if (kind, owner) == ("key", event.person)
+            }
         case ev.RoleGiven():
             holders = known.roles if event.person else known.groups
             holders.setdefault(event.person or event.group, set()).add(event.role)
@@ -117,6 +207,10 @@ def _learn(known: _Known, event: ev.AnyDirectoryEvent) -> None:
             known.owned["key", event.key] = event.person
         case ev.KeyConfirmed():
             known.confirmed[event.key] = known.owned.get(("key", event.key), "")
+        case ev.KeyRevoked():
+            known.revoked.add(event.key)
+        case ev.KeyCounted():
+            known.counts[event.key] = event.count
         case ev.Delegated():
             known.owned["delegation", event.delegation] = f"{event.giver}\n{event.receiver}"
         case _:

@@ -22,7 +22,7 @@ from ..core.errors import LogDamaged, RunMissing, StateRejected, UserError
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import clock_ms
 from ..journal import opened as opened_journal
-from ..journal.base import Store
+from ..journal.base import RESERVED, Store
 from ..journal.rows import Query
 from .decisions.agentack import POLICY, trace_of
 from .decisions.entries import AuditEntry
@@ -166,7 +166,11 @@ class Audit:
 
     async def _traces(self, out: Path, run: str | None) -> Written:
         made = Written("export")
-        runs = [run] if run is not None else await names_of(self._store)
+        runs = (
+            [run]
+            if run is not None
+            else [each for each in await names_of(self._store) if not each.startswith(RESERVED)]
+        )
         with _folder(out):
             out.mkdir(exist_ok=True, mode=0o700)
         (out / "policy.toml").write_text(POLICY)

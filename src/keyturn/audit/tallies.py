@@ -29,7 +29,8 @@ class Recount:
         if isinstance(event, ev.CallDecided):
             said = event.decision
             decides = said.via in ("person", "clock")
-            self._decision(row, said, said.verdict if decides else said.via)
+            word = "asked_back" if said.asks_back else said.verdict
+            self._decision(row, said, word if decides else said.via)
         else:
             self._add(row, event.why if isinstance(event, ev.CallAskedAgain) else "void", at, "")
 

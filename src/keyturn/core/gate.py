@@ -365,11 +365,9 @@ def _agreeing(run: Run, call: Call, decision: ev.Decision) -> dict[str, ev.Decis
 def bound_as_decided(run: Run, call: Call) -> bool:
     """Return whether what would run is what was decided: the bytes that were shown, or those of the edit."""
     decision = call.decision
-    if decision is None:
-        return True
-    if decision.args is not None:
-        return decision.runs == edit_digest(run, call, call.text, decision.basis)
-    return decision.digest == call_digest(run, call)
+    if decision is None or decision.args is None:
+        return decision is None or decision.digest == call_digest(run, call)
+    return decision.runs == edit_digest(run, call, call.text, decision.basis)
 
 
 # What every command asks first --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ What is not known of somebody is refused: nobody is given the benefit of the dou
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Any, Literal, cast, get_args
 
@@ -119,10 +120,30 @@ def decider(by: str | Decider | None) -> Decider | None:
 def voices(people: Iterable[Decider | None]) -> int:
     """Count how many people these are towards a quorum: who decides in somebody's place is one with them.
 
+    Ids that read alike are of one person.
+
     >>> voices([Decider("ada"), Decider("bob", acting_for="ada"), Decider("cyd")])
     2
     """
-    return len({"" if who is None else who.principal for who in people})
+    return len({"" if who is None else reads_as(who.principal) for who in people})
+
+
+def reads_as(name: str) -> str:
+    """Return how an id reads: two that read alike are taken for one person wherever one must not be two.
+
+    >>> reads_as("Ada") == reads_as("\uff21da")
+    True
+    """
+    return name if name.isascii() and name.islower() else unicodedata.normalize("NFKC", name).casefold()
+
+
+def is_one_of(name: str | None, *others: str) -> bool:
+    """Return whether an id reads like one of others.
+
+    >>> is_one_of("Ada", "bob", "ada")
+    True
+    """
+    return name is not None and reads_as(name) in map(reads_as, others)
 
 
 def barred(terms: Approval | None, who: Decider | None, requester: str | None, proof: Proof | None = None) -> str:
@@ -171,7 +192,7 @@ def _not_among(terms: Approval, who: Decider, requester: str | None) -> str:
         return f"it takes {' or '.join(wanted)}"
     if terms.not_requester and requester is None and not who.requester:
         return "it takes somebody other than the requester, and the run does not say who that is (requester=)"
-    if terms.not_requester and (who.requester or requester in (who.id, who.acting_for)):
+    if terms.not_requester and (who.requester or is_one_of(requester, who.id, who.acting_for)):
         return "it takes somebody other than the person for whom the run acts"
     return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from copy import deepcopy
+from random import uniform
 from typing import Any
 
 from msgspec import MsgspecError
@@ -21,12 +21,13 @@ from ..journal.base import Journal, LostRace
 from ..keys import ring
 from .decide import Events
 from .events import Entry, Restored, read_entry, written
-from .state import Directory, fold
+from .state import OURS, Directory, fold
 
 NAME = "@directory"
-_LEASE_MS = 10_000
-_TRIES = 50
-_PAUSE = 0.02
+# A change takes milliseconds: whoever is killed in one keeps the others out for no longer than this.
+_LEASE_MS = 2_000
+_PATIENCE = 30.0  # how long others are waited for, in seconds
+_PAUSES = (0.01, 0.25)
 
 
 class Book:
@@ -39,6 +40,7 @@ class Book:
         self._chain = self._new_chain()
         self._now = Directory()
         self._reading = asyncio.Lock()
+        self._changing = asyncio.Lock()  # those of one process stand in a line, and race only with others
 
     def _new_chain(self) -> Chain:
         return Chain(getattr(self._journal, "keys", ring), getattr(self._journal, "tenant", "default"), NAME)
@@ -67,6 +69,8 @@ class Book:
         """Read and verify what was appended since; a log that was cut or changed behind us is damaged."""
         known = len(self._entries)
         lines = await self._journal.read(NAME, max(known - 1, 0))
+        if not known and not lines and await self._journal.head(NAME):
+            raise LogDamaged(NAME, 0, "is not there any more: a directory is never erased")
         if known:
             if not lines or lines[0] != self._last:
                 raise LogDamaged(NAME, known - 1, "is not the line that was there before")
@@ -83,7 +87,7 @@ class Book:
         try:
             for body in bodies:
                 read.append(read_entry(body))  # how far it came says where it is damaged
-            now = fold(read, deepcopy(self._now))
+            now = fold(read, self._now)
         except (MsgspecError, ValueError, LookupError) as error:
             place = len(self._entries) + len(read)
             raise LogDamaged(NAME, place, f"cannot be read ({type(error).__name__})") from None
@@ -95,21 +99,27 @@ class Book:
     async def change(self, by: Decider, decide: Callable[[Directory, int], Events]) -> Directory:
         """Decide a change against the directory as it stands, and append it; again if somebody was faster."""
         worker = f"directory-{secrets.token_hex(4)}"
-        for attempt in range(_TRIES):
-            try:
-                claim = await self._journal.claim(NAME, worker, _LEASE_MS)
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-                await asyncio.sleep(_PAUSE * (1 + attempt / 4))
-                continue
-            try:
-                return await self._append(claim, by, decide)
-            except LostRace:
-                continue
-            finally:
-                await self._journal.release(claim)
-        raise Conflict("the directory was changed by others all the time; try again")
+        ends = asyncio.get_running_loop().time() + _PATIENCE
+        async with self._changing:
+            while (changed := await self._tried(worker, by, decide)) is None:
+                if asyncio.get_running_loop().time() >= ends:
+                    raise Conflict("the directory was changed by others all the time; try again")
+                await asyncio.sleep(uniform(*_PAUSES))
+        return changed
+
+    async def _tried(self, worker: str, by: Decider, decide: Callable[[Directory, int], Events]) -> Directory | None:
+        """Make a change; return None where another process is at it or was faster."""
+        await self.read()  # what cannot be read is not written to
+        try:
+            claim = await self._journal.claim(NAME, worker, _LEASE_MS)
+        except Conflict:
+            return None
+        try:
+            return await self._append(claim, by, decide)
+        except LostRace:
+            return None
+        finally:
+            await self._journal.release(claim)
 
     async def restored(self, why: str) -> None:
         """Record that the store was brought back from a copy; a directory that nobody began needs no word of it.
@@ -118,7 +128,7 @@ class Book:
         """
         while (now := await self.read()).place:
             at = max(await self._store_time(), now.at)
-            line = self._chain.copy().seal(written(Entry(at, Decider("keyturn"), [Restored(why)])))
+            line = self._chain.copy().seal(written(Entry(at, Decider(OURS), [Restored(why)])))
             try:
                 await self._journal.append(NAME, len(self._entries), [line])
             except LostRace:
@@ -136,6 +146,9 @@ class Book:
         if events:
             async with self._reading:
                 line = self._chain.copy().seal(written(Entry(at, by, events)))
-                await self._journal.append(NAME, len(self._entries), [line], claim)
+                try:
+                    await self._journal.append(NAME, len(self._entries), [line], claim)
+                except Conflict as late:  # it took longer than the lease, and somebody else has it
+                    raise LostRace(str(late)) from None
                 self._take([line])
         return self._now

@@ -6,17 +6,19 @@ Pure, as the core is: state and arguments in, events or a refusal out. What chan
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, cast
 
 from ..core.digest import canonical
 from ..core.errors import Conflict, NotAllowed, UserError
-from ..core.people import Proof, plain_text
+from ..core.people import Decider, Proof, plain_text, reads_as
+from ..render.names import mixed_script
 from . import events as ev
-from .state import ADMIN, SCOPES, Directory, Key, Person
+from .state import ADMIN, OURS, SCOPES, Directory, Key, Person, fold
 
 Events = list[ev.AnyDirectoryEvent]
 _LONGEST = 200
+_LARGEST = 65_536
 
 
 def named(text: Any, what: str) -> str:
@@ -33,6 +35,44 @@ def named(text: Any, what: str) -> str:
     return text
 
 
+def one_line(text: Any, what: str) -> str:
+    """Return a text that people read in one line: nothing in it is invisible or begins another one.
+
+    >>> one_line("Ada L.", "a name")
+    'Ada L.'
+    """
+    plain_text(text, what)
+    if len(text) > _LONGEST or not text.isprintable():
+        raise UserError(f"{what} is one line of at most {_LONGEST} visible characters, not {text[:_LONGEST]!r}")
+    return text
+
+
+def let_in(directory: Directory, person: str, token: str, scopes: Collection[str], scope: str, now: int) -> None:
+    """Refuse somebody who logged in, where that is not good for this, or is not good any more.
+
+    Without a token it is the program that vouches for the person, and for what they may do.
+    """
+    if isinstance(scopes, str) or not all(isinstance(cast("object", each), str) for each in scopes):
+        raise UserError("the scopes of a login are a list of names")
+    if scope not in scopes:
+        raise NotAllowed(
+            f"the login of {person!r} is not good for {scope!r}; its scopes: {', '.join(scopes) or 'none'}"
+        )
+    if not token:
+        return
+    found = directory.tokens.get(token)
+    good = found is not None and found.person == person and found.good(now) and set(scopes) <= set(found.scopes)
+    if not good or directory.person(person) is None:
+        raise NotAllowed(f"the token of {person!r} is not good any more: it was revoked, or its time is over")
+
+
+def within(scopes: Iterable[str], held: Collection[str]) -> None:
+    """Refuse scopes that whoever hands them out has not got at the moment."""
+    more = [scope for scope in scopes if scope not in held]
+    if more:
+        raise NotAllowed(f"a login issues nothing that it is not good for itself, and this one is not for {more[0]!r}")
+
+
 def admin(directory: Directory, by: str) -> None:
     """Refuse whoever is no administrator."""
     if ADMIN not in directory.roles_of(by):
@@ -45,6 +85,14 @@ def own_or_admin(directory: Directory, by: str, person: str) -> None:
         admin(directory, by)
 
 
+def present(directory: Directory, person: str) -> Person:
+    """Return whoever logged in, or refuse them where they are nobody, or left."""
+    found = directory.person(named(person, "a person"))
+    if found is None:
+        raise NotAllowed(f"nobody named {person!r} is in this directory")
+    return found
+
+
 def somebody(directory: Directory, name: str) -> Person:
     """Return a person who is here, or refuse the name."""
     found = directory.person(named(name, "a person"))
@@ -54,11 +102,21 @@ def somebody(directory: Directory, name: str) -> Person:
     return found
 
 
+def own_id(person: str) -> str:
+    """Return an id that somebody can have, or refuse it: one that reads as one name, and is not ours."""
+    named(person, "a person")
+    if reads_as(person) == OURS:
+        raise UserError(f"the id {person!r} is ours: in its name is recorded what no person did")
+    if (why := mixed_script(person)) is not None:
+        raise UserError(f"the id {person!r} {why}; choose one that nobody takes for another's")
+    return person
+
+
 def start(directory: Directory, person: str, name: str) -> Events:
     """Begin a directory with its first person, who administers it."""
     if directory.place:
         raise Conflict("this directory has people already: ask an administrator to add you")
-    return [ev.PersonAdded(named(person, "a person"), plain_text(name, "name")), ev.RoleGiven(ADMIN, person=person)]
+    return [ev.PersonAdded(own_id(person), one_line(name, "a name")), ev.RoleGiven(ADMIN, person=person)]
 
 
 def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, roles: Iterable[str]) -> Events:
@@ -70,17 +128,14 @@ def add(directory: Directory, by: str, person: str, name: str, kind: ev.Kind, ro
     before = directory.people.get(person)
     if before is not None and before.here:
         raise Conflict(f"{person!r} is in this directory already")
-    like = next((other for other in directory.people if _alike(other, person) and other != person), None)
-    if like is not None:
+    like = directory.alike.get(reads_as(person), person)
+    if like != person:
         raise UserError(f"{person!r} reads like {like!r}, who is or was in this directory; choose another id")
+    own_id(person)
     if before is not None and before.kind != kind:
         raise UserError(f"{person!r} was a {before.kind}; an id is given once")
-    added = ev.PersonAdded(person, plain_text(name, "name"), kind) if before is None else ev.PersonReturned(person)
+    added = ev.PersonAdded(person, one_line(name, "a name"), kind) if before is None else ev.PersonReturned(person)
     return [added, *(ev.RoleGiven(named(role, "a role"), person=person) for role in dict.fromkeys(roles))]
-
-
-def _alike(one: str, other: str) -> bool:
-    return unicodedata.normalize("NFKC", one).casefold() == unicodedata.normalize("NFKC", other).casefold()
 
 
 def remove(directory: Directory, by: str, person: str) -> Events:
@@ -120,11 +175,7 @@ def take_role(directory: Directory, by: str, role: str, person: str, group: str)
 
 def _after(directory: Directory, *made: ev.AnyDirectoryEvent) -> Directory:
     """Return the directory as it would be, for a look; the given one stays as it is."""
-    from copy import deepcopy
-
-    from .state import fold
-
-    return fold([ev.Entry(directory.at, ev.Decider("-"), list(made))], deepcopy(directory))
+    return fold([ev.Entry(directory.at, Decider("-"), list(made))], directory)
 
 
 def _holder(directory: Directory, person: str, group: str, role: str) -> bool:
@@ -167,7 +218,7 @@ def issue_token(directory: Directory, by: str, issued: ev.TokenIssued, now: int)
         raise UserError("a token that starts runs decides none of their requests: issue two")
     if issued.expires_at is not None and issued.expires_at <= now:
         raise UserError("expires must be a time to come")
-    plain_text(issued.label, "label")
+    one_line(issued.label, "a label")
     return [issued]
 
 
@@ -191,7 +242,7 @@ def enrol_key(directory: Directory, by: str, enrolled: ev.KeyEnrolled) -> Events
     if known is not None:
         whose = "yours" if known.person == by else "somebody else's"
         raise Conflict(f"this key is {whose} already; a key is enrolled once")
-    plain_text(enrolled.label, "label")
+    one_line(enrolled.label, "a label")
     return [enrolled]
 
 
@@ -254,7 +305,7 @@ def delegate(directory: Directory, by: str, given: ev.Delegated, now: int) -> Ev
     missing = [role for role in given.roles if role not in directory.roles_of(giver.id)]
     if missing:
         raise UserError(f"{giver.id!r} has not the role {missing[0]!r}, and cannot delegate it")
-    plain_text(given.why, "why")
+    one_line(given.why, "why")
     return [given]
 
 
@@ -281,7 +332,7 @@ def set_address(directory: Directory, by: str, changed: ev.AddressSet) -> Events
     own_or_admin(directory, by, changed.person)
     known = somebody(directory, changed.person).addresses
     named(changed.channel, "a channel")
-    plain_text(changed.address, "an address")
+    one_line(changed.address, "an address")
     return [] if known.get(changed.channel, "") == changed.address else [changed]
 
 
@@ -294,6 +345,7 @@ def change_setting(directory: Directory, by: str, changed: ev.SettingChanged) ->
     else:
         admin(directory, by)
         settings = directory.settings
-    canonical(changed.value)
+    if len(canonical(changed.value)) > _LARGEST:
+        raise UserError(f"a setting is at most {_LARGEST} characters of JSON; everybody reads it")
     before: object = settings.get(changed.name)
     return [] if canonical(before) == canonical(changed.value) else [cast("Any", changed)]

@@ -1,19 +1,18 @@
 """The people of an app: add them, give them roles, let them in, and say of somebody as whom they decide.
 
-Each change is one entry of the directory's log, with who made it. Whoever calls this is trusted to know who `by` is:
-the server has them log in, a program says it.
+Each change is one entry of the directory's log, with who made it. `by` is the login of who makes it, which must be good
+for the scope "people"; or an id, for whom the program vouches that calls this.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any
 
-from ..core.errors import NotAllowed, UserError
-from ..core.people import Decider, Proof, Strength, plain_text
+from ..core.errors import NotAllowed
+from ..core.people import Decider, Proof, ProofRefused, Strength, plain_text
 from ..core.policy import Approval, milliseconds
 from ..core.records import Decision
 from ..core.run import Call, Run
@@ -25,35 +24,21 @@ from ..proofs.base import Asked, PublicKey
 from . import decide
 from . import events as ev
 from .book import Book
+from .login import DECIDE, PEOPLE, By, Login, author_of, digest_of, id_in, id_of, names, new_secret
 from .signed import (
     check_decision,
     check_enrolment,
     confirmation_challenge,
     enrolment_challenge,
+    letting,
     public_of,
     trusted_keys,
     unsigned,
 )
 from .state import Delegation, Directory, Key, Person, Token
 
-By = str | Decider
-DECIDE = "decide"
-_MARK = "kt"
 _LINK_MS = 24 * 3_600_000
 _NO_ENTRANCE = "this token or link is not good: it is unknown, used, revoked or out of time"
-
-
-class Login(NamedTuple):
-    """Says who somebody is who proved it: with a token, with a link, or to the program that makes this.
-
-    `scopes` is for what it is good. Whoever makes one by hand vouches for the person.
-
-    >>> Login("ada").scopes
-    ('decide', 'read', 'people')
-    """
-
-    person: str
-    scopes: tuple[str, ...] = (DECIDE, "read", "people")
 
 
 class People:
@@ -76,7 +61,7 @@ class People:
     def __init__(self, store: Store | str, *, roots: Iterable[str] = ()) -> None:
         self._store = opened(store) if isinstance(store, str) else store
         self._book = Book(self._store)
-        self.roots = _names(roots, "roots")
+        self.roots = names(roots, "roots")
 
     @property
     def tenant(self) -> str:
@@ -121,6 +106,23 @@ class People:
             raise NotAllowed(f"nobody named {person!r} is in this directory")
         return found
 
+    async def admitted(
+        self,
+        login: Login,
+        strength: Strength = "authenticated",
+        *,
+        terms: Approval | None = None,
+        requester: str | None = None,
+    ) -> Decider:
+        """Return who logged in as they decide, or refuse a login that is not good for it, or not any more."""
+        now, directory = await self._store.now(), await self._book.read()
+        decide.let_in(directory, login.person, login.token, login.scopes, DECIDE, now)
+        if decide.present(directory, login.person).kind == "machine":
+            raise NotAllowed(f"{login.person!r} is a machine, and no machine decides")
+        found = directory.decider(login.person, now, strength, terms, requester)
+        assert found is not None
+        return found
+
     # Changing ------------------------------------------------------------------------------------------------------
 
     async def start(self, person: str, name: str = "") -> None:
@@ -131,38 +133,38 @@ class People:
         self, person: str, name: str = "", *, by: By, roles: Iterable[str] = (), kind: ev.Kind = "person"
     ) -> None:
         """Add a person with roles, or a machine, which never decides."""
-        given = _names(roles, "roles")
-        await self._change(by, lambda now, _at: decide.add(now, _id(by), person, name, kind, given))
+        given = names(roles, "roles")
+        await self._change(by, lambda now, _at: decide.add(now, id_of(by), person, name, kind, given))
 
     async def remove(self, person: str, *, by: By) -> None:
         """Remove a person: their tokens, keys, delegations and roles count no more; what they decided stays."""
-        await self._change(by, lambda now, _at: decide.remove(now, _id(by), person))
+        await self._change(by, lambda now, _at: decide.remove(now, id_of(by), person))
 
     async def give_role(self, role: str, *, to: str = "", group: str = "", by: By) -> None:
         """Give a role to a person, or to all of a group."""
-        await self._change(by, lambda now, _at: decide.give_role(now, _id(by), role, to, group))
+        await self._change(by, lambda now, _at: decide.give_role(now, id_of(by), role, to, group))
 
     async def take_role(self, role: str, *, of: str = "", group: str = "", by: By) -> None:
         """Take a role from a person or a group; what they decided before stays."""
-        await self._change(by, lambda now, _at: decide.take_role(now, _id(by), role, of, group))
+        await self._change(by, lambda now, _at: decide.take_role(now, id_of(by), role, of, group))
 
     async def join(self, group: str, person: str, *, by: By) -> None:
         """Have a person join a group."""
-        await self._change(by, lambda now, _at: decide.join(now, _id(by), group, person))
+        await self._change(by, lambda now, _at: decide.join(now, id_of(by), group, person))
 
     async def leave(self, group: str, person: str, *, by: By) -> None:
         """Have a person leave a group."""
-        await self._change(by, lambda now, _at: decide.leave(now, _id(by), group, person))
+        await self._change(by, lambda now, _at: decide.leave(now, id_of(by), group, person))
 
     async def set_address(self, person: str, channel: str, address: str, *, by: By) -> None:
         """Say at which address a person is told of requests over a channel; "" for not any more."""
         changed = ev.AddressSet(person, channel, address)
-        await self._change(by, lambda now, _at: decide.set_address(now, _id(by), changed))
+        await self._change(by, lambda now, _at: decide.set_address(now, id_of(by), changed))
 
     async def set(self, name: str, value: Any, *, person: str = "", by: By) -> None:
         """Change a setting, of a person or of everybody; None for as it was."""
         changed = ev.SettingChanged(name, value, person)
-        await self._change(by, lambda now, _at: decide.change_setting(now, _id(by), changed))
+        await self._change(by, lambda now, _at: decide.change_setting(now, id_of(by), changed))
 
     # Delegating ----------------------------------------------------------------------------------------------------
 
@@ -178,18 +180,18 @@ class People:
     ) -> Delegation:
         """Let another decide in somebody's place for a while, with these roles or with all that they have."""
         name = secrets.token_hex(6)
-        length, some = milliseconds(lasts), _names(roles, "roles")
+        length, some = milliseconds(lasts), names(roles, "roles")
         author = giver if by is None else by
 
         def made(now: Directory, at: int) -> decide.Events:
             given = ev.Delegated(name, giver, receiver, at + length, some, why)
-            return decide.delegate(now, _id(author), given, at)
+            return decide.delegate(now, id_of(author), given, at)
 
         return (await self._change(author, made)).delegations[name]
 
     async def end_delegation(self, delegation: str, *, by: By) -> None:
         """End a delegation before its time."""
-        await self._change(by, lambda now, at: decide.end_delegation(now, _id(by), delegation, at))
+        await self._change(by, lambda now, at: decide.end_delegation(now, id_of(by), delegation, at))
 
     # Coming in -----------------------------------------------------------------------------------------------------
 
@@ -203,13 +205,15 @@ class People:
         expires: str | float | None = None,
     ) -> str:
         """Issue a token and return it: it is shown this once, and only a digest of it is kept."""
-        name, text = _new_secret()
-        given, length = _names(scopes, "scopes"), None if expires is None else milliseconds(expires)
+        name, text = new_secret()
+        given, length = names(scopes, "scopes"), None if expires is None else milliseconds(expires)
 
         def made(now: Directory, at: int) -> decide.Events:
             until = None if length is None else at + length
-            issued = ev.TokenIssued(name, person, _digest(text), given, label, until)
-            return decide.issue_token(now, _id(by), issued, at)
+            issued = ev.TokenIssued(name, person, digest_of(text), given, label, until)
+            if isinstance(by, Login):
+                decide.within(given, by.scopes)
+            return decide.issue_token(now, id_of(by), issued, at)
 
         await self._change(by, made)
         return text
@@ -221,27 +225,35 @@ class People:
 
     async def revoke_token(self, token: str, *, by: By) -> None:
         """Revoke a token, by its id or by itself."""
-        name = token.split("_")[1] if token.startswith(f"{_MARK}_") and token.count("_") > 1 else token
-        await self._change(by, lambda now, _at: decide.revoke_token(now, _id(by), name))
+        plain_text(token, "token")
+        name = id_in(token) or token
+        own = by.person if isinstance(by, Login) and by.token == name else by  # whoever has one may throw it away
+        await self._change(own, lambda now, _at: decide.revoke_token(now, id_of(by), name))
 
     async def login(self, token: str, scope: str = "") -> Login:
         """Return whose token this is, or raise `NotAllowed`, which says no more than that."""
         now, directory = await self._store.now(), await self._book.read()
-        found = directory.tokens.get(_id_in(token))
+        found = directory.tokens.get(id_in(token))
         known = found.digest if found is not None else "0" * 64
-        fits = hmac.compare_digest(known, _digest(token))
+        fits = hmac.compare_digest(known, digest_of(token))
         if found is None or not fits or not found.good(now) or directory.person(found.person) is None:
             raise NotAllowed(_NO_ENTRANCE)
         if scope and scope not in found.scopes:
             raise NotAllowed(f"this token is not good for {scope!r}; its scopes are {', '.join(found.scopes)}")
-        return Login(found.person, found.scopes)
+        return Login(found.person, found.scopes, found.id)
+
+    async def admit(self, login: Login, scope: str) -> None:
+        """Refuse a login that is not good for this, or not any more: its token may have been revoked since."""
+        now, directory = await self._store.now(), await self._book.read()
+        decide.let_in(directory, login.person, login.token, login.scopes, scope, now)
+        decide.present(directory, login.person)
 
     async def make_link(self, person: str, *, by: By) -> str:
         """Make the secret of a link by which somebody enters once, within a day."""
-        name, text = _new_secret()
+        name, text = new_secret()
 
         def made(now: Directory, at: int) -> decide.Events:
-            return decide.make_link(now, _id(by), ev.LinkMade(name, person, _digest(text), at + _LINK_MS))
+            return decide.make_link(now, id_of(by), ev.LinkMade(name, person, digest_of(text), at + _LINK_MS))
 
         await self._change(by, made)
         return text
@@ -250,15 +262,16 @@ class People:
         """Let somebody in by a link, once, or raise `NotAllowed`."""
 
         def used(now: Directory, at: int) -> decide.Events:
-            found = now.links.get(_id_in(link))
+            found = now.links.get(id_in(link))
             known = found.digest if found is not None else "0" * 64
-            fits = hmac.compare_digest(known, _digest(link))
+            fits = hmac.compare_digest(known, digest_of(link))
             if found is None or not fits or found.used or at >= found.expires_at or now.person(found.person) is None:
                 raise NotAllowed(_NO_ENTRANCE)
             return [ev.LinkUsed(found.id)]
 
-        found = (await self._book.read()).links.get(_id_in(link))
-        whose = found.person if found is not None else "-"
+        now, directory = await self._store.now(), await self._book.read()
+        used(directory, now)  # a stranger with a wrong one keeps nobody from changing the directory
+        whose = directory.links[id_in(link)].person
         await self._change(whose, used)
         return Login(whose, ())
 
@@ -277,11 +290,14 @@ class People:
         """Return what somebody signs with a key that they enrol, to show that they have it."""
         return enrolment_challenge(self.tenant, person, key)
 
-    async def enrol_key(self, person: str, key: PublicKey, proof: Proof) -> Key:
+    async def enrol_key(self, person: str, key: PublicKey, proof: Proof, *, by: By | None = None) -> Key:
         """Enrol a person's own key, by themselves; it counts when somebody else has confirmed it."""
         check_enrolment(self.tenant, person, key, proof)
         enrolled = ev.KeyEnrolled(key.id, person, key.scheme, key.data, key.label)
-        return (await self._change(person, lambda now, _at: decide.enrol_key(now, person, enrolled))).keys[key.id]
+        author = person if by is None else by
+        return (await self._change(author, lambda now, _at: decide.enrol_key(now, id_of(author), enrolled))).keys[
+            key.id
+        ]
 
     async def to_confirm(self, key: str) -> bytes:
         """Return what somebody signs who confirms that a key is its owner's."""
@@ -294,7 +310,7 @@ class People:
         """
 
         def made(now: Directory, _at: int) -> decide.Events:
-            events = decide.confirm_key(now, _id(by), key, proof)
+            events = decide.confirm_key(now, id_of(by), key, proof)
             if proof is not None:
                 verify(public_of(now.keys[proof.key]), confirmation_challenge(self.tenant, now.keys[key]), proof)
             return events
@@ -307,50 +323,43 @@ class People:
         key = None if decision.proof is None else directory.keys.get(decision.proof.key)
         before = None if key is None else key.count
         trusted = trusted_keys(directory, self.tenant, self.roots)
-        checked = check_decision(directory, self.tenant, asked, decision, trusted=trusted, last_count=before)
-        count = checked.count
-        if key is not None and count:
-            await self._change(key.person, lambda now, _at: decide.count_key(now, key.person, key.id, count))
+        count = check_decision(directory, self.tenant, asked, decision, trusted=trusted, last_count=before).count
+        if key is None or not count:
+            return
 
-    async def objection(self, run: Run, call: Call) -> str:
-        """Return why a call that takes signed decisions may not start; "" where all who let it run have signed."""
-        return unsigned(await self._book.read(), self.tenant, run, call, self.roots)
+        def counted(now: Directory, _at: int) -> decide.Events:
+            events = decide.count_key(now, key.person, key.id, count)
+            if not events:  # another signature was counted since it was looked at
+                raise ProofRefused(
+                    "the key counts no more than it did before: it was copied, or the proof is an old one"
+                )
+            return events
+
+        await self._change(key.person, counted)
+
+    async def objection(self, run: Run, call: Call, terms: Sequence[Approval]) -> str:
+        """Return why the word of people on a call does not count, where it must be signed; "" where it does.
+
+        `terms` are all that hold for the call now.
+        """
+        now, past = await self._book.read(), dict[int, Directory]()
+        for decision in letting(call):
+            place = None if decision.decider is None else decision.decider.place
+            if place is None or place == now.place:
+                continue
+            if place > now.place:
+                return f"it was judged by {place} entries of the directory, and {now.place} are there: it was cut back"
+            past[place] = await self._book.at(place)
+        return unsigned(now, self.tenant, run, call, terms=terms, roots=self.roots, past=past)
 
     async def revoke_key(self, key: str, *, by: By) -> None:
         """Revoke a key: nothing that it signed runs any more, and what ran stays."""
-        await self._change(by, lambda now, _at: decide.revoke_key(now, _id(by), key))
+        await self._change(by, lambda now, _at: decide.revoke_key(now, id_of(by), key))
 
     async def _change(self, by: By, decided: Callable[[Directory, int], decide.Events]) -> Directory:
-        return await self._book.change(_author(by), decided)
+        def made(now: Directory, at: int) -> decide.Events:
+            if isinstance(by, Login):
+                decide.let_in(now, by.person, by.token, by.scopes, PEOPLE, at)
+            return decided(now, at)
 
-
-def _id(by: By) -> str:
-    return by.id if isinstance(by, Decider) else by
-
-
-def _author(by: object) -> Decider:
-    if isinstance(by, Decider):
-        return Decider(by.id, (), by.strength)
-    if not isinstance(by, str) or not by:
-        raise UserError("say who changes the directory: by= is a person's id, or a Decider(...)")
-    return Decider(plain_text(by, "by"))
-
-
-def _names(given: Iterable[str], what: str) -> tuple[str, ...]:
-    if isinstance(cast("object", given), str):
-        raise UserError(f"{what} is a list of names, not one text")
-    return tuple(dict.fromkeys(decide.named(each, f"one of {what}") for each in given))
-
-
-def _new_secret() -> tuple[str, str]:
-    name = secrets.token_hex(6)
-    return name, f"{_MARK}_{name}_{secrets.token_hex(24)}"
-
-
-def _id_in(token: object) -> str:
-    parts = token.split("_") if isinstance(token, str) else []
-    return parts[1] if len(parts) == 3 and parts[0] == _MARK else ""
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(b"keyturn token\n" + token.encode("utf-8", "surrogatepass")).hexdigest()
+        return await self._book.change(author_of(by), made)

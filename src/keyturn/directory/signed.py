@@ -7,20 +7,24 @@ journal, and has the keys that seal it, still cannot turn a person's key.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ..core.challenge import decision_challenge, key_challenge
+from ..core.digest import same
 from ..core.errors import BadJson, UserError
-from ..core.people import Proof, ProofRefused
+from ..core.people import Decider, Proof, ProofRefused, barred, reads_as
+from ..core.policy import Approval
 from ..core.records import Decision
-from ..core.run import Call, Run, let_by, request_id
+from ..core.run import Call, Run, call_digest, let_by, request_id
 from ..proofs import verify
 from ..proofs.base import Checked, PublicKey
 from .state import Directory, Key
 
-_LETS = ("approve", "edit", "retry")
+# What one person can report, and what is said to a call that was started.
+_ALONE = ("ran", "did_not_run")
+_COUNTS = ("approve", "edit", "retry", "answer", "ran", "did_not_run")
 
 
 def public_of(key: Key) -> PublicKey:
@@ -90,38 +94,76 @@ def said(decision: Decision) -> Decision:
     return decision if decision.verdict == "edit" else replace(decision, args=None, basis=None)
 
 
-def unsigned(directory: Directory, tenant: str, run: Run, call: Call, roots: Collection[str] = ()) -> str:
-    """Return why a call may not start that takes signed decisions: which of those who let it run did not sign; ""."""
+def unsigned(
+    directory: Directory,
+    tenant: str,
+    run: Run,
+    call: Call,
+    *,
+    terms: Sequence[Approval],
+    roots: Collection[str] = (),
+    past: Mapping[int, Directory] | None = None,
+) -> str:
+    """Return why the word of people on a call does not count where it must be signed; "" where it does.
+
+    `terms` are those that hold now, whatever the log says of others; `past` is the directory at the places by which
+    decisions were judged.
+    """
     trusted = trusted_keys(directory, tenant, roots)
     asked = (request_id(run, call.id), call.revision)
-    wanted = _needed(call)
     signed = set[str]()
-    for decision in _letting(call):
+    for decision in letting(call):
+        who = decision.decider
         try:
             check_decision(directory, tenant, asked, decision, trusted=trusted)
+            _check_bound(run, call, decision)
+            assert who is not None
+            if not (past or {}).get(_place(who), directory).vouches(who, decision.at):
+                raise ProofRefused(f"the directory does not say of {who.id!r} what the decision says")
         except ProofRefused as refused:
             return f"the decision of {decision.by or 'nobody in particular'} does not count: {refused}"
-        assert decision.decider is not None
-        signed.add(decision.decider.principal)
+        why = next(filter(None, (barred(each, who, run.requester, decision.proof) for each in terms)), "")
+        if why:
+            return f"the decision of {decision.by} does not count: {why}"
+        signed.add(reads_as(who.principal))
+    wanted = _needed(call, terms)
     if len(signed) < wanted:
         return f"it takes the signatures of {wanted}, and {len(signed)} signed"
     return ""
 
 
-def _needed(call: Call) -> int:
-    return max(1, call.terms.quorum if call.terms is not None else 1)
+def _place(who: Decider) -> int:
+    return -1 if who.place is None else who.place
 
 
-def _letting(call: Call) -> Iterator[Decision]:
-    """Yield the decisions that let a call run: the one that settled it, and the votes that said the same."""
+def _check_bound(run: Run, call: Call, decision: Decision) -> None:
+    """Refuse a signature on other bytes than those that would run: an approval that came to name an edit, say."""
+    if decision.verdict == "approve" and decision.args is not None:
+        raise ProofRefused("it was signed for the call as it was shown, and other arguments would run")
+    if decision.verdict == "edit":
+        if decision.args != call.text:
+            raise ProofRefused("other arguments would run than those that were signed")
+    elif decision.digest != call_digest(run, call):
+        raise ProofRefused("it was signed for another call than the one that would run")
+
+
+def _needed(call: Call, terms: Sequence[Approval]) -> int:
     made = let_by(call)
-    if made is None or made.verdict not in _LETS:
+    if made is None or made.verdict in _ALONE or call.need is not None:
+        return 1
+    return max([1, *(each.quorum for each in terms)])
+
+
+def letting(call: Call) -> Iterator[Decision]:
+    """Yield the decisions that count for a call: the one that settled it, and the votes that said the same."""
+    made = let_by(call)
+    if made is None or made.verdict not in _COUNTS:
         return
     yield made
-    if made.verdict == "retry":
-        return
+    edited = made.verdict == "edit"
     for by, vote in call.votes.items():
-        if by != made.by and (vote.verdict, vote.args, vote.basis) == (made.verdict, made.args, made.basis):
+        alike = not edited or (vote.args, vote.basis) == (made.args, made.basis)
+        if by != made.by and alike and vote.verdict == made.verdict and same(vote.output, made.output):
             yield vote
 
 

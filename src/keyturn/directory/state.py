@@ -9,16 +9,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..core.people import Decider, Proof, Strength, barred
+import msgspec
+
+from ..core.people import Decider, Proof, Strength, barred, reads_as
 from ..core.policy import Approval
 from . import events as ev
 
 ADMIN = "admin"
+#: Who makes the entries that no person makes.
+OURS = "keyturn"
 #: What a token may be used for.
 SCOPES = ("decide", "read", "people", "run")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Person:
     """Describes a person, or a machine that acts by itself."""
 
@@ -27,13 +31,13 @@ class Person:
     kind: ev.Kind
     since: int
     here: bool = True
-    roles: set[str] = field(default_factory=set[str])
-    groups: set[str] = field(default_factory=set[str])
+    roles: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
     addresses: dict[str, str] = field(default_factory=dict[str, str])
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Token:
     """Describes a token; the token itself is not kept."""
 
@@ -51,7 +55,7 @@ class Token:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Key:
     """Describes a person's own key: it counts from when it was confirmed until it was revoked."""
 
@@ -76,7 +80,7 @@ class Key:
         return self.confirmed_at is not None and self.revoked_at is None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Delegation:
     """Describes that one person may decide in another's place."""
 
@@ -94,7 +98,7 @@ class Delegation:
         return self.ended_at is None and now < self.until
 
 
-@dataclass
+@dataclass(frozen=True)
 class Link:
     """Describes a link for a first entrance."""
 
@@ -117,12 +121,29 @@ class Directory:
     place: int = 0
     at: int = 0
     people: dict[str, Person] = field(default_factory=dict[str, Person])
-    groups: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    groups: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     tokens: dict[str, Token] = field(default_factory=dict[str, Token])
     keys: dict[str, Key] = field(default_factory=dict[str, Key])
     delegations: dict[str, Delegation] = field(default_factory=dict[str, Delegation])
     links: dict[str, Link] = field(default_factory=dict[str, Link])
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    # Whose id reads so, of everybody who ever had one.
+    alike: dict[str, str] = field(default_factory=dict[str, str])
+
+    def copy(self) -> Directory:
+        """Return a directory that can be changed, and shares what it holds with this one."""
+        return Directory(
+            self.place,
+            self.at,
+            self.people.copy(),
+            self.groups.copy(),
+            self.tokens.copy(),
+            self.keys.copy(),
+            self.delegations.copy(),
+            self.links.copy(),
+            self.settings,
+            self.alike.copy(),
+        )
 
     def person(self, name: str) -> Person | None:
         """Return somebody who is here; None for who is unknown or left."""
@@ -134,7 +155,7 @@ class Directory:
         found = self.person(name)
         if found is None:
             return frozenset()
-        return frozenset(found.roles).union(*(self.groups.get(group, ()) for group in found.groups))
+        return found.roles.union(*(self.groups.get(group, ()) for group in found.groups))
 
     def admins(self) -> list[str]:
         """Return who may change the directory."""
@@ -167,6 +188,8 @@ class Directory:
         own = Decider(name, tuple(sorted(self.roles_of(name))), strength, place=self.place)
         if found.kind == "machine":
             return replace_strength(own)
+        if terms is not None:  # whether it is signed is seen where it is said
+            terms = msgspec.structs.replace(terms, signed=False, step_up=False)
         if terms is None or not barred(terms, own, requester):
             return own
         for giver, roles in self.lent_to(name, now):
@@ -191,8 +214,8 @@ def replace_strength(who: Decider) -> Decider:
 
 
 def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Directory:
-    """Fold entries into a directory; into a new one by default."""
-    made = directory if directory is not None else Directory()
+    """Fold entries into a copy of a directory, or into an empty one; what is not changed is shared with it."""
+    made = Directory() if directory is None else directory.copy()
     for entry in entries:
         for event in entry.events:
             _FOLD[type(event)](made, event, entry)
@@ -201,50 +224,56 @@ def fold(entries: Iterable[ev.Entry], directory: Directory | None = None) -> Dir
     return made
 
 
+# Nobody changes what a directory holds: an earlier one shares it. An entry puts another one in its place.
+
+
 def _person_added(d: Directory, e: ev.PersonAdded, entry: ev.Entry) -> None:
     d.people[e.person] = Person(e.person, e.name, e.kind, entry.at)
+    d.alike[reads_as(e.person)] = e.person
 
 
 def _person_removed(d: Directory, e: ev.PersonRemoved, entry: ev.Entry) -> None:
-    left = d.people[e.person]
-    d.people[e.person] = replace(left, here=False, roles=set(), groups=set(), addresses={}, settings={})
-    for token in d.tokens.values():
-        if token.person == e.person and token.revoked_at is None:
-            token.revoked_at = entry.at
-    for key in d.keys.values():
-        if key.person == e.person and key.revoked_at is None:
-            key.revoked_at = entry.at
-            key.revoked_place = d.place
-    for given in d.delegations.values():
-        if e.person in (given.giver, given.receiver) and given.ended_at is None:
-            given.ended_at = entry.at
-    for link in d.links.values():
-        link.used = link.used or link.person == e.person
+    _change(d.people, e.person, here=False, roles=frozenset(), groups=frozenset(), addresses={}, settings={})
+    for token in [token for token in d.tokens.values() if token.person == e.person and token.revoked_at is None]:
+        _change(d.tokens, token.id, revoked_at=entry.at)
+    for key in [key for key in d.keys.values() if key.person == e.person and key.revoked_at is None]:
+        _change(d.keys, key.id, revoked_at=entry.at, revoked_place=d.place)
+    for given in [each for each in d.delegations.values() if e.person in (each.giver, each.receiver)]:
+        if given.ended_at is None:
+            _change(d.delegations, given.id, ended_at=entry.at)
+    for link in [link for link in d.links.values() if link.person == e.person]:
+        _change(d.links, link.id, used=True)
+
+
+def _change(table: dict[str, Any], name: str, **changes: Any) -> None:
+    table[name] = replace(table[name], **changes)
 
 
 def _person_returned(d: Directory, e: ev.PersonReturned, _entry: ev.Entry) -> None:
-    d.people[e.person].here = True
-
-
-def _holders(d: Directory, e: ev.RoleGiven | ev.RoleTaken) -> set[str]:
-    return d.people[e.person].roles if e.person else d.groups.setdefault(e.group, set())
+    _change(d.people, e.person, here=True)
 
 
 def _role_given(d: Directory, e: ev.RoleGiven, _entry: ev.Entry) -> None:
-    _holders(d, e).add(e.role)
+    if e.person:
+        _change(d.people, e.person, roles=d.people[e.person].roles | {e.role})
+    else:
+        d.groups[e.group] = d.groups.get(e.group, frozenset[str]()) | {e.role}
 
 
 def _role_taken(d: Directory, e: ev.RoleTaken, _entry: ev.Entry) -> None:
-    _holders(d, e).discard(e.role)
+    if e.person:
+        _change(d.people, e.person, roles=d.people[e.person].roles - {e.role})
+    else:
+        d.groups[e.group] = d.groups.get(e.group, frozenset[str]()) - {e.role}
 
 
 def _group_joined(d: Directory, e: ev.GroupJoined, _entry: ev.Entry) -> None:
-    d.groups.setdefault(e.group, set())
-    d.people[e.person].groups.add(e.group)
+    d.groups.setdefault(e.group, frozenset())
+    _change(d.people, e.person, groups=d.people[e.person].groups | {e.group})
 
 
 def _group_left(d: Directory, e: ev.GroupLeft, _entry: ev.Entry) -> None:
-    d.people[e.person].groups.discard(e.group)
+    _change(d.people, e.person, groups=d.people[e.person].groups - {e.group})
 
 
 def _token_issued(d: Directory, e: ev.TokenIssued, entry: ev.Entry) -> None:
@@ -252,28 +281,29 @@ def _token_issued(d: Directory, e: ev.TokenIssued, entry: ev.Entry) -> None:
 
 
 def _token_revoked(d: Directory, e: ev.TokenRevoked, entry: ev.Entry) -> None:
-    d.tokens[e.token].revoked_at = entry.at
+    _change(d.tokens, e.token, revoked_at=entry.at)
 
 
 def _key_enrolled(d: Directory, e: ev.KeyEnrolled, entry: ev.Entry) -> None:
+    if e.key in d.keys:  # whose key it is was said once; nobody could make this entry
+        raise ValueError("a key that is somebody's already")
     d.keys[e.key] = Key(e.key, e.person, e.scheme, e.public, e.label, entry.at)
 
 
 def _key_confirmed(d: Directory, e: ev.KeyConfirmed, entry: ev.Entry) -> None:
-    key = d.keys[e.key]
-    key.confirmed_at = entry.at
-    key.confirmed_by = entry.by.id
-    key.confirmed_place = d.place
-    key.proof = e.proof
+    if d.keys[e.key].confirmed_at is not None:
+        raise ValueError("a key that was confirmed already")
+    said = {"confirmed_at": entry.at, "confirmed_by": entry.by.id, "confirmed_place": d.place, "proof": e.proof}
+    _change(d.keys, e.key, **said)
 
 
 def _key_revoked(d: Directory, e: ev.KeyRevoked, entry: ev.Entry) -> None:
-    d.keys[e.key].revoked_at = entry.at
-    d.keys[e.key].revoked_place = d.place
+    if d.keys[e.key].revoked_at is None:  # the first word counts: nothing makes it later
+        _change(d.keys, e.key, revoked_at=entry.at, revoked_place=d.place)
 
 
 def _key_counted(d: Directory, e: ev.KeyCounted, _entry: ev.Entry) -> None:
-    d.keys[e.key].count = e.count
+    _change(d.keys, e.key, count=max(e.count, d.keys[e.key].count or 0))
 
 
 def _delegated(d: Directory, e: ev.Delegated, entry: ev.Entry) -> None:
@@ -281,7 +311,7 @@ def _delegated(d: Directory, e: ev.Delegated, entry: ev.Entry) -> None:
 
 
 def _delegation_ended(d: Directory, e: ev.DelegationEnded, entry: ev.Entry) -> None:
-    d.delegations[e.delegation].ended_at = entry.at
+    _change(d.delegations, e.delegation, ended_at=entry.at)
 
 
 def _link_made(d: Directory, e: ev.LinkMade, _entry: ev.Entry) -> None:
@@ -289,32 +319,32 @@ def _link_made(d: Directory, e: ev.LinkMade, _entry: ev.Entry) -> None:
 
 
 def _link_used(d: Directory, e: ev.LinkUsed, _entry: ev.Entry) -> None:
-    d.links[e.link].used = True
+    _change(d.links, e.link, used=True)
+
+
+def _changed(table: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    others = {key: kept for key, kept in table.items() if key != name}
+    return others if value is None else {**others, name: value}
 
 
 def _address_set(d: Directory, e: ev.AddressSet, _entry: ev.Entry) -> None:
-    addresses = d.people[e.person].addresses
-    if e.address:
-        addresses[e.channel] = e.address
-    else:
-        addresses.pop(e.channel, None)
+    _change(d.people, e.person, addresses=_changed(d.people[e.person].addresses, e.channel, e.address or None))
 
 
 def _setting_changed(d: Directory, e: ev.SettingChanged, _entry: ev.Entry) -> None:
-    settings = d.people[e.person].settings if e.person else d.settings
-    if e.value is None:
-        settings.pop(e.name, None)
+    if e.person:
+        _change(d.people, e.person, settings=_changed(d.people[e.person].settings, e.name, e.value))
     else:
-        settings[e.name] = e.value
+        d.settings = _changed(d.settings, e.name, e.value)
 
 
 def _restored(d: Directory, _e: ev.Restored, entry: ev.Entry) -> None:
-    for token in d.tokens.values():
-        token.revoked_at = entry.at if token.revoked_at is None else token.revoked_at
-    for given in d.delegations.values():
-        given.ended_at = entry.at if given.ended_at is None else given.ended_at
-    for link in d.links.values():
-        link.used = True
+    for token in [token for token in d.tokens.values() if token.revoked_at is None]:
+        _change(d.tokens, token.id, revoked_at=entry.at)
+    for given in [given for given in d.delegations.values() if given.ended_at is None]:
+        _change(d.delegations, given.id, ended_at=entry.at)
+    for link in list(d.links):
+        _change(d.links, link, used=True)
 
 
 _FOLD: dict[type[Any], Callable[[Directory, Any, ev.Entry], None]] = {

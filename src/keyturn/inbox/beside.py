@@ -174,7 +174,7 @@ class Beside(Counter):
         """Return whether somebody may decide a request, a signature aside."""
         shown = row.request
         try:
-            who = await self._who(for_, shown.terms, shown.requester, scopes=())
+            who = await self._seeing(for_, shown)
         except NotAllowed:
             return False
         return not kept_out(shown.terms, who, shown.requester)

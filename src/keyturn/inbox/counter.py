@@ -10,7 +10,7 @@ import msgspec
 from ..agents.agent import Agent
 from ..core import commands as cm
 from ..core.codec import Log
-from ..core.errors import Conflict, NotAllowed, NotPending, RunMissing, UserError
+from ..core.errors import Conflict, NotPending, RunMissing, UserError
 from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
@@ -18,7 +18,8 @@ from ..core.request import Request, request_of
 from ..core.run import Run, request_id
 from ..core.states import WAITING
 from ..core.words import decided_before
-from ..directory.people import DECIDE, Login, People
+from ..directory.login import Login
+from ..directory.people import People
 from ..engine.driving.writer import Written, write_to
 from ..engine.facts import decisions
 from ..engine.run.agents import AgentGraph
@@ -90,17 +91,19 @@ class Counter:
         by: By,
         terms: Approval | None = None,
         requester: str | None = None,
-        scopes: tuple[str, ...] = (DECIDE,),
         strength: Strength = "authenticated",
     ) -> Decider:
         """Return who decides: who logged in has the roles of now, and a name is no more than that."""
         if not isinstance(by, Login):
             return person_of(by)
-        for scope in scopes:
-            if scope not in by.scopes:
-                has = ", ".join(by.scopes)
-                raise NotAllowed(f"the token of {by.person!r} is not good for deciding; its scopes: {has}")
-        return await self.people.decider(by.person, strength, terms=terms, requester=requester)
+        return await self.people.admitted(by, strength, terms=terms, requester=requester)
+
+    async def _seeing(self, by: By, shown: Request) -> Decider:
+        """Return who looks: to look takes no scope of deciding."""
+        if not isinstance(by, Login):
+            return person_of(by)
+        terms, requester = shown.terms, shown.requester
+        return await self.people.decider(by.person, "authenticated", terms=terms, requester=requester)
 
     async def _waiting(self, shown: Named) -> tuple[Log, Request]:
         """Return the run and the open request of that name, else what was shown, which the gate refuses."""

@@ -37,7 +37,7 @@ from .rows import (
     RunRow,
     Tally,
 )
-from .sealing import askable, check_name, plain, plain_notice
+from .sealing import askable, check_erasable, check_name, plain, plain_notice
 
 # What is kept here never leaves the process, and neither does the key that seals it: nothing is asked of the disk.
 _RING = own_ring()
@@ -161,6 +161,7 @@ class MemoryJournal:
             return [parted(line) for line in self._log(run).lines]
 
     async def erase(self, run: str) -> None:
+        check_erasable(run)
         with self._lock:
             log, now = self._log(run), self._clock()
             if log.holder is not None and now < log.holder.until:

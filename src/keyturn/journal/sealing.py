@@ -15,6 +15,7 @@ from msgspec.structs import astuple, fields, replace
 
 from ..core.errors import UserError
 from ..core.seal import Ring
+from .base import RESERVED
 from .rows import Changes, Closing, GrantRow, Notice, Query, RequestRow, RunRow, Tally
 
 Row = TypeVar("Row", RunRow, RequestRow, GrantRow)
@@ -102,6 +103,12 @@ def check_name(what: str, name: str) -> str:
     if not fits_a_store(name):
         raise UserError(f"{what} must be text without NUL and without lone surrogates")
     return name
+
+
+def check_erasable(run: str) -> None:
+    """Refuse to erase what is no run: who decided what is told by it for as long as anything is."""
+    if run.startswith(RESERVED):
+        raise UserError(f"{run!r} is no run, and is never erased")
 
 
 def askable(query: Query) -> bool:

@@ -34,7 +34,7 @@ from .rows import (
     RunRow,
     Tally,
 )
-from .sealing import check_name, fits_a_store, plain
+from .sealing import check_erasable, check_name, fits_a_store, plain
 from .sql import HeldAhead, Tenant
 from .statements import SqlDialect
 from .store_thread import StoreConnection, StoreThread
@@ -243,6 +243,7 @@ class SQLJournal:
         return await self._reader.ask(lambda db: self._mine.links(db, run))
 
     async def erase(self, run: str) -> None:
+        check_erasable(run)
         if fits_a_store(run):
             await self._writer.ask(lambda db: self._mine.erase(db, run))
 

@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 
 from ...core.errors import LogDamaged, UserError
 from ...core.seal import Chain
+from ...directory.book import NAME as DIRECTORY
 from ...engine.run.open_run import chain_of, clock_ms
-from ...journal.base import Store
+from ...journal.base import RESERVED, Store
 from ...journal.rows import Query
 from .chain import PublicChain
 from .public_keys import Signature
@@ -69,7 +70,7 @@ async def names_of(store: Store) -> list[str]:
     every: Any = getattr(store, "every_run", None)
     if every is not None:
         return sorted(await every())
-    found: list[str] = []
+    found = [name for name in (DIRECTORY,) if await store.hashes(name)]
     after: tuple[int, str] | None = None
     while page := await store.runs(Query(after=after, limit=500)):
         found += [row.run for row in page]
@@ -127,7 +128,8 @@ class FileWriter:
         if self._what == "checkpoint":
             await taken.links()
         else:
-            await taken.lines(None if self._secret else SecretLines())
+            shown = self._secret or run.startswith(RESERVED)  # who is who is no secret of a tool
+            await taken.lines(None if shown else SecretLines())
         if not taken.known:
             return
         for line in taken.rows:

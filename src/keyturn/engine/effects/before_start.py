@@ -6,11 +6,14 @@ looks at each thing on it. Because both read it here, neither can lack what the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from ...core.policy import Approval
 from ...core.run import Call
 from ...tools.base import Tool, tool_digest
 from ..driving.drive import Drive
+from ..logger import logger
 from ..run.frame_settings import FrameSettings
 
 First = Literal["policy", "tool", "proof", "guardrails", "slot", "world", "hooks"]
@@ -28,7 +31,7 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
         first.append("policy")
     if tool_digest(tool, call.raw) != call.proposal.tool:
         first.append("tool")
-    if takes_proof(call, tool):
+    if takes_proof(terms_of(call, tool)):
         first.append("proof")
     if tool.tool_input_guardrails:
         first.append("guardrails")
@@ -41,9 +44,28 @@ def before_start(drive: Drive, scope: FrameSettings, call: Call, tool: Tool) -> 
     return first
 
 
-def takes_proof(call: Call, tool: Tool) -> bool:
-    """Return whether people must have signed what lets a call run: by its terms, or by its tool's, as it is now."""
-    return any(terms is not None and terms.needs_proof for terms in (call.terms, tool.approval))
+def terms_of(call: Call, tool: Tool | None) -> list[Approval]:
+    """Return the terms that hold for a call: those on which it asked, and its tool's own, whatever the log says."""
+    own = None if tool is None else tool.approval
+    if own is not None and own.on_expiry == "escalate" and call.terms == own.escalated():
+        own = None
+    return [terms for terms in dict.fromkeys((call.terms, own)) if terms is not None]
+
+
+def takes_proof(terms: Iterable[Approval]) -> bool:
+    """Return whether people must have signed what they decide of a call."""
+    return any(each.needs_proof for each in terms)
+
+
+async def unsigned(drive: Drive, call: Call, terms: Sequence[Approval]) -> str:
+    """Return why the word of people on a call is not signed as it must be; "" where it is, or need not be."""
+    if not takes_proof(terms):
+        return ""
+    witness = drive.live.witness
+    why = "nobody here can verify signatures" if witness is None else await witness(drive.run, call, terms)
+    if why:
+        logger.warning("the word on call %s of %r does not count: %s", call.id, call.proposal.name, why)
+    return why
 
 
 def asked_otherwise(call: Call) -> bool:

@@ -43,7 +43,7 @@ from ..run.frame_settings import FrameSettings
 from ..states.context_data import context_now
 from ..user_errors import as_user_error, raised_by
 from .around_tool import judged_output, rejected_by_input, tool_hooks
-from .before_start import before_start
+from .before_start import before_start, terms_of, unsigned
 from .borrowing import borrow_for_call
 from .handoff_view import filtered_view
 from .nested_frames import open_frame
@@ -82,10 +82,10 @@ async def _run(drive: Drive, call: Call) -> None:
         return
     first = before_start(drive, scope, call, tool)
     if "tool" in first:
-        await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
+        await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
         return
-    if "proof" in first and (why := await _unsigned(drive, call)):
-        await _ask_anew(drive, scope, call, tool, why)
+    if "proof" in first and (why := await unsigned(drive, call, terms_of(call, tool))):
+        await ask_anew(drive, scope, call, tool, why)
         return
     context = drive.tool_context(call, tool)
     reports: list[Report] = []
@@ -102,33 +102,27 @@ async def _run(drive: Drive, call: Call) -> None:
         await _start(drive, scope, call, tool, context, reports)
 
 
-async def _unsigned(drive: Drive, call: Call) -> str:
-    """Return why what lets a call run is not signed as it must be; "" where it is."""
-    witness = drive.live.witness
-    why = "nobody here can verify signatures" if witness is None else await witness(drive.run, call)
-    if why:
-        logger.warning("call %s of %r is not started: %s", call.id, call.proposal.name, why)
-    return why
-
-
 async def _start(
     drive: Drive, scope: FrameSettings, call: Call, tool: Tool, context: ToolContext[Any], reports: list[Report]
 ) -> None:
     """Check the preview once more, now that others had their word, and record the start."""
     if await changed_since(tool, call):
-        await _ask_anew(drive, scope, call, tool, CHANGED)
+        await ask_anew(drive, scope, call, tool, CHANGED)
         return
     await tool_hooks(scope, context, "on_tool_start", tool)
     now = tool_digest(tool, call.raw)
     if now != call.proposal.tool:  # it changed while others had their word
-        await _ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
+        await ask_anew(drive, scope, call, tool, _TOOL_CHANGED)
+        return
+    if why := await unsigned(drive, call, terms_of(call, tool)):  # a key may have been revoked
+        await ask_anew(drive, scope, call, tool, why)
         return
     context.__dict__.update(let_run_as(call))  # they may have edited theirs
     await drive.commit(drive.start_of(call, now, reports))
     await _invoke(drive, scope, call, tool, context)
 
 
-async def _ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
+async def ask_anew(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, why: str) -> None:
     """Void the approval and propose the call anew, since what would run is not what was shown."""
     spec = {tool_digest(tool, call.raw): tool_spec(tool, call.raw)}
     await drive.commit(cm.VoidCall(call.id, revised(scope, tool, call), why, spec))

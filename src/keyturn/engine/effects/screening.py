@@ -22,7 +22,7 @@ from ...core.errors import AgentMissing, Conflict, Expired, UserError
 from ...core.gate import grant_for
 from ...core.past import RunPast
 from ...core.people import barred
-from ...core.policy import ALLOW, STRICTNESS, CallView, StoppedByPolicy, Verdict
+from ...core.policy import ALLOW, STRICTNESS, Approval, CallView, StoppedByPolicy, Verdict
 from ...core.preview import Preview
 from ...core.run import Call, call_digest
 from ...tools.base import Tool, plain_preview
@@ -34,10 +34,11 @@ from ..logger import error_words, logger
 from ..run.frame_settings import FrameSettings
 from ..views.projection import approval_item
 from .around_tool import rejected_by_input
-from .before_start import asked_otherwise
+from .before_start import asked_otherwise, unsigned
 from .borrowing import borrow_for_call
 from .fused_steps import pass_on
 from .quotas import NoRoom, Quotas
+from .run_tool import ask_anew
 
 _Judge = Callable[[Drive, FrameSettings, Call, Tool, "_Looked"], Awaitable[Verdict]]
 
@@ -102,6 +103,11 @@ async def _counted(drive: Drive, looked: _Looked, runs: bool, screen: cm.Screen,
 
 async def _screen_again(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, looked: _Looked) -> Verdict:
     verdict = await _recheck(drive, scope, call, tool, looked)
+    if verdict.action == "ask" and verdict.terms is not None:  # the log may say of other terms that people met them
+        why = await unsigned(drive, call, [verdict.terms])
+        if why:
+            await ask_anew(drive, scope, call, tool, why)
+            return verdict
     await _counted(drive, looked, verdict.action != "deny", cm.Screen(call.id, verdict, on_decision=True))
     return verdict
 
@@ -150,11 +156,29 @@ async def _verdict(drive: Drive, scope: FrameSettings, call: Call, tool: Tool, l
     if not scope.policies:
         return own
     stated = await _policy(drive, scope, call, looked)
+    if stated is not None and tool.approval is not None and tool.approval.needs_proof:
+        return _both(tool.approval, stated)
     if stated is not None and stated.action == "allow" and call.voided:
         return msgspec.structs.replace(stated, terms=tool.approval)  # it asks all the same, and the tool says whom
     if stated is None or (stated.action == "ask" and stated.terms is None and own.action == "ask"):
         return own if stated is None else Verdict("ask", stated.reason, own.terms, stated.by)
     return stated
+
+
+def _both(own: Approval, stated: Verdict) -> Verdict:
+    """Return a policy's verdict on a tool that takes signed decisions: nothing that its tool asks for is taken away."""
+    terms = stated.terms
+    if stated.action == "deny":
+        return stated
+    if stated.action == "allow" or terms is None:
+        return msgspec.structs.replace(stated, action="ask", terms=own)
+    named = own if terms.role is None and not terms.users else terms
+    people = {"role": named.role, "users": named.users, "not_requester": own.not_requester or terms.not_requester}
+    counts = {"quorum": max(own.quorum, terms.quorum), "deny_quorum": max(own.deny_quorum, terms.deny_quorum)}
+    try:
+        return msgspec.structs.replace(stated, terms=msgspec.structs.replace(terms, signed=True, **people, **counts))
+    except UserError:  # so many people are not named
+        return msgspec.structs.replace(stated, terms=own)
 
 
 async def _own(scope: FrameSettings, call: Call, tool: Tool) -> Verdict:

@@ -12,6 +12,7 @@ from ...sessions.history import superseded_output
 from ...tools.base import Tool
 from ..driving.drive import Drive
 from ..facts.values import jsonable
+from .before_start import terms_of, unsigned
 from .result_words import told_of_edit, worded
 
 _NOT_APPROVED = "Tool execution was not approved."
@@ -27,15 +28,29 @@ _WORDS = {
 }
 
 
+_SAID = ("answered", "ran", "did_not_run")
+
+
 async def settle(drive: Drive, call_id: str) -> None:
     """Give a call that will not run its result."""
     call = drive.run.calls[call_id]
     tool = await drive.shown_tool(call) or await _found(drive, call)
-    value = await _value(drive, call)
+    unheard = await _unheard(drive, call, tool)
+    value = unheard or await _value(drive, call)
     item: Item = tool.output(call.raw, value) if tool is not None else _plain(call, value)
     if call.state == "ran" or (call.state == "answered" and call.begun):
         item = told_of_edit(call, tool, item)
-    await drive.commit(cm.FinishCall(call_id, item, None if isinstance(value, str) else jsonable(value)))
+    own = None if isinstance(value, str) else jsonable(value)
+    await drive.commit(cm.FinishCall(call_id, item, own, failed=bool(unheard)))
+
+
+async def _unheard(drive: Drive, call: Call, tool: Tool | None) -> str:
+    """Return what the model is told where a person's own result had to be signed and is not; "" where it counts."""
+    decision = call.decision
+    if call.state not in _SAID or decision is None or decision.via != "person":
+        return ""
+    why = await unsigned(drive, call, terms_of(call, tool))
+    return why and "A result was given in the tool's place that is not signed as it must be; it does not count."
 
 
 async def _found(drive: Drive, call: Call) -> Tool | None:

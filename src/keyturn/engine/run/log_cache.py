@@ -11,10 +11,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...core.codec import Log
-from ...core.errors import LogDamaged
+from ...core.errors import LogDamaged, RunMissing
 from ...core.events import Step
 from ...core.seal import TAB, verify
-from ...journal.base import Journal, Store
+from ...journal.base import RESERVED, Journal, Store
 from .open_run import chain_of
 
 _KEPT = 16
@@ -58,6 +58,8 @@ async def log_in(journal: Journal, run: str) -> Log:
     Each line is verified before anything in it is believed, once for each line: a log that was verified here before is
     read on from where it stood. `LogDamaged` names the line that is not the one that was written.
     """
+    if run.startswith(RESERVED):  # it is no run
+        raise RunMissing(run)
     with _lock:
         known = _journals.get(journal, {}).get(run)
         log = None if known is None else known[0].copy()

@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
@@ -18,6 +18,7 @@ from ...agents.context import RunContextWrapper
 from ...core.codec import Log
 from ...core.events import Report
 from ...core.items import Item, own_copy
+from ...core.policy import Approval
 from ...core.run import Call, Run
 from ...core.seal import Chain
 from ...journal.base import Journal
@@ -128,8 +129,8 @@ class OpenRun:
     clock: Callable[[], int] = clock_ms
     # What the journal's time is counted on with.
     count: Callable[[], float] = steady
-    # Says why the signatures on what lets a call run do not count; None where nobody here can verify any.
-    witness: Callable[[Run, Call], Awaitable[str]] | None = None
+    # Says why the signatures on a call do not count by these terms; None where nobody here can verify any.
+    witness: Callable[[Run, Call, Sequence[Approval]], Awaitable[str]] | None = None
     # Makes data of the context, where the run is kept in a journal and the context is not data itself.
     serializer: Callable[[Any], Any] | None = None
     # Whether the log was read from that journal, or written to it, and not from a text that somebody kept.
