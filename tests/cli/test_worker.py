@@ -21,7 +21,7 @@ from keyturn import App, UnsafeStore
 from keyturn.audit.checker import check
 from keyturn.cli.logs import JSONFormatter
 from keyturn.cli.main import main
-from keyturn.cli.worker import found
+from keyturn.cli.loading import found
 from tests.waiting import until_now
 
 PROGRAM = '''

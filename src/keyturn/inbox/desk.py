@@ -22,7 +22,7 @@ from ..core.people import Decider, Proof, Strength, decider, plain_text
 from ..core.preview import Preview
 from ..core.records import Word
 from ..core.request import Request, request_of
-from ..core.run import Run, request_id
+from ..core.run import Call, Run, request_id
 from ..core.states import WAITING
 from ..directory.people import DECIDE, Login, People
 from ..engine.driving.writer import Written, write_to
@@ -75,6 +75,10 @@ class Inbox:
         self._agents = agents or {}
         self.people = People(self._store) if people is None else people
 
+    async def now(self) -> int:
+        """Return the journal's time, in milliseconds since 1970."""
+        return await self._store.now()
+
     async def list(self, query: Query | None = None, **wanted: Any) -> Sequence[RequestRow]:
         """Return requests by when they were asked; the open ones, unless a query says otherwise."""
         wanted.setdefault("state", "open")
@@ -93,6 +97,12 @@ class Inbox:
         if call is None or call.state not in WAITING or request_id(run, row.call) != row.id:
             return await self._row(request)  # it was settled between the two
         return RequestRow.of(request_of(run, call))
+
+    async def item(self, request: str) -> ToolApprovalItem:
+        """Return an open request with its tool at hand, by which a change of its arguments can be checked and shown."""
+        row = await self._row(request)
+        item, _call = await self._item(await self._read(row.run), row.request)
+        return item
 
     async def approve(
         self,
@@ -290,6 +300,10 @@ class Inbox:
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
     ) -> decisions.Edit | None:
         """Return what will run after an edit, checked by the tool."""
+        item, call = await self._item(log, request)
+        return edited(item, edit, call, seen)
+
+    async def _item(self, log: Log, request: Request) -> tuple[ToolApprovalItem, Call | None]:
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
@@ -298,7 +312,7 @@ class Inbox:
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
-        return edited(item, edit, live.run.calls.get(item.call), seen)
+        return item, live.run.calls.get(item.call)
 
 
 class _Named(NamedTuple):
