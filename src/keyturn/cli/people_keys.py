@@ -43,7 +43,7 @@ async def enrol_key(people: People, given: argparse.Namespace, by: str | Decider
     key = people.read_key("ssh", text, label=given.label or "")
     proof = sign_with_ssh(people.to_sign(person, key), given.sign_with or _other_half(public))
     made = await people.enrol_key(person, key, proof)
-    rows = [key_line(made), f"it counts once somebody else confirms it: keyturn people confirm-key {made.id}"]
+    rows = [key_line(made), f"it counts once it is confirmed: keyturn people confirm-key {made.id}"]
     return Told(rows, _data(made))
 
 

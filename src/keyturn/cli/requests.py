@@ -11,7 +11,7 @@ from ..inbox.desk import Inbox
 from ..journal.rows import Query, RequestRow
 from ..render.escape import escape, quote
 from ..render.one_row import first_arguments
-from .deciding.drawing import request_data
+from .deciding.drawing import STATES, request_data
 from .finding import SHORT, find_run
 from .with_journal import Told, describe_journal, run_with_journal
 
@@ -61,7 +61,8 @@ def _parts(row: RequestRow, now: int) -> Iterator[str]:
         yield escape(json.dumps(given, ensure_ascii=False)[:_ROOM], keep="")
     yield f"of {quote(row.agent)},"
     if row.state != "open":
-        yield f"{row.state}{f' by {quote(row.by)}' if row.by else ''}"
+        by = row.by if row.by not in ("clock", "") else None
+        yield f"{STATES.get(row.state, row.state)}{f' by {quote(by)}' if by else ''}"
         return
     yield f"asked {_length(now - row.asked_at)} ago"
     if row.expires_at is not None:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from datetime import datetime
 from typing import Any
 
 from ..core.codec import Log
 from ..core.encodable import moment
-from ..core.events import Step
-from ..core.run import Run
 from ..core.states import OVER
 from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import chain_of
 from ..journal.base import Store
-from .event_words import event_rows
+from .event_words import Teller
 from .finding import SHORTEST, find_run
 from .printing import print_row
 from .with_journal import describe_journal, print_json, run_with_journal
@@ -40,34 +39,38 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(store: Any) -> int:
         row = await find_run(store, arguments.run)
         await log_in(store, row.run)  # refused whole where a line is not the one that was written
-        log = Log(chain=chain_of(store, row.run))
+        tail = _Tail(Log(chain=chain_of(store, row.run)), as_json=arguments.json)
         for line in await store.read(row.run):
-            _tell(log, line, as_json=arguments.json)
-        if not arguments.follow:
-            return 0
-        return await _follow(store, row.run, log, as_json=arguments.json)
+            tail.tell(line)
+        return await tail.follow(store, row.run) if arguments.follow else 0
 
     return run_with_journal(arguments, "tail", work)
 
 
-async def _follow(store: Store, run: str, log: Log, *, as_json: bool) -> int:
-    async with contextlib.aclosing(store.watch(run, len(log))) as lines:
-        while log.run.status not in _ENDED:
-            _tell(log, await anext(lines), as_json=as_json)
-    return 0 if log.run.status == "finished" else 1
+class _Tail:
+    """Prints the events of a run as its lines come."""
 
+    def __init__(self, log: Log, *, as_json: bool) -> None:
+        self._log = log
+        self._as_json = as_json
+        self._teller = Teller()
 
-def _tell(log: Log, line: bytes, *, as_json: bool) -> None:
-    for step in log.extend([line]):
-        _print(log.run, step, as_json=as_json)
-    sys.stdout.flush()
+    async def follow(self, store: Store, run: str) -> int:
+        async with contextlib.aclosing(store.watch(run, len(self._log))) as lines:
+            while self._log.run.status not in _ENDED:
+                self.tell(await anext(lines))
+        return 0 if self._log.run.status == "finished" else 1
 
+    def tell(self, line: bytes) -> None:
+        for step in self._log.extend([line]):
+            at = moment(step.at)
+            for event in step.events:
+                for words in self._teller.rows(self._log.run, event):
+                    self._print(at, type(event).__name__, words)
+        sys.stdout.flush()
 
-def _print(run: Run, step: Step, *, as_json: bool) -> None:
-    for event in step.events:
-        for words in event_rows(run, event):
-            if as_json:
-                at = f"{moment(step.at):%Y-%m-%dT%H:%M:%SZ}"
-                print_json({"at": at, "event": type(event).__name__, "words": words})
-            else:
-                print_row(f"{moment(step.at):%H:%M:%S} {words}", sys.stdout)
+    def _print(self, at: datetime, event: str, words: str) -> None:
+        if self._as_json:
+            print_json({"at": f"{at:%Y-%m-%dT%H:%M:%SZ}", "event": event, "words": words})
+        else:
+            print_row(f"{at:%H:%M:%S} {words}", sys.stdout)

@@ -75,12 +75,12 @@ def describe_app(parser: argparse.ArgumentParser, why: str, *, required: bool = 
     parser.add_argument("--app", metavar="MODULE:NAME", default=None, required=required, help=said)
 
 
-def url_of(arguments: argparse.Namespace) -> str:
-    """Return the URL of the journal that is meant, or raise `UserError`."""
+def url_of(arguments: argparse.Namespace, *, new: bool = False) -> str:
+    """Return the URL of the journal that is meant, or raise `UserError`; a new one is made here if none is named."""
     given = arguments.journal or os.environ.get(JOURNAL)
     if given:
         return str(given)
-    if Path(_NEAR).is_file():
+    if new or Path(_NEAR).is_file():
         return f"sqlite:///{_NEAR}"
     raise UserError(f"say which journal: --journal sqlite:///runs.db, or set {JOURNAL}")
 
@@ -198,7 +198,7 @@ def print_json(data: Any, indent: int | None = None) -> None:
 
 
 async def _with_store(arguments: argparse.Namespace, work: Work, *, new: bool = False) -> Told | int:
-    url = url_of(arguments)
+    url = url_of(arguments, new=new)
     if not new:
         must_be_there(url)
     whole: Any = open_journal(url)

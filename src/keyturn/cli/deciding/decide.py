@@ -64,7 +64,7 @@ async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Tol
     except NotAllowed as error:
         if login is not None:
             raise
-        hint = f"; a name proves nothing: log in with {TOKEN} or --token-file, or sign with --sign"
+        hint = f"; log in with {TOKEN} or --token-file, or sign with --sign"
         raise NotAllowed(f"{error}{hint}") from None
     given = [grant for grant in await _grants(inbox, row) if grant.id not in {each.id for each in before}]
     return _told(verb, done, given, "" if login is not None else " (claimed)")

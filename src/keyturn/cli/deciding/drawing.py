@@ -20,6 +20,17 @@ from ..finding import SHORT
 
 #: How much of a digest names what was shown.
 DIGEST = 16
+#: What became of a request, in words.
+STATES = {
+    "approve": "approved",
+    "edit": "approved with other arguments",
+    "reject": "rejected",
+    "answer": "answered",
+    "ran": "said to have run",
+    "did_not_run": "said not to have run",
+    "retry": "to run again",
+    "expire": "out of time",
+}
 _SIGNED: LiteralString = "Each of them signs with a key of their own."
 _OTHER: LiteralString = "It is not for the person for whom the run acts."
 
@@ -115,7 +126,7 @@ def _draw_clock(screen: Terminal, left: int) -> None:
 
 def _draw_end(screen: Terminal, row: RequestRow) -> None:
     at = "" if row.closed_at is None else f" on {moment(row.closed_at):%Y-%m-%d %H:%M:%SZ}"
-    screen.label("it waits no longer", f"{row.state}{f' by {row.by}' if row.by else ''}{at}")
+    screen.label("it waits no longer", f"{STATES.get(row.state, row.state)}{f' by {row.by}' if row.by else ''}{at}")
 
 
 def request_data(row: RequestRow) -> dict[str, Any]:
