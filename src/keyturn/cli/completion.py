@@ -20,7 +20,7 @@ class Place(NamedTuple):
     words: tuple[str, ...]
     described: dict[str, str]
     options: dict[str, str]
-    takes: frozenset[str]
+    takes: set[str]
     choices: dict[str, tuple[str, ...]]
 
 
@@ -39,34 +39,37 @@ def run(arguments: argparse.Namespace) -> int:
 
 def all_places() -> Iterator[Place]:
     """Yield what can be typed after `keyturn`, after each command, and after each word of one."""
-    yield Place((), {name: what.partition(":")[0] for name, what in COMMANDS.items()}, {}, frozenset(), {})
+    yield Place((), {name: what.partition(":")[0] for name, what in COMMANDS.items()}, {}, set(), {})
     for name in COMMANDS:
         yield from _places((name,), parser_of(name))
 
 
 def _places(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Place]:
-    options: dict[str, str] = {}
-    described: dict[str, str] = {}
-    takes: set[str] = set()
-    choices: dict[str, tuple[str, ...]] = {}
+    made = Place(words, {}, {}, set(), {})
     inner: dict[str, argparse.ArgumentParser] = {}
-    actions: list[Any] = cast("Any", parser)._actions
-    for action in actions:
-        for option in action.option_strings:
-            if option.startswith("--"):
-                options[option] = (action.help or "").replace("%(default)s", str(action.default))
-                if action.nargs != 0:
-                    takes.add(option)
-                if action.choices:
-                    choices[option] = tuple(map(str, action.choices))
-        if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage] argparse has no other
-            inner = dict(cast("Any", action).choices)
-            described |= {each.dest: each.help or "" for each in cast("Any", action)._choices_actions}
-        elif not action.option_strings and action.choices:
-            described |= {str(choice): "" for choice in action.choices}
-    yield Place(words, described, options, frozenset(takes), choices)
+    for action in cast("list[Any]", cast("Any", parser)._actions):
+        if action.option_strings:
+            _add_option(made, action)
+        elif isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage] argparse has no other
+            told = cast("Any", action)
+            inner = dict(told.choices)
+            made.described.update({each.dest: each.help or "" for each in told._choices_actions})
+        elif action.choices:
+            made.described.update({str(choice): "" for choice in action.choices})
+    yield made
     for name, each in inner.items():
         yield from _places((*words, name), each)
+
+
+def _add_option(place: Place, action: Any) -> None:
+    for option in action.option_strings:
+        if not option.startswith("--"):
+            continue
+        place.options[option] = (action.help or "").replace("%(default)s", str(action.default))
+        if action.nargs != 0:
+            place.takes.add(option)
+        if action.choices:
+            place.choices[option] = tuple(map(str, action.choices))
 
 
 def _bash(places: list[Place]) -> Iterator[str]:

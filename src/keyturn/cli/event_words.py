@@ -79,10 +79,8 @@ def _opened(_seen: _Seen, event: ev.FrameOpened) -> Iterator[str]:
 
 def _replied(seen: _Seen, event: ev.ReplyRecorded) -> Iterator[str]:
     for item in event.output:
-        if item.get("type") == "message":
-            for part in cast("list[dict[str, Any]]", item.get("content") or []):
-                if isinstance(part.get("text"), str):
-                    yield f"the model says{_said(part['text'])}"
+        parts = cast("list[dict[str, Any]]", item.get("content") or []) if item.get("type") == "message" else []
+        yield from (f"the model says{_said(part['text'])}" for part in parts if isinstance(part.get("text"), str))
     turn = seen.run.frames[event.frame].turn if event.frame in seen.run.frames else 0
     for place in range(len(event.proposals)):
         call = seen.run.calls.get(call_id(event.frame, turn, place))

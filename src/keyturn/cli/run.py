@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             app.embedded = False
             begun = await _begun(app, arguments)
             row = await begun.get()
-            said = [f"run {row.run} {row.status}", f"keyturn worker {arguments.app} moves it"]
+            said = [f"run {row.run} is started: keyturn worker {escape(arguments.app)} moves it"]
             return Told(said, {"run": row.run, "status": row.status})
         async with app:
             return await _waited(app, await _begun(app, arguments), seconds)

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if named and "://" in named[0]:
         arguments.journal = named.pop(0)
     if len(named) > 1:
-        print_labelled("keyturn", "runs: name one journal and one run at most")
+        print_labelled("keyturn runs", "name one journal and one run at most")
         return 2
 
     async def work(store: Any) -> Told:

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, LiteralString, NamedTuple, cast
 
 import msgspec
 
@@ -120,12 +120,14 @@ def _token(arguments: argparse.Namespace) -> str | None:
         raise UserError(f"the token cannot be read from {arguments.token_file!r}: {type(error).__name__}") from None
 
 
-def run_with_journal(arguments: argparse.Namespace, name: str, work: Work, *, new: bool = False) -> int:
+def run_with_journal(arguments: argparse.Namespace, name: LiteralString, work: Work, *, new: bool = False) -> int:
     """Open the journal, do the work and print what it says; return 1 where that cannot be done."""
     return _run(arguments, name, lambda: _with_store(arguments, work, new=new))
 
 
-def run_with_app(arguments: argparse.Namespace, name: str, work: Callable[[App], Awaitable[Told | int]]) -> int:
+def run_with_app(
+    arguments: argparse.Namespace, name: LiteralString, work: Callable[[App], Awaitable[Told | int]]
+) -> int:
     """Load the app that is named, on its own journal, and do the work with it."""
 
     async def worked() -> Told | int:
@@ -139,7 +141,9 @@ def run_with_app(arguments: argparse.Namespace, name: str, work: Callable[[App],
     return _run(arguments, name, worked)
 
 
-def run_with_inbox(arguments: argparse.Namespace, name: str, work: Callable[[Inbox], Awaitable[Told | int]]) -> int:
+def run_with_inbox(
+    arguments: argparse.Namespace, name: LiteralString, work: Callable[[Inbox], Awaitable[Told | int]]
+) -> int:
     """Open the inbox of the journal, or of the app if one is named, and do the work with it."""
 
     async def worked(store: Any) -> Told | int:
@@ -170,14 +174,14 @@ async def _with_app(arguments: argparse.Namespace, work: Callable[[Inbox], Await
     return await _with_store(arguments, lambda store: work(Inbox(store, app.agents, People(store, roots=roots))))
 
 
-def _run(arguments: argparse.Namespace, name: str, begun: Callable[[], Awaitable[Told | int]]) -> int:
+def _run(arguments: argparse.Namespace, name: LiteralString, begun: Callable[[], Awaitable[Told | int]]) -> int:
     async def all_of_it() -> Told | int:
         return await begun()
 
     try:
         told = asyncio.run(all_of_it())
     except KeyturnError as error:
-        print_labelled("keyturn", f"{name}: {error}")
+        print_labelled(f"keyturn {name}", str(error))
         return 1
     if isinstance(told, int):
         return told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 from ...core.records import Word
 
@@ -18,7 +18,7 @@ class Verb(NamedTuple):
     the request.
     """
 
-    name: str
+    name: LiteralString
     method: str
     done: str
     describe: Callable[[argparse.ArgumentParser], None]
