@@ -320,16 +320,16 @@ def test_at_a_terminal_it_is_shown_and_asked(here: Here, wait_for: Wait) -> None
     environ = {"KEYTURN_SECRET": os.environ["KEYTURN_SECRET"], "KEYTURN_AS": "ada"}
     command = ["-P", "-m", "keyturn.cli.main"]
     shown, code = at_a_terminal(
-        [*command, "approve", asked["id"][:8]], (b"y or n>", b"x\n"), (b"y or n>", b"n\n"), environ=environ
+        [*command, "approve", asked["id"][:8]], (b"y or n >", b"x\n"), (b"y or n >", b"n\n"), environ=environ
     )
     assert code == 3
     assert '| to: "ann"' in shown
     assert "nothing was decided" in shown
-    _, code = at_a_terminal([*command, "approve", asked["id"][:8]], (b"y or n>", b"\x04"), environ=environ)
+    _, code = at_a_terminal([*command, "approve", asked["id"][:8]], (b"y or n >", b"\x04"), environ=environ)
     assert code == 3
     assert here("show", asked["id"], "--json").data["state"] == "open"
     edit = ["edit", asked["id"], "--app", f"{here.name}:app", "--set", "amount=5"]
-    shown, code = at_a_terminal([*command, *edit], (b"y or n>", b"y\n"), environ=environ)
+    shown, code = at_a_terminal([*command, *edit], (b"y or n >", b"y\n"), environ=environ)
     assert code == 0, shown
     assert "+amount: 5" in shown
     assert here("show", asked["id"], "--json").data["state"] == "edit"

@@ -86,12 +86,16 @@ def test_an_altered_row_is_found(place: Path, capsys: Said) -> None:
 
 def test_an_altered_directory_is_found(place: Path, capsys: Said) -> None:
     with sqlite3.connect(place) as db:
-        db.execute("UPDATE lines SET line = replace(line, 'ada', 'eve')")
+        db.execute("UPDATE events SET line = replace(CAST(line AS TEXT), 'ada', 'eve')")
     code, found = looked(capsys)
     assert (code, bad(found)) == (1, ["people"])
 
 
-def test_files_that_others_can_read_are_told_of(place: Path, capsys: Said, home: Path) -> None:
+def test_files_that_others_can_read_are_told_of(
+    place: Path, capsys: Said, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keyturn.keys._BELIEVED", 0)
+    monkeypatch.setattr("keyturn.keys._looked", ((), 0.0, None))
     place.chmod(0o644)
     _, found = looked(capsys)
     assert [each["what"] for each in found if each["level"] == "warn"] == ["permissions", "people"]
