@@ -250,7 +250,7 @@ async def _names(store: Store) -> list[str]:
     every: Any = getattr(store, "every_run", None)
     if every is not None:
         return await every()
-    books = [DIRECTORY] if await _head(store, DIRECTORY) else []
+    books = [DIRECTORY] if await store.hashes(DIRECTORY) else []
     return [*books, *[row.run async for row in _runs(store)]]
 
 

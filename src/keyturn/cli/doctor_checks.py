@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from ..app import App
 from ..core.errors import KeyturnError
 from ..core.people import Decider, barred
@@ -23,7 +25,7 @@ from ..directory.people import People
 from ..directory.signed import trusted_keys
 from ..directory.state import Directory
 from ..engine.run.log_cache import log_in
-from ..journal.rows import Query
+from ..journal.rows import DeliveryQuery, Query
 from ..journal.statements import SCHEMA
 from ..keys import OLD_VARIABLE, VARIABLE, ring, state_directory
 from ..models.routing import MEMBERS, model_class, split_name
@@ -132,6 +134,9 @@ async def _rows(store: Any) -> list[Finding]:
     if not made:
         told = ", ".join(f"{number} {status}" for status, number in sorted(counted.items())) or "no runs yet"
         made.append(Finding("ok", "rows", f"{told}; {len(requests)} requests are open"))
+    dead = sum(each.state == "dead" for each in await store.deliveries(DeliveryQuery(limit=_LOOKED_AT)))
+    if dead:
+        made.append(Finding("warn", "channels", f"{dead} messages are undelivered", "keyturn outbox URL --again"))
     due = await store.due(_LOOKED_AT)
     if due:
         said = f"{len(due)} runs are due, and nobody moves them now"
@@ -186,30 +191,27 @@ async def _undecidable(store: Any, directory: Directory) -> list[Finding]:
         request = row.request
         if request.terms is None or not request.terms.limits_deciders:
             continue
-        able = _able(directory, request, request.terms)
-        if len(able) < request.terms.quorum:
-            who = ", ".join(sorted(able)) or "nobody"
-            said = f"{row.id[:8]} for {request.tool} takes {request.terms.quorum}, and of those here {who} can decide"
-            made.append(Finding("bad", "requests", said, "give a role: keyturn people give ROLE PERSON"))
+        for step in request.terms.steps:
+            able = _able(directory, request, step)
+            if len(able) < step.quorum:
+                who = ", ".join(sorted(able)) or "nobody"
+                said = f"{row.id[:8]} for {request.tool} takes {step.quorum}, and of those here {who} can decide"
+                made.append(Finding("bad", "requests", said, "give a role: keyturn people give ROLE PERSON"))
     return made
 
 
 def _able(directory: Directory, request: Request, terms: Approval) -> set[str]:
     """Return who could decide it if they logged in, and signed where they must."""
     able: set[str] = set()
+    bare = msgspec.structs.replace(terms, signed=False, step_up=False)
     for person in directory.people.values():
         signs = any(key.person == person.id and key.counts for key in directory.keys.values())
         if not person.here or person.kind == "machine" or (terms.needs_proof and not signs):
             continue
         who = Decider(person.id, tuple(directory.roles_of(person.id)), "authenticated")
-        if not barred(_without_proof(terms), who, request.requester):
+        if not barred(bare, who, request.requester):
             able.add(person.id)
     return able
-
-
-def _without_proof(terms: Approval) -> Approval:
-    fields = {name: getattr(terms, name) for name in ("role", "users", "quorum", "deny_quorum", "not_requester")}
-    return Approval(**fields)
 
 
 async def check_app(store: Any, app: App) -> list[Finding]:

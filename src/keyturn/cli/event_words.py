@@ -111,6 +111,7 @@ def _decision(seen: _Seen, said: Decision, words: str) -> str:
     if said.args is not None and call is not None:
         given = f" {escape(json.dumps(redact(json.loads(said.args), call.proposal.secrets)), keep='')}"
     signed = ", signed" if said.proof is not None else ""
+    signed += ", alone in an emergency" if said.broke_glass else ""
     note = f", note {quote(said.note, _TEXT)}" if said.note else ""
     told = f", the model is told {quote(said.message, _TEXT)}" if said.message else ""
     return f"{_of(seen, said.call)} {words}{given}{_by(said.by)}{signed}{note}{told}"
@@ -134,6 +135,17 @@ _AGAIN = {
 
 def _asked_again(seen: _Seen, event: ev.CallAskedAgain) -> Iterator[str]:
     yield f"{_of(seen, event.call)} asks anew: {_AGAIN[event.why]}{_because(event.reason)}"
+
+
+def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:
+    taken = {"claim": "is being looked at", "snooze": "is put off"}
+    freed = {"claim": "is let go", "snooze": "is back"}
+    words = (freed if event.until is None else taken)[event.mark]
+    yield f"{_of(seen, event.call)} {words}{_by(event.decider.id)}"
+
+
+def _withdrawn(seen: _Seen, event: ev.ApprovalWithdrawn) -> Iterator[str]:
+    yield f"what let {_of(seen, event.call)} run is taken back{_by(event.decider.id)}{_because(event.note or '')}"
 
 
 def _finished(seen: _Seen, event: ev.CallFinished) -> Iterator[str]:
@@ -173,6 +185,8 @@ _WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
     ev.CallVoided: lambda seen, event: iter([f"{_of(seen, event.call)} is proposed anew{_because(event.why)}"]),
     ev.CallStarted: lambda seen, event: iter([f"{_of(seen, event.call)} starts{_by(event.by)}"]),
     ev.CallNeeds: lambda seen, event: iter([f"{_of(seen, event.call)} asks{_said(event.requests)}"]),
+    ev.CallMarked: _marked,
+    ev.ApprovalWithdrawn: _withdrawn,
     ev.CallFinished: _finished,
     ev.CallLost: _lost,
     ev.GrantGiven: _granted,

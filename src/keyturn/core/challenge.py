@@ -19,9 +19,11 @@ DECISION_TAG = "keyturn decision 1"
 KEY_TAG = "keyturn key 1"
 KeyVerdict = Literal["enrol", "confirm", "revoke"]
 
-# What a person says, by the fields of what is recorded; a field is in one of the two lists, or a test fails.
+# What a person says, by the fields of what is recorded; a field is in one of the lists, or a test fails.
 SAID = ("digest", "verdict", "args", "basis", "output", "message", "note")
-NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof")
+# These are in the text where they are said: most decisions say nothing of the kind.
+SAID_ALSO = ("broke_glass", "asks_back", "metadata")
+NOT_SAID = ("call", "at", "decider", "via", "grant", "runs", "proof", "confirms")
 GRANT_SAID = ("agent", "tool", "verdict", "where", "expires_at", "uses", "message", "reach")
 GRANT_NOT_SAID = ("id", "decider", "call")
 
@@ -39,6 +41,7 @@ def decision_text(tenant: str, request: str, revision: int, decision: Decision, 
     if not isinstance(cast("object", decision), Decision):
         raise UserError("decision is a Decision")
     said = {name: getattr(decision, name) for name in SAID}
+    said |= {name: getattr(decision, name) for name in SAID_ALSO if getattr(decision, name) not in (None, False)}
     about = {"tenant": tenant, "request": request, "revision": revision}
     return canonical([DECISION_TAG, {**about, **said, "grant": _granted(grant)}])
 

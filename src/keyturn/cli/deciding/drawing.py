@@ -90,6 +90,10 @@ def _draw_terms(screen: Terminal, request: Request) -> None:
     if terms.not_requester:
         screen.say(_OTHER)
         screen.label("the run acts for", request.requester or "somebody it does not say")
+    if terms.confirm:
+        screen.label("who confirms it", request.requester or "the person for whom the run acts")
+    if terms.break_glass is not None:
+        screen.label("who may approve it alone in an emergency", f"role {terms.break_glass}")
     if terms.needs_proof:
         screen.say(_SIGNED)
     if terms.reason != "optional":
