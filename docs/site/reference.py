@@ -223,6 +223,6 @@ def _commands() -> str:
             description=what,
             formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=28, width=LINE),
         )
-        importlib.import_module(f"keyturn.cli.{name}").describe(parser)
+        main.command_named(name).describe(parser)
         rows += [f"## keyturn {name} {{ #{name} }}", "", "```text", parser.format_help().rstrip(), "```", ""]
     return "\n".join(rows)

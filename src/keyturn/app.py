@@ -69,6 +69,8 @@ class App:
     not say so; any other that is not plain data needs both `context_serializer` and `context_deserializer`. `sessions`
     makes the session of an id.
 
+    `embedded` is what `worker=` said, and can be changed: whether this process moves runs.
+
     `trusted_keys` are the ids of the people's keys that this process trusts by itself; others count where a person with
     a trusted key confirmed them.
 
@@ -125,7 +127,7 @@ class App:
             )
         self._dump, self._make = context_serializer, context_deserializer
         self._context_type = checked_type(context_type)
-        self._embedded = worker
+        self.embedded = worker
         self._slots = slots
         self._grace = grace
         self._resources = AppResources(self, lifespan)
@@ -332,12 +334,12 @@ class App:
 
     async def _at_work(self) -> None:
         """Have a worker in this process, unless the app leaves runs to others, with what its agents need."""
-        if self._embedded:
+        if self.embedded:
             await self._resources.open()
             self._employ()
 
     def _employ(self) -> None:
-        if self._embedded and (self._working is None or self._working.done()):
+        if self.embedded and (self._working is None or self._working.done()):
             self._working = asyncio.ensure_future(self._hire().run())
 
     def _hire(self) -> Worker:

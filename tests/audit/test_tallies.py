@@ -221,12 +221,12 @@ async def test_a_store_that_was_decided_in_before_says_from_when_it_counts(
     await store.close()
     if kind == "sqlite":
         older = apsw.Connection(str(tmp_path / "runs.db"))
-        for statement in (*_OLDER, *_OPEN, "PRAGMA user_version = 3"):
+        for statement in (*_OLDER, *_OPEN, "PRAGMA user_version = 4"):
             older.execute(statement)
         older.close()
     else:
         with psycopg.connect(url, autocommit=True) as db:
-            for statement in (*_OLDER, *_OPEN, "UPDATE keyturn_schema SET version = 3"):
+            for statement in (*_OLDER, *_OPEN, "UPDATE keyturn_schema SET version = 4"):
                 db.execute(statement.encode())
     store = open_journal(url)
     [begun] = await store.tallies(Period())

@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from keyturn._version import __version__
-from keyturn.cli.main import COMMANDS, main
+from keyturn.cli.main import COMMANDS, command_named, main
 from tests.cli.terminal import SOURCE
 
 
@@ -37,7 +36,7 @@ def test_an_unknown_command_is_an_error(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_can_say_what_it_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = import_module(f"keyturn.cli.{name}")
+    command = command_named(name)
     assert callable(command.describe)
     assert callable(command.run)
     with pytest.raises(SystemExit) as stop:

@@ -99,7 +99,7 @@ def test_what_is_refused_is_one_line_and_changes_nothing(place: str, capsys: Sai
         told = capsys.readouterr()
         assert told.out == ""
         assert len(told.err.splitlines()) == 1, told.err
-        assert told.err.startswith("keyturn: people: ")
+        assert told.err.startswith("keyturn people: ")
         assert "\x1b" not in told.err
     assert said(capsys, "list") == "ada (Ada L.): admin\n"
 

@@ -19,9 +19,9 @@ import pytest
 
 from keyturn import App, UnsafeStore
 from keyturn.audit.checker import check
+from keyturn.cli.loading import found
 from keyturn.cli.logs import JSONFormatter
 from keyturn.cli.main import main
-from keyturn.cli.worker import found
 from tests.waiting import until_now
 
 PROGRAM = '''

@@ -10,28 +10,73 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Protocol, cast
 
 from .._version import __version__
 
 COMMANDS: dict[str, str] = {
+    "answer": "give what a tool asks for: keyturn answer REQUEST TEXT",
+    "approve": "let a call run, exactly as it was shown: keyturn approve REQUEST",
     "audit": "sign checkpoints, verify, search and export the record: keyturn audit verify URL",
+    "cancel": "cancel a run: keyturn cancel RUN --why TEXT",
     "chat": "talk with an assistant in the terminal, whose calls wait for you",
     "check": "read a journal and say whether it kept the promises",
+    "completion": "print a script that completes these words in a shell: keyturn completion bash",
     "copy": "copy a journal: keyturn copy sqlite:///keyturn.db postgresql://...",
     "demo": "watch an agent wait for you, die, and go on in a new process",
+    "doctor": "look for what is wrong with a journal and this machine, with the remedy of each",
+    "edit": "let a call run with other arguments: keyturn edit REQUEST --set name=value --app module:app",
     "erase": "forget what old runs said: keyturn erase sqlite:///keyturn.db --older-than 90d",
+    "fork": "start a new run from the first lines of another: keyturn fork RUN --at N --app module:app",
+    "grant": "let a call run, and later ones like it: keyturn grant REQUEST --uses 10",
+    "grants": "list standing decisions",
     "init": "make a journal with its first person, who administers it: keyturn init --journal URL",
     "insights": "tell how people decide, and suggest rules: keyturn insights --journal URL [--suggest]",
     "keys": "list the keys that sign and seal, add a new one, retire an old one: keyturn keys rotate",
     "migrate": "rewrite imports of openai-agents, and list what differs: keyturn migrate PATH",
-    "people": "list and change who may decide what: keyturn people add bob --role finance",
     "outbox": "list messages that could not be delivered, and send them again: keyturn outbox sqlite:///keyturn.db",
+    "people": "list and change who may decide what: keyturn people add bob --role finance",
     "policy": "check a policy, try it on past calls: keyturn policy test FILE --journal URL",
+    "reject": "reject a call: keyturn reject REQUEST --message TEXT",
+    "requests": "list what waits for people",
+    "resolve": "say what became of a call in doubt: keyturn resolve REQUEST ran",
     "restored": "put in doubt what a store lets run that was brought back from a copy: keyturn restored URL",
+    "revoke": "revoke a standing decision: keyturn revoke GRANT",
+    "run": "start a run: keyturn run module:app AGENT INPUT",
     "runs": "list runs, and say why one stopped: keyturn runs sqlite:///keyturn.db [RUN]",
+    "send": "tell a run something, which its model reads at its next turn: keyturn send RUN TEXT",
+    "show": "show a request whole: keyturn show REQUEST",
+    "tail": "tell what happened in a run, and what happens: keyturn tail RUN --follow",
     "takeover": "take over a paused state that openai-agents saved",
     "worker": "move an app's runs: keyturn worker module:app",
 }
+_DECIDING = ("answer", "approve", "edit", "grant", "reject", "resolve")
+
+
+class Command(Protocol):
+    """Describes what a command's file has."""
+
+    def describe(self, parser: argparse.ArgumentParser, /) -> None:
+        """Add the arguments of this command."""
+        ...
+
+    def run(self, arguments: argparse.Namespace, /) -> int:
+        """Do it, and return the exit code."""
+        ...
+
+
+def command_named(name: str) -> Command:
+    """Import a command: a file of its own, or a verb of the table of those that decide."""
+    if name in _DECIDING:
+        return import_module(".deciding.verbs", __package__).DECIDING[name]
+    return cast("Command", import_module(f".{name}", __package__))
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command."""
+    parser = argparse.ArgumentParser(prog=f"keyturn {name}", description=COMMANDS[name])
+    command_named(name).describe(parser)
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,12 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.command is None:
         _parser().print_help()
         return 0
-    command = import_module(f".{given.command}", __package__)
-    parser = argparse.ArgumentParser(prog=f"keyturn {given.command}", description=COMMANDS[given.command])
-    command.describe(parser)
-    arguments = parser.parse_args(given.rest)
+    arguments = parser_of(given.command).parse_args(given.rest)
     try:
-        code = int(command.run(arguments))
+        code = int(command_named(given.command).run(arguments))
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -9,13 +9,16 @@ from typing import Any, cast
 import msgspec
 
 from ..core.encodable import moment
+from ..core.people import Decider
 from ..directory.people import People
 from ..directory.state import Directory, Person
 from ..render.escape import escape
-from .with_journal import Told, by_of, describe_journal, run_with_journal
+from .people_keys import confirm_key, enrol_key, key_line, list_keys
+from .with_journal import Told, author_of, describe_journal, run_with_journal
 
-_Do = Callable[[People, argparse.Namespace, str], Awaitable[Any]]
+_Do = Callable[[People, argparse.Namespace, str | Decider], Awaitable[Any]]
 
+_ENROLS = ("file", "--sign-with", "--label")
 # Each word, what it does, and its arguments.
 _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list": ("list who is here, with their roles", ()),
@@ -36,9 +39,12 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "say where a person is told of requests; no address for not any more",
         ("person", "channel", "address"),
     ),
+    "keys": ("list the people's own keys, of all or of one person", ("whose",)),
+    "enrol-key": ("enrol your own ssh key: its .pub file; it counts when somebody has confirmed it", _ENROLS),
+    "confirm-key": ("confirm that a key is its owner's, signed with a key of yours that counts", ("id", "--sign-with")),
     "revoke-key": ("revoke a person's own key", ("id",)),
 }
-_OPTIONAL = {"to": "the person", "address": "where, such as an e-mail address"}
+_OPTIONAL = {"to": "the person", "whose": "the person", "address": "where, such as an e-mail address"}
 _SCOPES = ["decide", "read"]
 
 
@@ -74,7 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
         reads = _READS.get(arguments.word)
         if reads is not None:
             return await reads(people, arguments)
-        said = await _CHANGES[arguments.word](people, arguments, by_of(arguments))
+        said = await _CHANGES[arguments.word](people, arguments, await author_of(people, arguments))
+        if isinstance(said, Told):
+            return said
         if isinstance(said, str):
             return Told([said, "it is shown this once"], {"secret": said})
         return Told(["done"], {"place": (await people.directory()).place})
@@ -132,8 +140,7 @@ def _told(directory: Directory, person: Person) -> Iterator[str]:
             yield f"  token {token.id} {escape(token.label, keep='')} for {', '.join(token.scopes)}{ends}"
     for key in directory.keys.values():
         if key.person == person.id:
-            state = "revoked" if key.revoked_at else f"confirmed by {key.confirmed_by}" if key.counts else "unconfirmed"
-            yield f"  {key.scheme} key {escape(key.id, keep='')} {escape(key.label, keep='')} {escape(state, keep='')}"
+            yield f"  {key_line(key)}"
     for given in directory.delegations.values():
         if person.id in (given.giver, given.receiver) and given.ended_at is None:
             who = f"{escape(given.receiver, keep='')} decides for {escape(given.giver, keep='')}"
@@ -159,15 +166,16 @@ _READS: dict[str, Callable[[People, argparse.Namespace], Awaitable[Told]]] = {
     "list": _list,
     "show": _show,
     "log": _log,
+    "keys": list_keys,
 }
 
 
-async def _delegate(people: People, given: argparse.Namespace, by: str) -> None:
+async def _delegate(people: People, given: argparse.Namespace, by: str | Decider) -> None:
     why = given.why or ""
     await people.delegate(given.person, given.receiver, lasts=given.lasts, roles=given.role, why=why, by=by)
 
 
-async def _token(people: People, given: argparse.Namespace, by: str) -> str:
+async def _token(people: People, given: argparse.Namespace, by: str | Decider) -> str:
     scopes = given.scope or _SCOPES
     return await people.issue_token(given.person, scopes, by=by, label=given.label or "", expires=given.expires)
 
@@ -191,5 +199,7 @@ _CHANGES: dict[str, _Do] = {
     "revoke-token": lambda people, given, by: people.revoke_token(given.id, by=by),
     "link": lambda people, given, by: people.make_link(given.person, by=by),
     "address": lambda people, given, by: people.set_address(given.person, given.channel, given.address, by=by),
+    "enrol-key": enrol_key,
+    "confirm-key": confirm_key,
     "revoke-key": lambda people, given, by: people.revoke_key(given.id, by=by),
 }

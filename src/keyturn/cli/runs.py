@@ -6,72 +6,72 @@ Nothing is written.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from ..core.errors import KeyturnError, RunMissing
+import msgspec
+
+from ..core.encodable import moment
 from ..engine.run.log_cache import log_in
 from ..engine.views.rows import rows_in
-from ..journal import open_journal
 from ..journal.base import Store
 from ..journal.rows import Query, RunRow
 from ..render.escape import escape, quote
-from .printing import must_be_there, print_labelled, print_row
+from .finding import find_run
+from .printing import print_labelled
+from .with_journal import Told, describe_journal, run_with_journal
 
 _STATUSES = ("running", "waiting", "finished", "failed", "cancelled", "erased", "damaged")
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("url", metavar="URL", help="the journal, such as sqlite:///runs.db")
-    parser.add_argument("run", metavar="RUN", nargs="?", help="tell of this run alone, with what stopped it and where")
+    parser.add_argument(
+        "what",
+        metavar="[URL] [RUN]",
+        nargs="*",
+        help="the journal, such as sqlite:///runs.db, and a run to tell of alone: what stopped it, and where",
+    )
     parser.add_argument("--status", choices=_STATUSES, help="list these only")
     parser.add_argument("--agent", metavar="NAME", help="list those that began with this agent only")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many at most (default: %(default)s)")
-    parser.add_argument("--tenant", default="default", metavar="NAME", help="whose runs (default: %(default)s)")
+    describe_journal(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List runs, or tell of one; return 1 where that cannot be done."""
-    try:
-        rows = asyncio.run(_told(arguments))
-    except KeyturnError as error:
-        print_labelled("keyturn runs", str(error))
-        return 1
-    for row in rows:
-        print_row(row, sys.stdout)
-    return 0
+    named: list[str] = list(arguments.what)
+    if named and "://" in named[0]:
+        arguments.journal = named.pop(0)
+    if len(named) > 1:
+        print_labelled("keyturn runs", "name one journal and one run at most")
+        return 2
 
-
-async def _told(arguments: argparse.Namespace) -> list[str]:
-    must_be_there(arguments.url)
-    whole: Any = open_journal(arguments.url)
-    try:
-        store = whole.of(arguments.tenant)
-        if arguments.run is not None:
-            return await _of_one(store, arguments.run)
+    async def work(store: Any) -> Told:
+        if named:
+            return await _of_one(store, named[0])
         wanted = Query(state=arguments.status, agent=arguments.agent, limit=max(arguments.limit, 1), newest=True)
         found = await store.runs(wanted)
-        return [_line(row) for row in found] or ["no runs"]
-    finally:
-        if hasattr(whole, "close"):
-            await whole.close()
+        return Told([_line(row) for row in found] or ["no runs"], [_data(row) for row in found])
+
+    return run_with_journal(arguments, "runs", work)
 
 
-async def _of_one(store: Store, run_id: str) -> list[str]:
-    found = await store.runs(Query(run=run_id))
-    if not found:
-        raise RunMissing(run_id)
-    row = found[0]
+async def _of_one(store: Store, given: str) -> Told:
+    row = await find_run(store, given)
     if row.status == "erased":
-        return [_line(row)]
-    log = await log_in(store, run_id)
+        return Told([_line(row)], _data(row))
+    log = await log_in(store, row.run)
     if row.status == "damaged":  # the log says what it was
-        row = (await rows_in(store, run_id)).run
-    return [_line(row), *(f"  | {escape(line, keep='')}" for line in log.run.traceback.splitlines())]
+        row = (await rows_in(store, row.run)).run
+    raised = [f"  | {escape(line, keep='')}" for line in log.run.traceback.splitlines()]
+    return Told([_line(row), *raised], _data(row) | {"traceback": log.run.traceback})
+
+
+def _data(row: RunRow) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.structs.asdict(row)
+    return told | {name: f"{moment(told[name]):%Y-%m-%dT%H:%M:%SZ}" for name in ("started_at", "updated_at")}
 
 
 def _line(row: RunRow) -> str:

@@ -16,8 +16,8 @@ from ..app import App
 from ..core.errors import KeyturnError, UserError
 from ..engine.states.state import RunState
 from ..journal.sql_journal import SQLJournal
+from .loading import found
 from .printing import print_labelled
-from .worker import found
 
 _NAME = "keyturn takeover"
 

@@ -1,4 +1,4 @@
-"""What the commands that work on a journal share: its options, how it is opened, and how answers are printed.
+"""What the commands that work on a journal share: its options, how it is opened, who acts, and how answers are printed.
 
 An error of ours is one line on stderr and the exit code 1; what could not even be tried is argparse's, 2.
 """
@@ -8,28 +8,44 @@ from __future__ import annotations
 import argparse
 import asyncio
 import getpass
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, LiteralString, NamedTuple, cast
 
 import msgspec
 
+from ..app import App
 from ..core.errors import KeyturnError, UserError
+from ..core.people import Decider
+from ..directory.people import Login, People
+from ..inbox.desk import Inbox
 from ..journal import open_journal
+from .loading import found
 from .printing import must_be_there, print_labelled, print_row
 
 JOURNAL = "KEYTURN_JOURNAL"
 PERSON = "KEYTURN_AS"
+TOKEN = "KEYTURN_TOKEN"
 _NEAR = "keyturn.db"
+_TENANT = "default"
 
 
 class Told(NamedTuple):
-    """Holds what a command says: rows for people, and data for programs."""
+    """Holds what a command says: rows for people, data for programs, and its exit code.
+
+    `drawn` says that the rows are as wide as the terminal already, and may have colours.
+    """
 
     rows: Iterable[str]
     data: Any
+    code: int = 0
+    drawn: bool = False
+
+
+Work = Callable[[Any], Awaitable[Told | int]]
 
 
 def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False) -> None:
@@ -37,20 +53,34 @@ def describe_journal(parser: argparse.ArgumentParser, *, people: bool = False) -
     parser.add_argument(
         "--journal", metavar="URL", help=f"the journal (default: {JOURNAL}, else ./{_NEAR} if it is there)"
     )
-    parser.add_argument("--tenant", default="default", metavar="NAME", help="whose part of it (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print data for programs, one JSON value")
+    parser.add_argument("--tenant", default=_TENANT, metavar="NAME", help="whose part of it (default: %(default)s)")
+    describe_json(parser)
     if people:
         parser.add_argument(
             "--as", dest="by", metavar="PERSON", help=f"who does it (default: {PERSON}, else your login name)"
         )
+        parser.add_argument(
+            "--token-file", metavar="FILE", help=f"log in with the token in this file (default: {TOKEN} if it is set)"
+        )
 
 
-def url_of(arguments: argparse.Namespace) -> str:
-    """Return the URL of the journal that is meant, or raise `UserError`."""
+def describe_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how the answer is printed."""
+    parser.add_argument("--json", action="store_true", help="print data for programs, one JSON value")
+
+
+def describe_app(parser: argparse.ArgumentParser, why: str, *, required: bool = False) -> None:
+    """Add the option that names an app."""
+    said = f"where the App is: {why}"
+    parser.add_argument("--app", metavar="MODULE:NAME", default=None, required=required, help=said)
+
+
+def url_of(arguments: argparse.Namespace, *, new: bool = False) -> str:
+    """Return the URL of the journal that is meant, or raise `UserError`; a new one is made here if none is named."""
     given = arguments.journal or os.environ.get(JOURNAL)
     if given:
         return str(given)
-    if Path(_NEAR).is_file():
+    if new or Path(_NEAR).is_file():
         return f"sqlite:///{_NEAR}"
     raise UserError(f"say which journal: --journal sqlite:///runs.db, or set {JOURNAL}")
 
@@ -64,33 +94,127 @@ def by_of(arguments: argparse.Namespace) -> str:
         raise UserError(f"say who does it: --as PERSON, or set {PERSON}") from None
 
 
-def run_with_journal(
-    arguments: argparse.Namespace, name: str, work: Callable[[Any], Awaitable[Told]], *, new: bool = False
-) -> int:
-    """Open the journal, do the work and print what it says; return 1 where that cannot be done."""
+async def login_of(people: People, arguments: argparse.Namespace, scope: str) -> Login | None:
+    """Return who logs in by a token, or None where there is no token."""
+    token = _token(arguments)
+    if token is None:
+        return None
+    login = await people.login(token, scope)
+    if arguments.by not in (None, login.person):
+        raise UserError(f"the token is that of {login.person!r}, --as names {arguments.by!r}: leave out one")
+    return login
+
+
+async def author_of(people: People, arguments: argparse.Namespace) -> str | Decider:
+    """Return who changes the directory: somebody with a token that is good for that, else a name."""
+    login = await login_of(people, arguments, "people")
+    return by_of(arguments) if login is None else Decider(login.person, (), "authenticated")
+
+
+def _token(arguments: argparse.Namespace) -> str | None:
+    if arguments.token_file is None:
+        return os.environ.get(TOKEN) or None
     try:
-        url = url_of(arguments)
-        if not new:
-            must_be_there(url)
-        told = asyncio.run(_worked(url, arguments.tenant, work))
+        return Path(arguments.token_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the token cannot be read from {arguments.token_file!r}: {type(error).__name__}") from None
+
+
+def run_with_journal(arguments: argparse.Namespace, name: LiteralString, work: Work, *, new: bool = False) -> int:
+    """Open the journal, do the work and print what it says; return 1 where that cannot be done."""
+    return _run(arguments, name, lambda: _with_store(arguments, work, new=new))
+
+
+def run_with_app(
+    arguments: argparse.Namespace, name: LiteralString, work: Callable[[App], Awaitable[Told | int]]
+) -> int:
+    """Load the app that is named, on its own journal, and do the work with it."""
+
+    async def worked() -> Told | int:
+        app = found(arguments.app)
+        try:
+            return await work(app)
+        finally:
+            await app.stop()
+            await _close(app.journal)
+
+    return _run(arguments, name, worked)
+
+
+def run_with_inbox(
+    arguments: argparse.Namespace, name: LiteralString, work: Callable[[Inbox], Awaitable[Told | int]]
+) -> int:
+    """Open the inbox of the journal, or of the app if one is named, and do the work with it."""
+
+    async def worked(store: Any) -> Told | int:
+        return await work(Inbox(store))
+
+    return _run(
+        arguments,
+        name,
+        lambda: _with_store(arguments, worked) if _app_of(arguments) is None else _with_app(arguments, work),
+    )
+
+
+def _app_of(arguments: argparse.Namespace) -> str | None:
+    return getattr(arguments, "app", None)
+
+
+async def _with_app(arguments: argparse.Namespace, work: Callable[[Inbox], Awaitable[Told | int]]) -> Told | int:
+    """Work with an app's inbox, or with its agents on another journal if one is named."""
+    app = found(arguments.app)
+    roots = app.people.roots
+    if arguments.journal is None:
+        whole: Any = app.journal
+        store = whole if arguments.tenant == _TENANT else whole.of(arguments.tenant)
+        try:
+            return await work(Inbox(store, app.agents, People(store, roots=roots)))
+        finally:
+            await _close(whole)
+    return await _with_store(arguments, lambda store: work(Inbox(store, app.agents, People(store, roots=roots))))
+
+
+def _run(arguments: argparse.Namespace, name: LiteralString, begun: Callable[[], Awaitable[Told | int]]) -> int:
+    async def all_of_it() -> Told | int:
+        return await begun()
+
+    try:
+        told = asyncio.run(all_of_it())
     except KeyturnError as error:
-        print_labelled("keyturn", f"{name}: {error}")
+        print_labelled(f"keyturn {name}", str(error))
         return 1
+    if isinstance(told, int):
+        return told
     if arguments.json:
-        print(msgspec.json.format(msgspec.json.encode(told.data, enc_hook=_plain), indent=2).decode())
+        print_json(told.data, indent=2)
+    elif told.drawn:
+        for row in told.rows:
+            print(row)
     else:
         for row in told.rows:
             print_row(row, sys.stdout)
-    return 0
+    return told.code
 
 
-async def _worked(url: str, tenant: str, work: Callable[[Any], Awaitable[Told]]) -> Told:
+def print_json(data: Any, indent: int | None = None) -> None:
+    """Print data as JSON in plain ASCII: a terminal may read it, and nothing in it may act there."""
+    print(json.dumps(msgspec.to_builtins(data, enc_hook=_plain), indent=indent))
+
+
+async def _with_store(arguments: argparse.Namespace, work: Work, *, new: bool = False) -> Told | int:
+    url = url_of(arguments, new=new)
+    if not new:
+        must_be_there(url)
     whole: Any = open_journal(url)
     try:
-        return await work(whole.of(tenant))
+        return await work(whole.of(arguments.tenant))
     finally:
-        if hasattr(whole, "close"):
-            await whole.close()
+        await _close(whole)
+
+
+async def _close(whole: Any) -> None:
+    if hasattr(whole, "close"):
+        await whole.close()
 
 
 def _plain(value: Any) -> Any:

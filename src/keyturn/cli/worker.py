@@ -10,12 +10,11 @@ import asyncio
 import signal
 import sys
 import warnings
-from importlib import import_module
-from pathlib import Path
 
 from ..app import App
 from ..core.errors import UnsafeStore, UserError
 from .health import health_checks
+from .loading import found
 from .logs import describe_logs, set_up_logs
 from .printing import print_labelled
 
@@ -49,19 +48,6 @@ def run(arguments: argparse.Namespace) -> int:
         print_labelled("keyturn worker", f"health checks cannot be answered on port {arguments.health}: {error}")
         return 2
     return 0
-
-
-def found(where: str) -> App:
-    """Import the app of a `module:name`, or raise `UserError`."""
-    module, _, name = where.partition(":")
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: the module is the user's own
-    try:
-        app = getattr(import_module(module), name or "app")
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"there is no app at {where!r}: {error}") from None
-    if not isinstance(app, App):
-        raise UserError(f"{where!r} is a {type(app).__name__}; name a keyturn.App")
-    return app
 
 
 async def _work(app: App, arguments: argparse.Namespace) -> None:

@@ -39,10 +39,15 @@ def list_calls(screen: Terminal, items: list[ToolApprovalItem]) -> None:
 
 
 def introduce(screen: Terminal, item: ToolApprovalItem, place: int, count: int) -> None:
-    """Say who wants what, and why it asks."""
-    tool = item.qualified_name or ""
+    """Say which call of how many it is, who wants what, and why it asks."""
     screen.say()
     screen.stress("Call {} of {}", place, count)
+    describe(screen, item)
+
+
+def describe(screen: Terminal, item: ToolApprovalItem) -> None:
+    """Say who wants what, and why it asks."""
+    tool = item.qualified_name or ""
     screen.label("agent", item.request.path or item.agent.name)
     screen.label(_WANTS[item.kind], tool)
     described = _description(item)

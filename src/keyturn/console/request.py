@@ -149,10 +149,16 @@ class ShownRequest:
             return not_blank(made, edit, self.item.request.secrets)
         return plain_preview(edit, self.item.request.secrets, f"As you changed it; {why}.")
 
-    def change(self, text: str) -> None:
-        """Take `name=value` or a JSON object of all arguments, or raise what the tool has against it."""
+    def change(self, *texts: str) -> None:
+        """Take `name=value`, several of them, or a JSON object of all arguments, or raise what the tool has against it.
+
+        Several are one change: the tool is asked once.
+        """
         now = self.true_arguments
-        self._take(parse(text) if text.startswith("{") else {**self._redacted(now), **_assignment(text, now)})
+        wanted: Any = self._redacted(now)
+        for text in texts:
+            wanted = parse(text) if text.startswith("{") else {**wanted, **_assignment(text, now)}
+        self._take(wanted)
 
     def present(self, name: str) -> str:
         """Return an argument's value as it is typed: a text as it is, all else as JSON, a secret not at all."""

@@ -15,7 +15,7 @@ from ..core.people import Decider, Strength
 from ..core.policy import Approval
 from ..core.preview import Preview
 from ..core.request import Request, request_of
-from ..core.run import Run, request_id
+from ..core.run import Call, Run, request_id
 from ..core.states import WAITING
 from ..core.words import decided_before
 from ..directory.login import Login
@@ -27,6 +27,7 @@ from ..engine.run.log_cache import log_in
 from ..engine.run.open_run import OpenRun
 from ..engine.states.loading import own_context, waiting_tools
 from ..engine.states.undelivered import edited
+from ..engine.views.items import ToolApprovalItem
 from ..engine.views.projection import requests_of
 from ..engine.views.rows import rows_in
 from ..journal import opened
@@ -52,6 +53,16 @@ class Counter:
         log = await self._read(run)
         await self._commit(log, *commands)
         return log.run
+
+    async def now(self) -> int:
+        """Return the journal's time, in milliseconds since 1970."""
+        return await self._store.now()
+
+    async def item(self, request: str) -> ToolApprovalItem:
+        """Return an open request with its tool at hand, by which a change of its arguments can be checked and shown."""
+        row = await self._row(request)
+        item, _call = await self._item(await self._read(row.run), row.request)
+        return item
 
     async def _row(self, request: str) -> RequestRow:
         found = await self._store.requests(Query(id=named(request, "a request")))
@@ -158,6 +169,10 @@ class Counter:
         self, log: Log, request: Request, edit: Mapping[str, Any] | str, seen: Preview | None
     ) -> decisions.Edit | None:
         """Return what will run after an edit, checked by the tool."""
+        item, call = await self._item(log, request)
+        return edited(item, edit, call, seen)
+
+    async def _item(self, log: Log, request: Request) -> tuple[ToolApprovalItem, Call | None]:
         agent = self._agents.get(log.run.root_agent)
         if agent is None:
             raise UserError(f"an edit is checked by its tool: give the inbox the agent {log.run.root_agent!r}")
@@ -166,4 +181,4 @@ class Counter:
         item = next((item for item in items if item.request_id == request.id), None)
         if item is None:
             raise NotPending("this request waits no longer; get() says what became of it")
-        return edited(item, edit, live.run.calls.get(item.call), seen)
+        return item, live.run.calls.get(item.call)

@@ -1,0 +1,144 @@
+"""Take one decision from a command line to the inbox: find the request, see what was shown, ask, sign, and tell.
+
+No rules of decisions are here: the inbox and its gate have them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, LiteralString, NamedTuple
+
+from ...console.request import ShownRequest
+from ...console.screen import Terminal
+from ...core.errors import Conflict, NotAllowed, UserError
+from ...core.policy import Approval
+from ...core.records import Word
+from ...directory.people import DECIDE, Login
+from ...inbox.desk import Inbox
+from ...journal.rows import GrantRow, Query, RequestRow
+from ...render.escape import escape, quote
+from ..finding import SHORT, find_request
+from ..with_journal import TOKEN, Told, by_of, login_of
+from .asking import said_yes
+from .drawing import draw_request, item_of
+from .edits import edited
+from .signing import sign
+from .verb import Verb
+
+_SHORTEST_DIGEST = 12
+NOT_DONE = 3
+
+
+class _Asked(NamedTuple):
+    """Holds what somebody is deciding: the request, what names it as it was shown, and whether they were asked."""
+
+    row: RequestRow
+    named: dict[str, Any]
+    at_terminal: bool
+
+
+async def decide(inbox: Inbox, verb: Verb, arguments: argparse.Namespace) -> Told:
+    """Record what somebody decides with a verb, and tell what became of it."""
+    login = await login_of(inbox.people, arguments, DECIDE)
+    words = verb.words(arguments)
+    row = await find_request(inbox, arguments.request)
+    asked = await _shown(inbox, row, arguments)
+    if "typed" in words:
+        words = {"output": ShownRequest(item_of(row)).answer(words["typed"])}
+    if verb.name == "edit" and row.state == "open":
+        words |= await edited(inbox, row, arguments)
+    if asked.at_terminal and verb.name != "edit" and not _said_yes(verb.name, words):
+        return Told(["nothing was decided"], {"request": row.id, "state": row.state}, NOT_DONE)
+    if verb.name == "edit" and words.pop("declined", False):
+        return Told(["nothing was decided"], {"request": row.id, "state": row.state}, NOT_DONE)
+    words |= asked.named | ({} if arguments.note is None else {"note": arguments.note})
+    signing = getattr(arguments, "sign", None)
+    if signing is not None:
+        login = login or Login(by_of(arguments), (DECIDE,))  # the signature says who it is, and is checked
+        words["proof"] = await sign(inbox, row, _verdict(verb, arguments), words, (login.person, signing))
+    before = await _grants(inbox, row)
+    try:
+        done = await getattr(inbox, verb.method)(row.id, by=login or by_of(arguments), **words)
+    except NotAllowed as error:
+        if login is not None:
+            raise
+        hint = f"; log in with {TOKEN} or --token-file, or sign with --sign"
+        raise NotAllowed(f"{error}{hint}") from None
+    given = [grant for grant in await _grants(inbox, row) if grant.id not in {each.id for each in before}]
+    return _told(verb, done, given, "" if login is not None else " (claimed)")
+
+
+def _verdict(verb: Verb, arguments: argparse.Namespace) -> Word:
+    if verb.verdict is None:
+        raise UserError(f"nobody can sign what `keyturn {verb.name}` says")
+    return verb.verdict(arguments)
+
+
+async def _grants(inbox: Inbox, row: RequestRow) -> Sequence[GrantRow]:
+    return await inbox.grants(Query(run=row.run, limit=10_000))
+
+
+async def _shown(inbox: Inbox, row: RequestRow, arguments: argparse.Namespace) -> _Asked:
+    """Return what names the request as it was shown; where nothing does, show it now to the person at the terminal."""
+    if arguments.revision is not None:
+        return _Asked(row, {"revision": arguments.revision}, False)
+    if arguments.digest is not None:
+        given: str = arguments.digest.lower()
+        if len(given) < _SHORTEST_DIGEST:
+            raise UserError(f"give at least {_SHORTEST_DIGEST} characters of the digest")
+        if not row.digest.startswith(given):
+            raise Conflict("the request is no longer the one that was shown; look at it again")
+        return _Asked(row, {"digest": row.digest}, False)
+    if row.state != "open":  # nobody is asked: the inbox says who decided
+        return _Asked(row, {"digest": row.digest}, False)
+    if arguments.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError(
+            f"say what you were shown: look with `keyturn show {row.id[:SHORT]}`, and pass --digest or --revision from "
+            "there; at a terminal you are shown it and asked"
+        )
+    draw_request(Terminal.here(), row, await inbox.now())
+    return _Asked(row, {"digest": row.digest}, True)
+
+
+_QUESTIONS: dict[str, LiteralString] = {
+    "approve": "Approve it? y or n",
+    "reject": "Reject it? y or n",
+    "answer": "Give this answer? y or n",
+    "resolve": "Record this? y or n",
+    "grant": "Approve it, and grant later ones like it? y or n",
+}
+
+
+def _said_yes(name: str, words: dict[str, Any]) -> bool:
+    screen = Terminal.here()
+    screen.say()
+    if "output" in words:
+        screen.label("with", str(words["output"]))
+    if "grant" in words:
+        screen.label("granted", _grant_words(words["grant"]))
+    return said_yes(screen, _QUESTIONS.get(name, "Record it? y or n"))
+
+
+def _grant_words(grant: Any) -> str:
+    where = "any arguments at all" if grant.where is None else f"arguments where {grant.where}"
+    uses = "" if grant.uses is None else f", {grant.uses} times"
+    until = "" if grant.expires is None else f", for {grant.expires}"
+    return f"{where}{uses}{until}, in this {grant.scope}"
+
+
+def _told(verb: Verb, row: RequestRow, given: Sequence[GrantRow], claimed: str) -> Told:
+    """Tell what a decision came to."""
+    request = row.request
+    needed = (request.terms or Approval()).quorum
+    by = row.by or (request.votes[-1].by if request.votes else "")
+    about = f"{escape(row.tool, keep='')} of {quote(row.agent)}, request {row.id[:SHORT]}"
+    if row.state == "open":
+        said = f"recorded, and it waits for more: {about}, {len(request.votes)} of {needed} votes"
+    else:
+        said = f"{verb.done}: {about}, by {quote(by)}{claimed}"
+    rows = [said, *(f"grant {grant.id}" for grant in given)]
+    votes = [{"by": vote.by, "verdict": vote.verdict} for vote in request.votes]
+    data = {"request": row.id, "run": row.run, "state": row.state, "by": row.by, "votes": votes, "needed": needed}
+    return Told(rows, data | {"grants": [grant.id for grant in given]})

@@ -1,0 +1,140 @@
+"""Draw a request as people see it: the console's words, and below them who may decide, who did, and what names it."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, LiteralString
+
+import msgspec
+
+from ...console.introduction import describe
+from ...console.request import ShownRequest
+from ...console.screen import Terminal
+from ...core.encodable import moment
+from ...core.policy import Approval
+from ...core.request import Request, Vote
+from ...engine.views.items import ToolApprovalItem
+from ...journal.rows import RequestRow
+from ..finding import SHORT
+
+#: How much of a digest names what was shown.
+DIGEST = 16
+#: What became of a request, in words.
+STATES = {
+    "approve": "approved",
+    "edit": "approved with other arguments",
+    "reject": "rejected",
+    "answer": "answered",
+    "ran": "said to have run",
+    "did_not_run": "said not to have run",
+    "retry": "to run again",
+    "expire": "out of time",
+}
+_SIGNED: LiteralString = "Each of them signs with a key of their own."
+_OTHER: LiteralString = "It is not for the person for whom the run acts."
+
+
+def item_of(row: RequestRow) -> ToolApprovalItem:
+    """Return a request as the console takes it, without its tool: it can be shown, not edited."""
+    request = row.request
+    raw = {"type": "function_call", "name": request.tool, "arguments": request.arguments}
+    return ToolApprovalItem(SimpleNamespace(name=request.agent), raw, request.tool, request=request)
+
+
+def draw_request(screen: Terminal, row: RequestRow, now: int) -> None:
+    """Draw all of a request."""
+    item = item_of(row)
+    request = item.request
+    describe(screen, item)
+    for drawn in screen.rows(ShownRequest(item).lines()):
+        screen.show(drawn)
+    screen.say()
+    screen.rule("Who decides")
+    _draw_terms(screen, request)
+    for vote in request.votes:
+        screen.label("voted", _vote(vote))
+    screen.say("It was asked on {:%Y-%m-%d} at {:%H:%M:%S} UTC.", request.asked_at, request.asked_at)
+    if row.state != "open":
+        _draw_end(screen, row)
+    elif row.expires_at is not None:
+        _draw_clock(screen, row.expires_at - now)
+    screen.label("request", row.id)
+    screen.label("run", row.run)
+    screen.label("call", row.call)
+    screen.label("revision", str(request.revision))
+    screen.label("digest", row.digest)
+    if row.state == "open":
+        screen.label("it is decided with", f"keyturn {_verb(request)} {row.id[:SHORT]} --digest {row.digest[:DIGEST]}")
+
+
+def _verb(request: Request) -> str:
+    words = {"approval": "approve", "external": "answer", "in_doubt": "resolve"}
+    return words[request.kind]
+
+
+def _draw_terms(screen: Terminal, request: Request) -> None:
+    """Say who may decide, and how many must."""
+    terms = request.terms or Approval()
+    if not terms.limits_deciders:
+        screen.say("Anybody decides it.")
+    people = [*terms.users, *([f"role {terms.role}"] if terms.role is not None else [])]
+    if people:
+        screen.label("for", ", ".join(people))
+    elif terms.limits_deciders:
+        screen.say("Anybody decides it who logged in.")
+    if terms.quorum > 1:
+        screen.say("{} people must say the same before it runs.", terms.quorum)
+    if terms.deny_quorum > 1:
+        screen.say("{} people must reject it before it is rejected.", terms.deny_quorum)
+    if terms.not_requester:
+        screen.say(_OTHER)
+        screen.label("the run acts for", request.requester or "somebody it does not say")
+    if terms.confirm:
+        screen.label("who confirms it", request.requester or "the person for whom the run acts")
+    if terms.break_glass is not None:
+        screen.label("who may approve it alone in an emergency", f"role {terms.break_glass}")
+    if terms.needs_proof:
+        screen.say(_SIGNED)
+    if terms.reason != "optional":
+        screen.say(_REASONS[terms.reason])
+    if terms.on_expiry == "escalate":
+        screen.label("if nobody decides in time, it goes to", ", ".join(terms.escalate_to))
+    elif terms.on_expiry == "ask_again":
+        screen.say("If nobody decides in time, it is asked again, {} times in all.", terms.max_asks)
+
+
+_REASONS: dict[str, LiteralString] = {
+    "required": "It takes a reason: --note.",
+    "on_reject": "A rejection takes a reason: --note or --message.",
+}
+
+
+def _vote(vote: Vote) -> str:
+    given = "" if vote.params is None else f" {json.dumps(vote.params, ensure_ascii=False)}"
+    note = f", who notes: {vote.note}" if vote.note else ""
+    return f"{vote.verdict}{given} by {vote.by or 'nobody in particular'} on {vote.at:%Y-%m-%d %H:%M:%SZ}{note}"
+
+
+def _draw_clock(screen: Terminal, left: int) -> None:
+    seconds = max(left, 0) // 1000
+    if left <= 0:
+        screen.say("Its time is up.")
+    elif seconds < 120:
+        screen.say("{} seconds are left.", seconds)
+    elif seconds < 7200:
+        screen.say("{} minutes are left.", seconds // 60)
+    else:
+        screen.say("{} hours are left.", seconds // 3600)
+
+
+def _draw_end(screen: Terminal, row: RequestRow) -> None:
+    at = "" if row.closed_at is None else f" on {moment(row.closed_at):%Y-%m-%d %H:%M:%SZ}"
+    screen.label("it waits no longer", f"{STATES.get(row.state, row.state)}{f' by {row.by}' if row.by else ''}{at}")
+
+
+def request_data(row: RequestRow) -> dict[str, Any]:
+    """Return a request as plain data: all that people are shown, and what became of it."""
+    told: dict[str, Any] = msgspec.to_builtins(dict(row.request))
+    closed = None if row.closed_at is None else f"{moment(row.closed_at):%Y-%m-%dT%H:%M:%SZ}"
+    return told | {"state": row.state, "closed_at": closed, "by": row.by}

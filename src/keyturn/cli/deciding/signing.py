@@ -1,0 +1,48 @@
+"""Sign a decision with the person's own ssh key: the one they name, else the one in ~/.ssh that they enrolled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import UserError
+from ...core.people import Proof, ProofRefused
+from ...core.records import Word
+from ...directory.people import People
+from ...inbox.desk import Inbox
+from ...journal.rows import RequestRow
+from ...proofs.ssh_signing import sign_with_ssh
+
+_SAID = ("edit", "seen", "output", "message", "note", "digest", "revision")
+
+
+async def sign(inbox: Inbox, row: RequestRow, verdict: Word, words: dict[str, Any], who: tuple[str, str]) -> Proof:
+    """Sign a decision with the very words that will be recorded; `who` is the person, and the key they named."""
+    person, named = who
+    said = {name: words[name] for name in _SAID if name in words}
+    challenge = await inbox.to_sign(row.id, verdict, **said)
+    return sign_with_ssh(challenge, named or await enrolled_key(inbox.people, person))
+
+
+async def enrolled_key(people: People, person: str, folder: Path | None = None) -> Path:
+    """Return the file of a key in ~/.ssh that a person enrolled; its public half where an agent has the other."""
+    folder = Path.home() / ".ssh" if folder is None else folder
+    known = {key.id for key in await people.keys(person) if key.scheme == "ssh" and key.counts}
+    if not known:
+        raise UserError(
+            f"{person!r} has no ssh key that counts: keyturn people enrol-key ~/.ssh/id_ed25519.pub, and somebody "
+            "confirms it"
+        )
+    for public in sorted(folder.glob("*.pub")) if folder.is_dir() else ():
+        if key_id(people, public) in known:
+            private = public.with_suffix("")
+            return private if private.is_file() else public
+    raise UserError(f"no key of {person!r} is in {str(folder)!r}: name its file, --sign KEYFILE")
+
+
+def key_id(people: People, public: Path) -> str:
+    """Return the id of the key in a `.pub` file; "" where there is none."""
+    try:
+        return people.read_key("ssh", public.read_text(encoding="utf-8").strip()).id
+    except (OSError, UnicodeDecodeError, ProofRefused):
+        return ""

@@ -1,0 +1,26 @@
+"""A verb: what a command that decides does with a request, as data."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, LiteralString, NamedTuple
+
+from ...core.records import Word
+
+Words = dict[str, Any]
+
+
+class Verb(NamedTuple):
+    """Describes a command that decides: the inbox's method, its options, and the words that it takes from them.
+
+    `verdict` is what a signature says, None where nobody can sign it. `done` is the word for a decision that settled
+    the request.
+    """
+
+    name: LiteralString
+    method: str
+    done: str
+    describe: Callable[[argparse.ArgumentParser], None]
+    words: Callable[[argparse.Namespace], Words]
+    verdict: Callable[[argparse.Namespace], Word] | None = None

@@ -1,0 +1,203 @@
+"""Say in a row what an event of a run was: words of ours, and data escaped behind them.
+
+What a tool marks as secret is withheld; long texts are cut with a mark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+from ..core import events as ev
+from ..core.call_ids import call_id
+from ..core.preview import redact
+from ..core.records import Decision, GrantTerms
+from ..core.run import Call, Run
+from ..render.escape import clip, escape, quote
+from ..render.one_row import first_arguments
+
+_TEXT = 200  # characters of what somebody said
+_ARGUMENTS = 120
+
+
+class Teller:
+    """Tells the events of one run; it remembers the names of calls, which the run forgets when they are settled."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def rows(self, run: Run, event: ev.AnyEvent) -> Iterator[str]:
+        """Yield what people are told of an event; `run` is the run after its step."""
+        self._names |= {name: call.proposal.name for name, call in run.calls.items()}
+        told = _WORDS.get(type(event))
+        if told is not None:
+            yield from told(_Seen(run, self._names), event)
+
+
+class _Seen(NamedTuple):
+    """Holds the run after a step, and the names of all calls that it had."""
+
+    run: Run
+    names: dict[str, str]
+
+
+def _of(seen: _Seen, call: str) -> str:
+    name = seen.names.get(call)
+    return f"call {escape(call, keep='')}" if name is None else f"{escape(name, keep='')} ({call})"
+
+
+def _given(call: Call) -> str:
+    given: Any = redact(call.params, call.proposal.secrets)
+    if not isinstance(given, dict):
+        return clip(json.dumps(given, ensure_ascii=False), _ARGUMENTS, keep="")
+    named = cast("dict[str, Any]", given)
+    return escape(first_arguments(named, _ARGUMENTS).strip() or f"[{len(named)} arguments]", keep="")
+
+
+def _by(by: str | None) -> str:
+    return f" by {quote(by)}" if by else ""
+
+
+def _because(why: str) -> str:
+    return f": {clip(why, _TEXT, keep='')}" if why else ""
+
+
+def _started(_seen: _Seen, event: ev.RunStarted) -> Iterator[str]:
+    whose = f" for {quote(event.requester)}" if event.requester else ""
+    yield f"the run begins{whose}{_said(event.input)}"
+
+
+def _said(given: Any) -> str:
+    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    return f": {quote(text, _TEXT)}"
+
+
+def _opened(_seen: _Seen, event: ev.FrameOpened) -> Iterator[str]:
+    yield f"agent {quote(event.agent)} begins"
+
+
+def _replied(seen: _Seen, event: ev.ReplyRecorded) -> Iterator[str]:
+    for item in event.output:
+        parts = cast("list[dict[str, Any]]", item.get("content") or []) if item.get("type") == "message" else []
+        yield from (f"the model says{_said(part['text'])}" for part in parts if isinstance(part.get("text"), str))
+    turn = seen.run.frames[event.frame].turn if event.frame in seen.run.frames else 0
+    for place in range(len(event.proposals)):
+        call = seen.run.calls.get(call_id(event.frame, turn, place))
+        if call is not None:
+            yield f"the model wants {_of(seen, call.id)} {_given(call)}".rstrip()
+
+
+def _screened(seen: _Seen, event: ev.CallScreened) -> Iterator[str]:
+    words = {"allow": "may run", "ask": "waits for people", "deny": "is denied"}
+    yield f"{_of(seen, event.call)} {words[event.action]}{_because(event.reason)}"
+
+
+_DONE = {
+    "approve": "is approved",
+    "edit": "is approved with other arguments",
+    "reject": "is rejected",
+    "answer": "is answered",
+    "ran": "is said to have run",
+    "did_not_run": "is said not to have run",
+    "retry": "is to run again",
+    "expire": "ran out of time",
+}
+
+
+def _decision(seen: _Seen, said: Decision, words: str) -> str:
+    given = ""
+    call = seen.run.calls.get(said.call)
+    if said.args is not None and call is not None:
+        given = f" {escape(json.dumps(redact(json.loads(said.args), call.proposal.secrets)), keep='')}"
+    signed = ", signed" if said.proof is not None else ""
+    signed += ", alone in an emergency" if said.broke_glass else ""
+    note = f", note {quote(said.note, _TEXT)}" if said.note else ""
+    told = f", the model is told {quote(said.message, _TEXT)}" if said.message else ""
+    return f"{_of(seen, said.call)} {words}{given}{_by(said.by)}{signed}{note}{told}"
+
+
+def _decided(seen: _Seen, event: ev.CallDecided) -> Iterator[str]:
+    yield _decision(seen, event.decision, _DONE[event.decision.verdict])
+
+
+def _voted(seen: _Seen, event: ev.VoteCast) -> Iterator[str]:
+    yield _decision(seen, event.decision, f"has a vote to {event.decision.verdict}")
+
+
+_AGAIN = {
+    "ask_again": "its time ran out",
+    "escalate": "its time ran out, and others are asked",
+    "restored": "its store was restored from a copy",
+    "terms": "the policy asks for more",
+}
+
+
+def _asked_again(seen: _Seen, event: ev.CallAskedAgain) -> Iterator[str]:
+    yield f"{_of(seen, event.call)} asks anew: {_AGAIN[event.why]}{_because(event.reason)}"
+
+
+def _marked(seen: _Seen, event: ev.CallMarked) -> Iterator[str]:
+    taken = {"claim": "is being looked at", "snooze": "is put off"}
+    freed = {"claim": "is let go", "snooze": "is back"}
+    words = (freed if event.until is None else taken)[event.mark]
+    yield f"{_of(seen, event.call)} {words}{_by(event.decider.id)}"
+
+
+def _withdrawn(seen: _Seen, event: ev.ApprovalWithdrawn) -> Iterator[str]:
+    yield f"what let {_of(seen, event.call)} run is taken back{_by(event.decider.id)}{_because(event.note or '')}"
+
+
+def _finished(seen: _Seen, event: ev.CallFinished) -> Iterator[str]:
+    output: Any = event.item.get("output")
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+    yield f"{_of(seen, event.call)} {'failed' if event.failed else 'ended'}{_said(text)}"
+
+
+def _lost(seen: _Seen, event: ev.CallLost) -> Iterator[str]:
+    then = "and may simply start again" if event.again else "and is in doubt"
+    yield f"{_of(seen, event.call)} was lost {then}{_because(event.why)}"
+
+
+def _granted(_seen: _Seen, event: ev.GrantGiven) -> Iterator[str]:
+    grant: GrantTerms = event.grant
+    where = "" if grant.where is None else f" where {escape(json.dumps(grant.where, ensure_ascii=False), keep='')}"
+    yield f"grant {escape(grant.id, keep='')} is given: {grant.verdict}{where}{_by(grant.by)}"
+
+
+def _closed(_seen: _Seen, event: ev.FrameClosed) -> Iterator[str]:
+    name = "the run" if event.frame == ev.ROOT else f"agent of {escape(event.frame, keep='')}"
+    yield f"{name} failed{_because(event.error)}" if event.error else f"{name} ends{_said(event.output)}"
+
+
+_WORDS: dict[type[Any], Callable[[_Seen, Any], Iterator[str]]] = {
+    ev.RunStarted: _started,
+    ev.RunResumed: lambda seen, event: iter(["somebody takes the run up again"]),
+    ev.FrameOpened: _opened,
+    ev.InputAdded: lambda seen, event: iter([f"a message is added{_said(event.items)}"]),
+    ev.ReplyRecorded: _replied,
+    ev.ReplyRefused: lambda seen, event: iter(["the model's reply was refused"]),
+    ev.CallScreened: _screened,
+    ev.VoteCast: _voted,
+    ev.CallDecided: _decided,
+    ev.CallAskedAgain: _asked_again,
+    ev.ExpiryNear: lambda seen, event: iter([f"{_of(seen, event.call)} is about to expire"]),
+    ev.CallVoided: lambda seen, event: iter([f"{_of(seen, event.call)} is proposed anew{_because(event.why)}"]),
+    ev.CallStarted: lambda seen, event: iter([f"{_of(seen, event.call)} starts{_by(event.by)}"]),
+    ev.CallNeeds: lambda seen, event: iter([f"{_of(seen, event.call)} asks{_said(event.requests)}"]),
+    ev.CallMarked: _marked,
+    ev.ApprovalWithdrawn: _withdrawn,
+    ev.CallFinished: _finished,
+    ev.CallLost: _lost,
+    ev.GrantGiven: _granted,
+    ev.GrantUsed: lambda seen, event: iter([f"grant {escape(event.grant, keep='')} covers {_of(seen, event.call)}"]),
+    ev.GrantRevoked: lambda seen, event: iter([f"grant {escape(event.grant, keep='')} is revoked"]),
+    ev.HandedOff: lambda seen, event: iter([f"agent {quote(event.agent)} takes over"]),
+    ev.HistoryCompacted: lambda seen, event: iter(["the older part of the conversation is summarised"]),
+    ev.FrameClosed: _closed,
+    ev.RunFailed: lambda seen, event: iter([f"the run stopped{_because(event.error)}"]),
+    ev.RunCancelled: lambda seen, event: iter(
+        [f"the run is cancelled{_by(None if event.decider is None else event.decider.id)}{_because(event.why)}"]
+    ),
+    ev.RunRestored: lambda seen, event: iter([f"the run's store was restored{_because(event.why)}"]),
+}

@@ -1,0 +1,64 @@
+"""The command `keyturn grants` lists standing decisions: what runs, or is rejected, without anybody being asked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..core.encodable import moment
+from ..core.records import GrantTerms
+from ..inbox.desk import Inbox
+from ..journal.rows import GrantRow, Query
+from ..render.escape import escape, quote
+from .finding import find_run
+from .with_journal import Told, describe_journal, run_with_journal
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument("--all", action="store_true", help="list those that were revoked, too")
+    parser.add_argument("--run", metavar="RUN", help="list those of this run only")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
+    describe_journal(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List them; return 1 where that cannot be done."""
+
+    async def work(store: Any) -> Told:
+        of_run = None if arguments.run is None else (await find_run(store, arguments.run)).run
+        state = None if arguments.all else "open"
+        found = await Inbox(store).grants(Query(run=of_run, state=state, limit=max(arguments.limit, 1)))
+        rows = [" ".join(_parts(row)) for row in found] or ["no grants"]
+        return Told(rows, [_data(row) for row in found])
+
+    return run_with_journal(arguments, "grants", work)
+
+
+def _parts(row: GrantRow) -> Iterator[str]:
+    yield f"grant {escape(row.id, keep='')}"
+    if row.damaged:
+        yield "its row was altered: keyturn check says more"
+        return
+    terms = msgspec.json.decode(row.body, type=GrantTerms)
+    yield f"{terms.verdict} {escape(row.tool, keep='')} of {quote(row.agent)}"
+    if terms.where is not None:
+        yield f"where {escape(json.dumps(terms.where, ensure_ascii=False), keep='')}"
+    yield f"used {row.uses}" if terms.uses is None else f"used {row.uses} of {terms.uses}"
+    if terms.expires_at is not None:
+        yield f"until {moment(terms.expires_at):%Y-%m-%d %H:%M:%SZ}"
+    yield f"in this {row.reach.partition(':')[0] or 'run'} {row.run[:8]}"
+    if terms.by:
+        yield f"by {quote(terms.by)}"
+    if row.revoked:
+        yield "revoked"
+
+
+def _data(row: GrantRow) -> dict[str, Any]:
+    told: dict[str, Any] = {} if row.damaged else msgspec.json.decode(row.body)
+    counted = {"run": row.run, "tool_name": row.tool, "used": row.uses, "revoked": row.revoked, "damaged": row.damaged}
+    return told | {"id": row.id, "agent": row.agent} | counted

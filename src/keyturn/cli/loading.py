@@ -1,0 +1,23 @@
+"""Load the app that a command names as `module:name`, as `python -m` would find it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from ..app import App
+from ..core.errors import UserError
+
+
+def found(where: str) -> App:
+    """Import the app of a `module:name`, or raise `UserError`."""
+    module, _, name = where.partition(":")
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: the module is the user's own
+    try:
+        app = getattr(import_module(module), name or "app")
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"there is no app at {where!r}: {error}") from None
+    if not isinstance(app, App):
+        raise UserError(f"{where!r} is a {type(app).__name__}; name a keyturn.App")
+    return app

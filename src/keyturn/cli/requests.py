@@ -1,0 +1,82 @@
+"""The command `keyturn requests` lists what waits for people, the oldest first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ..inbox.desk import Inbox
+from ..journal.rows import Query, RequestRow
+from ..render.escape import escape, quote
+from ..render.one_row import first_arguments
+from .deciding.drawing import STATES, request_data
+from .finding import SHORT, find_run
+from .with_journal import Told, describe_journal, run_with_journal
+
+_ROOM = 60  # characters of the arguments
+_KINDS = {"in_doubt": "in doubt", "external": "asks"}
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument("--all", action="store_true", help="list those that were settled, too")
+    parser.add_argument("--tool", metavar="NAME", help="list those for calls of this tool only")
+    parser.add_argument("--agent", metavar="NAME", help="list those of this agent only")
+    parser.add_argument("--run", metavar="RUN", help="list those of this run only")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
+    describe_journal(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List them; return 1 where that cannot be done."""
+
+    async def work(store: Any) -> Told:
+        of_run = None if arguments.run is None else (await find_run(store, arguments.run)).run
+        limit = max(arguments.limit, 1)
+        state = None if arguments.all else "open"
+        wanted = Query(state=state, tool=arguments.tool, agent=arguments.agent, run=of_run, limit=limit + 1)
+        found = list(await Inbox(store).list(wanted))
+        now = await store.now()
+        rows = [" ".join(_parts(row, now)) for row in found[:limit]] or ["nothing waits"]
+        if len(found) > limit:
+            rows.append(f"there are more: --limit {limit * 2}")
+        return Told(rows, [request_data(row) for row in found[:limit]])
+
+    return run_with_journal(arguments, "requests", work)
+
+
+def _parts(row: RequestRow, now: int) -> Iterator[str]:
+    yield row.id[:SHORT]
+    if row.state == "damaged":
+        yield "its row was altered: keyturn check says more, and keyturn show what its log says"
+        return
+    yield f"{_KINDS.get(row.kind, '')} {escape(row.tool, keep='')}".strip()
+    given: Any = row.request.requests if row.kind == "external" else row.params
+    if isinstance(given, dict) and given:
+        named = cast("dict[str, Any]", given)
+        yield escape(first_arguments(named, _ROOM).strip() or f"[{len(named)} arguments]", keep="")
+    elif given:
+        yield escape(json.dumps(given, ensure_ascii=False)[:_ROOM], keep="")
+    yield f"of {quote(row.agent)},"
+    if row.state != "open":
+        by = row.by if row.by not in ("clock", "") else None
+        yield f"{STATES.get(row.state, row.state)}{f' by {quote(by)}' if by else ''}"
+        return
+    yield f"asked {_length(now - row.asked_at)} ago"
+    if row.expires_at is not None:
+        left = row.expires_at - now
+        yield f"and {_length(left)} left" if left > 0 else "and its time is up"
+    terms = row.request.terms
+    if terms is not None and terms.quorum > 1:
+        yield f"with {len(row.request.votes)} of {terms.quorum} votes"
+
+
+def _length(milliseconds: int) -> str:
+    """Say in the largest unit that fits how long something takes."""
+    seconds = max(milliseconds, 0) // 1000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size * 2:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

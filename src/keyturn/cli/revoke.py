@@ -1,0 +1,30 @@
+"""The command `keyturn revoke` revokes a standing decision: what it let run stays, and nothing more runs by it."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..directory.people import DECIDE
+from ..inbox.desk import Inbox
+from ..render.escape import escape
+from .finding import SHORTEST, find_grant
+from .with_journal import Told, by_of, describe_journal, login_of, run_with_inbox
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument("grant", metavar="GRANT", help=f"its id, or the first {SHORTEST} or more characters of it")
+    describe_journal(parser, people=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Revoke it; return 1 where there is none."""
+
+    async def work(inbox: Inbox) -> Told:
+        who = await login_of(inbox.people, arguments, DECIDE) or by_of(arguments)
+        row = await find_grant(inbox, arguments.grant)
+        await inbox.revoke(row.run, row.id, by=who)
+        said = f"revoked: grant {escape(row.id, keep='')} for {escape(row.tool, keep='')}"
+        return Told([said], {"grant": row.id, "run": row.run, "revoked": True})
+
+    return run_with_inbox(arguments, "revoke", work)
